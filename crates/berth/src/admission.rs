@@ -1,6 +1,5 @@
 //! Karmada's admission rules as a hook of the embedded API server. It adapts the server's trait to the rules, which
-//! work
-//! on JSON.
+//! work on JSON.
 
 use berth_api::admission::{self, FieldError, GuardedKind, SystemEnvironment, check_deletion};
 use berth_apiserver::{Admission, AdmissionRequest, Cause, Denial, GroupResource, Operation};

@@ -71,8 +71,7 @@ async fn get(clusters: &Api<Cluster>, name: &str) -> Result<Cluster, ClustersErr
 }
 
 /// Changes the taints of a member, and retries conflicts with the newest object. `change` returns none for the taints
-/// if
-/// nothing has to be written.
+/// if nothing has to be written.
 async fn change_taints<T>(
     clusters: &Api<Cluster>,
     name: &str,

@@ -1,8 +1,7 @@
 //! Lookup of the control plane that a command works on.
 //!
 //! All commands use the same order: `--kubeconfig`, `$KUBECONFIG`, the kubeconfig of `berth up`, the default of
-//! kubectl.
-//! Commands that need the running `berth up` find it by its kubeconfig.
+//! kubectl. Commands that need the running `berth up` find it by its kubeconfig.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -100,7 +99,7 @@ impl NotUp {
         match &self.other {
             Some(other) => {
                 let other = other.display();
-                format!("{source}; the one that is up has {other}: pass --kubeconfig {other}")
+                format!("{source}; a `berth up` runs with {other}: pass --kubeconfig {other}")
             }
             None => format!("{source}; start one with `berth up`"),
         }

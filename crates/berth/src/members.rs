@@ -64,8 +64,7 @@ pub fn is_simulated(cluster: &Cluster) -> bool {
 }
 
 /// Starts the simulated members of a fleet, in its order. Member N, counted from 0, listens on `port + N + 1`, or on
-/// any
-/// free port if that one is in use or `port` is 0.
+/// any free port if that one is in use or `port` is 0.
 ///
 /// # Errors
 /// When one of them cannot start. The others are stopped then.

@@ -38,8 +38,7 @@ pub(super) fn step(resource: &str) -> Quantity {
 }
 
 /// Returns the nodes of a cluster, among which its capacity is divided equally. A manifest with a capacity but without
-/// a
-/// number of nodes describes one node.
+/// a number of nodes describes one node.
 pub(super) fn of(cluster: &Cluster) -> Result<Vec<Node>, InvalidQuantity> {
     let status = cluster.status.clone().unwrap_or_default();
     let allocatable = status.resource_summary.unwrap_or_default().allocatable;

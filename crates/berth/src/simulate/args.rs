@@ -1,4 +1,4 @@
-//! The flags of `berth simulate`.
+//! Flags of `berth simulate`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -19,20 +19,20 @@ pub struct SimulateArgs {
     #[arg(short, long, value_name = "FILE|DIR|-", num_args = 1.., required_unless_present = "against")]
     pub filename: Vec<Input>,
 
-    /// How to print the answer
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Format,
 
-    /// Namespace of manifests that name none [default: default, or that of the context]
+    /// Namespace of manifests without one [default: default, or that of the context]
     #[arg(short, long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
-    /// Take manifests that a control plane would refuse; its defaults are filled in all the same
+    /// Accept manifests that a control plane would refuse; defaults are still filled in
     #[arg(long)]
     pub no_validate: bool,
 
-    /// Take Clusters and bindings from the control plane of this kubeconfig context, which is only read,
-    /// and print what the manifests would move there
+    /// Read Clusters and bindings from the control plane of this kubeconfig context, and print what the manifests would
+    /// move there; nothing is written
     #[arg(long, value_name = "KUBECONFIG-CONTEXT")]
     pub against: Option<String>,
 
@@ -40,15 +40,15 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE", requires = "against")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// What would move if this cluster were lost; repeatable
+    /// Show what would move if this cluster were lost; repeatable
     #[arg(long, value_name = "CLUSTER")]
     pub without: Vec<String>,
 
-    /// What would move if this cluster had this taint; repeatable
+    /// Show what would move if this cluster had this taint; repeatable
     #[arg(long, value_name = "CLUSTER=KEY[=VALUE]:EFFECT")]
     pub taint: Vec<TaintArg>,
 
-    /// Exit with code 1 where a binding finds no place or a policy selects nothing
+    /// Exit with code 1 if a binding cannot be placed or a policy selects nothing
     #[arg(long)]
     pub fail_on_unscheduled: bool,
 
@@ -72,7 +72,7 @@ pub struct SimulateArgs {
         default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
     pub enable_empty_workload_propagation: bool,
 
-    /// The estimators that are asked.
+    /// Flags of the estimators.
     #[command(
         flatten,
         next_help_heading = "Estimators, as for berth scheduler (with --against)"
@@ -83,27 +83,27 @@ pub struct SimulateArgs {
 const EXAMPLES: &str = "\
 Examples:
   berth simulate -f examples/fleet.yaml -f examples/nginx.yaml
-                                where would this go? Needs no server
+                                where would this be placed? Needs no server
   berth simulate -f fleet.yaml -f apps/ -o wide
-                                and why, cluster by cluster
+                                and why, for each cluster
   kustomize build . | berth simulate -f fleet.yaml -f - -o json
-                                for scripts
+                                JSON for scripts
   berth simulate -f fleet.yaml -f apps/ --without member1
                                 what would move if member1 were lost?
   berth simulate --against prod --without member1 --without member2
-                                the same about what runs on the control plane of this context
+                                the same for the bindings of a live control plane
   berth simulate --against prod -f new-policy.yaml
                                 what would move if this were applied there?
   berth simulate --against prod
-                                what would move if Berth took over there?
+                                what would move if Berth became its scheduler?
   berth simulate --against prod -f new-app.yaml --enable-scheduler-estimator -o wide
-                                the same, and what each member's estimator says about it
+                                the same, with the answers of the members' estimators
 
-Nothing is written anywhere. A binding that fits nowhere is an answer (exit code 0); manifests that cannot
-be read, or would be refused, are an error (1), as is a command line that makes no sense (2).";
+Nothing is written. A binding that fits nowhere is a result (exit code 0). Manifests that cannot be read or
+would be refused are an error (1), and so is an invalid command line (2).";
 
 impl SimulateArgs {
-    /// How the engine decides.
+    /// Returns the options of the engine.
     pub(crate) fn engine_options(&self) -> EngineOptions {
         EngineOptions {
             plugins: PluginSet::parse(self.plugins.iter().map(String::as_str), plugins()),
@@ -112,19 +112,19 @@ impl SimulateArgs {
         }
     }
 
-    /// Whether a change of the fleet is asked about.
+    /// Reports whether the flags change the fleet.
     pub(crate) fn changes_fleet(&self) -> bool {
         !self.without.is_empty() || !self.taint.is_empty()
     }
 }
 
-/// The plugins that `--plugins` can name. Those behind a gate run only when it is on.
+/// Returns the plugins that `--plugins` can name. Gated plugins run only if their gate is on.
 fn plugins<'a>() -> impl Iterator<Item = &'a str> {
     let (free, gated): ([&'a str; 6], [&'a str; 2]) = (berth_core::IN_TREE, berth_core::GATED);
     free.into_iter().chain(gated)
 }
 
-/// Reads an entry of `--plugins`.
+/// Validates an entry of `--plugins`.
 fn plugin(entry: &str) -> Result<String, String> {
     let name = entry.trim_start_matches('-');
     if entry.is_empty() || entry == "*" || plugins().any(|known| known == name) {
@@ -137,25 +137,25 @@ fn plugin(entry: &str) -> Result<String, String> {
     ))
 }
 
-/// How the answer is printed.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// One row for each binding
+    /// One row per binding
     Table,
-    /// Cluster by cluster
+    /// One row per binding and cluster
     Wide,
-    /// For scripts
+    /// JSON
     Json,
-    /// The same as YAML
+    /// YAML
     Yaml,
 }
 
 /// A taint on a cluster: `CLUSTER=KEY[=VALUE]:EFFECT`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaintArg {
-    /// The cluster.
+    /// Name of the cluster.
     pub cluster: String,
-    /// What it gets.
+    /// The added taint.
     pub taint: Taint,
 }
 
@@ -163,14 +163,14 @@ impl FromStr for TaintArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const SHAPE: &str = "must be CLUSTER=KEY=VALUE:EFFECT or CLUSTER=KEY:EFFECT";
-        let (cluster, taint) = text.split_once('=').ok_or(SHAPE)?;
-        let (what, effect) = taint.rsplit_once(':').ok_or(SHAPE)?;
-        let (key, value) = what
+        const SYNTAX: &str = "must be CLUSTER=KEY=VALUE:EFFECT or CLUSTER=KEY:EFFECT";
+        let (cluster, taint) = text.split_once('=').ok_or(SYNTAX)?;
+        let (pair, effect) = taint.rsplit_once(':').ok_or(SYNTAX)?;
+        let (key, value) = pair
             .split_once('=')
-            .map_or((what, None), |(key, value)| (key, Some(value)));
+            .map_or((pair, None), |(key, value)| (key, Some(value)));
         if cluster.is_empty() || key.is_empty() {
-            return Err(SHAPE.to_owned());
+            return Err(SYNTAX.to_owned());
         }
         if !["NoSchedule", "NoExecute"].contains(&effect) {
             return Err(format!(
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plugins_that_there_are_not_are_refused() {
+    fn unknown_plugins_are_refused() {
         for entry in [
             "*",
             "",
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn taints_are_written_as_for_kubectl() {
+    fn taints_are_parsed_as_in_kubectl() {
         for (text, expected) in [
             (
                 "m1=dedicated=db:NoSchedule",

@@ -1,4 +1,4 @@
-//! Which kinds a server serves, and how they are addressed.
+//! Catalogue of the kinds that a server serves, with their resource names and scopes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 use kube::core::{ApiResource, GroupVersion};
 
-/// Kinds of Kubernetes that live outside of namespaces and that a small server need not serve.
+/// Cluster-scoped kinds of Kubernetes, for servers that do not serve them.
 const CLUSTER_SCOPED: [&str; 12] = [
     "APIService",
     "ClusterRole",
@@ -26,7 +26,7 @@ const CLUSTER_SCOPED: [&str; 12] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// The API versions of what is propagated most, for hints at kinds.
+/// API versions of the kinds that are propagated most, for hints at misspelled kinds.
 const COMMON: [&str; 7] = [
     "apps/v1",
     "autoscaling/v2",
@@ -37,25 +37,25 @@ const COMMON: [&str; 7] = [
     "v1",
 ];
 
-/// What a server says of a kind.
+/// Result of looking up a kind.
 #[derive(Clone, Debug)]
-pub(crate) enum Known {
-    /// It is served.
+pub(crate) enum Lookup {
+    /// The kind is served.
     Served(Arc<ResourceType>),
-    /// Its group and version are served, and it is not among them.
+    /// The API version is served, but not this kind.
     Missing,
-    /// Nothing of its group and version is served.
-    Foreign,
+    /// The API version is not served.
+    UnknownGroup,
 }
 
-/// Remembers what a server serves.
+/// Cache of the kinds that a server serves.
 pub(crate) struct Catalogue {
     client: Client,
     lists: HashMap<String, Option<APIResourceList>>,
 }
 
 impl Catalogue {
-    /// Of the server behind this client.
+    /// Returns an empty catalogue of the client's server.
     pub(crate) fn new(client: Client) -> Self {
         Self {
             client,
@@ -81,10 +81,10 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Reads the API versions of what is propagated most.
+    /// Reads the most common API versions.
     ///
     /// # Errors
-    /// When the server does not answer.
+    /// When the server does not respond.
     pub(crate) async fn read_common(&mut self) -> Result<(), kube::Error> {
         for api_version in COMMON {
             self.read(api_version).await?;
@@ -92,7 +92,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The API versions and kinds that have been read, sorted.
+    /// Returns the API versions and kinds read so far, sorted.
     pub(crate) fn kinds(&self) -> Vec<(&str, &str)> {
         let mut kinds: Vec<_> = self
             .lists
@@ -107,25 +107,25 @@ impl Catalogue {
         kinds
     }
 
-    /// Looks a kind up.
+    /// Looks up a kind.
     ///
     /// # Errors
-    /// When the server does not answer.
+    /// When the server does not respond.
     pub(crate) async fn find(
         &mut self,
         api_version: &str,
         kind: &str,
-    ) -> Result<Known, kube::Error> {
+    ) -> Result<Lookup, kube::Error> {
         self.read(api_version).await?;
         let Some(Some(list)) = self.lists.get(api_version) else {
-            return Ok(Known::Foreign);
+            return Ok(Lookup::UnknownGroup);
         };
         let found = list
             .resources
             .iter()
             .find(|resource| resource.kind == kind && !resource.name.contains('/'));
-        Ok(found.map_or(Known::Missing, |resource| {
-            Known::Served(resource_type(
+        Ok(found.map_or(Lookup::Missing, |resource| {
+            Lookup::Served(resource_type(
                 api_version,
                 kind,
                 &resource.name,
@@ -135,24 +135,23 @@ impl Catalogue {
     }
 }
 
-/// A kind that no server tells of: of well-known kinds the scope is known, all others are taken to live in
-/// namespaces, as most do.
-pub(crate) fn assumed(api_version: &str, kind: &str) -> Arc<ResourceType> {
+/// Returns an assumed type for a kind that no server serves: namespaced, unless it is a well-known cluster-scoped kind.
+pub(crate) fn assume_type(api_version: &str, kind: &str) -> Arc<ResourceType> {
     let plural = format!("{}s", kind.to_lowercase());
     resource_type(api_version, kind, &plural, !CLUSTER_SCOPED.contains(&kind))
 }
 
-/// The type of Clusters.
+/// Returns the type of Clusters.
 pub(crate) fn clusters() -> Arc<ResourceType> {
     resource_type("cluster.karmada.io/v1alpha1", "Cluster", "clusters", false)
 }
 
-/// The type of ConfigMaps.
+/// Returns the type of ConfigMaps.
 pub(crate) fn config_maps() -> Arc<ResourceType> {
     resource_type("v1", "ConfigMap", "configmaps", true)
 }
 
-/// The type of the policies of a kind.
+/// Returns the type of propagation policies.
 pub(crate) fn policies(kind: PolicyKind) -> Arc<ResourceType> {
     let (name, plural) = match kind {
         PolicyKind::Namespaced => ("PropagationPolicy", "propagationpolicies"),
@@ -162,7 +161,7 @@ pub(crate) fn policies(kind: PolicyKind) -> Arc<ResourceType> {
     resource_type("policy.karmada.io/v1alpha1", name, plural, namespaced)
 }
 
-/// The type of the override policies of a kind.
+/// Returns the type of override policies.
 pub(crate) fn overrides(kind: PolicyKind) -> Arc<ResourceType> {
     let (name, plural) = match kind {
         PolicyKind::Namespaced => ("OverridePolicy", "overridepolicies"),
@@ -172,7 +171,7 @@ pub(crate) fn overrides(kind: PolicyKind) -> Arc<ResourceType> {
     resource_type("policy.karmada.io/v1alpha1", name, plural, namespaced)
 }
 
-/// The type of the bindings of a kind.
+/// Returns the type of bindings.
 pub(crate) fn bindings(kind: BindingKind) -> Arc<ResourceType> {
     let plural = match kind {
         BindingKind::Namespaced => "resourcebindings",

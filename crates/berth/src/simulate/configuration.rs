@@ -1,4 +1,4 @@
-//! The configuration of the scheduler, which a simulation does not read: a note says so, and where there is one.
+//! Note about the scheduler's configuration, which a simulation does not read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::catalogue;
 use super::live::LivePlane;
 
-/// The key under which a ConfigMap holds a configuration.
+/// Key of the configuration in a ConfigMap.
 const KEY: &str = "config.yaml";
 
-/// Returns a note about what is not taken into account, given the ConfigMaps that hold a configuration.
+/// Returns the note, which names `config_maps` with a configuration and the schedulers that bindings name.
 pub(crate) fn note(bindings: &BTreeMap<BindingKey, Binding>, config_maps: &[String]) -> String {
     let mut note = "the scheduler's configuration (profiles, Expressions, other plugins, extenders) is not taken into \
                     account"
@@ -35,12 +35,12 @@ pub(crate) fn note(bindings: &BTreeMap<BindingKey, Binding>, config_maps: &[Stri
     note
 }
 
-/// Returns the ConfigMaps of a control plane that hold a scheduler's configuration; none where they cannot be read.
+/// Returns the ConfigMaps of a control plane with a scheduler configuration; none if they cannot be read.
 pub(crate) async fn config_maps(live: &LivePlane) -> Vec<String> {
     let objects = live
         .list(&catalogue::config_maps(), Some(NAMESPACE_SYSTEM))
         .await;
-    let holds_one = |object: &Value| {
+    let has_configuration = |object: &Value| {
         let text = object["data"][KEY].as_str().unwrap_or_default();
         serde_saphyr::from_str::<Value>(text).is_ok_and(|document| {
             let kind = document["kind"].as_str().unwrap_or_default();
@@ -48,7 +48,7 @@ pub(crate) async fn config_maps(live: &LivePlane) -> Vec<String> {
         })
     };
     let objects = objects.unwrap_or_default();
-    let named = objects.iter().filter(|object| holds_one(object));
+    let named = objects.iter().filter(|object| has_configuration(object));
     named
         .filter_map(|object| object["metadata"]["name"].as_str())
         .map(|name| format!("{NAMESPACE_SYSTEM}/{name}"))

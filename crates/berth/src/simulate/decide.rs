@@ -1,4 +1,4 @@
-//! One decision: what the scheduler would do with a binding, and why.
+//! Decisions of the engine about bindings, with explanations.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,55 +15,55 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::args::{Format, SimulateArgs};
-use super::elsewhere;
 use super::error::SimulateError;
 use super::estimators::Estimators;
-use super::files::State;
+use super::offline::State;
+use super::rejection_summary;
 
-/// A UID with which ties go the other way than without any.
-const OTHER_WAY: &str = "b";
+/// UID that breaks ties differently from an empty UID.
+const ALTERNATIVE_UID: &str = "b";
 
-/// Replicas on a cluster.
+/// Replicas assigned to a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Share {
-    /// The cluster.
+    /// Name of the cluster.
     pub(crate) name: String,
-    /// Its replicas; 0 for what has none.
+    /// Number of replicas; 0 for resources without replicas.
     pub(crate) replicas: i32,
 }
 
-/// Why a binding is not placed.
+/// Reason why a binding is not placed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Failure {
-    /// The reason of the Scheduled condition, or `Suspended` or `Deleting` where nobody decides.
+    /// Reason of the condition Scheduled, or `Suspended` or `Deleting` if the scheduler does not decide.
     pub(crate) kind: &'static str,
-    /// In Karmada's words.
+    /// Karmada's message.
     pub(crate) message: String,
 }
 
-/// What becomes of a binding.
+/// Result for a binding.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
-    /// The binding.
+    /// Key of the binding.
     pub(crate) key: BindingKey,
-    /// The replicas asked for; none where the resource has no replicas.
+    /// Desired replicas; none if the resource has no replicas.
     pub(crate) replicas: Option<i32>,
-    /// The affinity group that was used.
+    /// Name of the affinity term that was used.
     pub(crate) affinity: Option<String>,
-    /// Where it is afterwards, by name: its place, or after a failure what it keeps.
+    /// Clusters afterwards, sorted by name; after a failure, the clusters that it keeps.
     pub(crate) clusters: Vec<Share>,
-    /// Why it found no new place.
+    /// Reason why it cannot be placed.
     pub(crate) failure: Option<Failure>,
-    /// Why it went nowhere else.
-    pub(crate) elsewhere: Option<String>,
-    /// Every affinity group that was tried; nothing where nobody wants to read it.
+    /// Summary of the reasons against the other clusters.
+    pub(crate) rejections: Option<String>,
+    /// Explanation of each affinity term that was tried; empty unless the output shows it.
     pub(crate) explanation: Explanation,
-    /// Another result that is as likely, because the UID that breaks ties is not known yet.
+    /// Another possible result, because the UID that breaks ties is unknown.
     pub(crate) tie: Option<Vec<Share>>,
 }
 
 impl Decision {
-    /// The affinity group that the decision is about: the one in use, or the one whose failure counts.
+    /// Returns the affinity term in use, or the term whose failure is reported.
     pub(crate) fn term(&self) -> Option<&TermExplanation> {
         if self.failure.is_some() {
             self.explanation.terms.first()
@@ -72,30 +72,30 @@ impl Decision {
         }
     }
 
-    /// A binding that nobody decides about.
-    fn untouched(binding: &Binding, failure: Option<Failure>) -> Self {
+    /// Returns the result for a binding without a decision.
+    fn undecided(binding: &Binding, failure: Option<Failure>) -> Self {
         Self {
             key: binding.key.clone(),
             replicas: replicas(&binding.spec),
             affinity: None,
             clusters: shares(&binding.spec),
             failure,
-            elsewhere: None,
+            rejections: None,
             explanation: Explanation::default(),
             tie: None,
         }
     }
 }
 
-/// Decides over one state of the fleet.
+/// Scheduler for one state of the fleet.
 pub(crate) struct Decider {
     engine: Engine,
-    /// Whether explanations are kept.
+    /// True if explanations are kept.
     explains: bool,
     fleet: Fleet,
-    /// Asked for what they count, where the flags say so.
+    /// Accurate estimators, if enabled.
     estimators: Option<Estimators>,
-    /// The members of affinity groups, where their gate is on.
+    /// Affinity groups, if their gate is on.
     groups: Option<AffinityGroups>,
     bindings: HashMap<BindingKey, Arc<Binding>>,
     /// Clusters whose capacity cannot be read, with the reason.
@@ -103,7 +103,7 @@ pub(crate) struct Decider {
 }
 
 impl Decider {
-    /// Over the clusters of a state, among its bindings.
+    /// Returns a decider for the clusters and bindings of a state.
     ///
     /// # Errors
     /// When the engine refuses its options.
@@ -145,21 +145,21 @@ impl Decider {
         })
     }
 
-    /// Decides about a binding, whoever is in charge of it.
+    /// Decides about a binding, for any scheduler name.
     pub(crate) async fn decide(&mut self, binding: &Binding) -> Decision {
-        let nobody = |kind, message: &str| {
+        let undecided = |kind, message: &str| {
             let message = message.to_owned();
-            Decision::untouched(binding, Some(Failure { kind, message }))
+            Decision::undecided(binding, Some(Failure { kind, message }))
         };
         if binding.deleting() {
-            return nobody("Deleting", "the binding is being deleted");
+            return undecided("Deleting", "the binding is being deleted");
         }
         if binding.spec.scheduling_suspended() {
-            return nobody("Suspended", "scheduling is suspended");
+            return undecided("Suspended", "scheduling is suspended");
         }
         let request = match self.request(binding, &binding.spec) {
             Ok(request) => request,
-            Err(message) => return nobody(Reason::SchedulerError.as_str(), &message),
+            Err(message) => return undecided(Reason::SchedulerError.as_str(), &message),
         };
         let snapshot = self.fleet.snapshot();
         let engine = &mut self.engine;
@@ -168,10 +168,10 @@ impl Decider {
             Some(estimators) => estimators.decide(binding, decision).await,
             None => decision(),
         };
-        let (clusters, failure) = effect(binding, &outcome);
+        let (clusters, failure) = clusters_after(binding, &outcome);
         let tie = self.tie(binding).await.filter(|other| *other != clusters);
         if let Some(groups) = &mut self.groups {
-            // Decisions are serial: the next member of a group sees this one.
+            // Decisions are serial: the next member of a group reads this one.
             let names = clusters.iter().map(|share| share.name.clone());
             groups.decided(&binding.key, names.collect());
         }
@@ -185,8 +185,8 @@ impl Decider {
                 .map(|name| name.to_string()),
             clusters,
             failure,
-            elsewhere: explanation.terms.last().map(elsewhere::summary),
-            // One for each cluster and binding would fill the memory for nothing.
+            rejections: explanation.terms.last().map(rejection_summary::summary),
+            // Explanations of all clusters and bindings need much memory.
             explanation: if self.explains {
                 explanation
             } else {
@@ -208,14 +208,14 @@ impl Decider {
         })
     }
 
-    /// The result with ties broken the other way, where the UID of the resource is not known.
+    /// Returns the result with ties broken differently, if the UID of the resource is unknown.
     async fn tie(&mut self, binding: &Binding) -> Option<Vec<Share>> {
         let resource = &binding.spec.resource;
         if resource.uid.as_deref().is_some_and(|uid| !uid.is_empty()) {
             return None;
         }
         let mut spec = binding.spec.clone();
-        spec.resource.uid = Some(OTHER_WAY.to_owned());
+        spec.resource.uid = Some(ALTERNATIVE_UID.to_owned());
         let request = self.request(binding, &spec).ok()?;
         let (engine, snapshot) = (&mut self.engine, self.fleet.snapshot());
         let mut decision = || engine.schedule(&snapshot, &request);
@@ -223,12 +223,12 @@ impl Decider {
             Some(estimators) => estimators.decide(binding, decision).await,
             None => decision(),
         };
-        Some(effect(binding, &outcome).0)
+        Some(clusters_after(binding, &outcome).0)
     }
 }
 
-/// Where the binding is afterwards, as the scheduler writes it.
-fn effect(binding: &Binding, outcome: &Outcome) -> (Vec<Share>, Option<Failure>) {
+/// Returns the clusters that the scheduler would write, and the failure.
+fn clusters_after(binding: &Binding, outcome: &Outcome) -> (Vec<Share>, Option<Failure>) {
     match &outcome.result {
         Ok(placement) => {
             let targets = placement.targets.iter();
@@ -243,7 +243,7 @@ fn effect(binding: &Binding, outcome: &Outcome) -> (Vec<Share>, Option<Failure>)
         }
         Err(error) => {
             let (reason, clusters) = match error {
-                // What fits nowhere any more is withdrawn; any other failure leaves the old result.
+                // Without a fitting cluster the binding loses its clusters; after other failures it keeps them.
                 ScheduleError::NoFit(_) => (Reason::NoClusterFit, Vec::new()),
                 ScheduleError::Plugin(error) if error.is_unschedulable() => {
                     (Reason::Unschedulable, shares(&binding.spec))
@@ -259,7 +259,7 @@ fn effect(binding: &Binding, outcome: &Outcome) -> (Vec<Share>, Option<Failure>)
     }
 }
 
-/// Where a binding is, by name.
+/// Returns the clusters of a binding, sorted by name.
 pub(crate) fn shares(spec: &BindingSpec) -> Vec<Share> {
     let targets = spec.clusters.iter();
     let mut shares: Vec<Share> = targets
@@ -276,15 +276,15 @@ fn replicas(spec: &BindingSpec) -> Option<i32> {
     spec.is_workload().then_some(spec.replicas)
 }
 
-/// A binding that stays as it is, because nobody looks at it.
-pub(crate) fn left_alone(binding: &Binding) -> Decision {
-    Decision::untouched(binding, None)
+/// Returns the result for a binding that the scheduler does not process.
+pub(crate) fn unchanged(binding: &Binding) -> Decision {
+    Decision::undecided(binding, None)
 }
 
-/// Reads a binding.
+/// Decodes a binding.
 ///
 /// # Errors
-/// When it does not have the shape of one.
+/// When the object is not a valid binding.
 pub(crate) fn binding(key: &BindingKey, object: &Value) -> Result<Binding, String> {
     let typed = if key.namespace.is_some() {
         serde_json::from_value::<ResourceBinding>(object.clone()).map(Binding::from)
@@ -294,7 +294,7 @@ pub(crate) fn binding(key: &BindingKey, object: &Value) -> Result<Binding, Strin
     typed.map_err(|error| error.to_string())
 }
 
-/// Whether the last decision about a binding failed.
+/// Reports whether the last decision about a binding failed.
 pub(crate) fn has_failed(status: &BindingStatus) -> bool {
     berth_scheduler::rules::condition::stored(status)
         .is_some_and(|condition| condition.status == "False")

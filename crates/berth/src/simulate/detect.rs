@@ -1,4 +1,4 @@
-//! From templates and policies to bindings: the detector's own state and decisions, carried out on copies.
+//! Bindings for templates and policies, computed by the detector's own state on copies of the objects.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -22,48 +22,48 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::args::SimulateArgs;
-use super::overlay;
+use super::merge;
 use crate::controllers::detector_gates;
 
-/// The permanent id of bindings that the simulation makes.
-const NO_ID: &str = "00000000-0000-4000-8000-000000000000";
+/// Permanent id of simulated bindings.
+const PLACEHOLDER_ID: &str = "00000000-0000-4000-8000-000000000000";
 
 /// Bindings by key, as JSON.
 pub(crate) type Bindings = BTreeMap<BindingKey, Value>;
 
-/// The `apiVersion` and kind of objects.
+/// API version and kind of objects.
 pub(crate) type ApiKind = (String, String);
 
-/// A template that gets no binding, or keeps what it has, and why.
+/// A template without an up-to-date binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unbound {
-    /// The template.
+    /// Kind and name of the template.
     pub(crate) template: String,
-    /// Whether it is only that no policy selects it.
+    /// True if no policy selects it.
     pub(crate) unselected: bool,
-    /// Why.
+    /// Reason.
     pub(crate) reason: String,
 }
 
-/// The detector's state, and what became of the templates that were decided.
+/// The detector's state, and the results for the templates that it has processed.
 pub(crate) struct Detector {
     state: State,
     validates: bool,
-    /// The template that each binding was brought up to date for.
+    /// Template of each updated binding.
     owners: HashMap<BindingKey, TemplateKey>,
-    /// The policies that have claimed templates before anything is applied.
-    holders: HashMap<TemplateKey, PolicyKey>,
-    /// Templates that were given or decided, in this order.
-    decided: Vec<TemplateKey>,
-    is_decided: HashSet<TemplateKey>,
-    /// Why the binding of a template was not brought up to date.
-    faults: HashMap<TemplateKey, String>,
-    /// The policies that were given.
-    given_policies: Vec<PolicyKey>,
+    /// Policies that had claimed templates before the manifests were applied.
+    initial_claims: HashMap<TemplateKey, PolicyKey>,
+    /// Templates that were applied or processed, in this order.
+    processed: Vec<TemplateKey>,
+    processed_keys: HashSet<TemplateKey>,
+    /// Reasons why the binding of a template was not updated.
+    errors: HashMap<TemplateKey, String>,
+    /// Policies of the manifests.
+    applied_policies: Vec<PolicyKey>,
 }
 
 impl Detector {
-    /// Knows nothing yet.
+    /// Returns a detector without objects.
     pub(crate) fn new(args: &SimulateArgs) -> Self {
         Self {
             state: State::new(DetectorOptions {
@@ -72,34 +72,34 @@ impl Detector {
             }),
             validates: !args.no_validate,
             owners: HashMap::new(),
-            holders: HashMap::new(),
-            decided: Vec::new(),
-            is_decided: HashSet::new(),
-            faults: HashMap::new(),
-            given_policies: Vec::new(),
+            initial_claims: HashMap::new(),
+            processed: Vec::new(),
+            processed_keys: HashSet::new(),
+            errors: HashMap::new(),
+            applied_policies: Vec::new(),
         }
     }
 
-    /// Takes in a policy that is in force. Returns the faults of its selectors, or of all of it.
-    pub(crate) fn policy_known(&mut self, kind: PolicyKind, object: Value) -> Vec<String> {
+    /// Adds an existing policy. Returns the errors of the policy or of its selectors.
+    pub(crate) fn seed_policy(&mut self, kind: PolicyKind, object: Value) -> Vec<String> {
         match self.record(kind, object) {
-            Ok((record, words)) => {
+            Ok((record, errors)) => {
                 self.state.seed_policy(record);
-                words
+                errors
             }
-            Err(word) => vec![word],
+            Err(error) => vec![error],
         }
     }
 
-    /// Takes in a policy that is applied. Returns the faults of its selectors, or of all of it.
+    /// Applies a policy of the manifests. Returns the errors of the policy or of its selectors.
     pub(crate) fn policy_applied(&mut self, kind: PolicyKind, object: Value) -> Vec<String> {
         match self.record(kind, object) {
-            Ok((record, words)) => {
-                self.given_policies.push(record.key.clone());
+            Ok((record, errors)) => {
+                self.applied_policies.push(record.key.clone());
                 self.state.policy_applied(&Arc::new(record));
-                words
+                errors
             }
-            Err(word) => vec![word],
+            Err(error) => vec![error],
         }
     }
 
@@ -112,48 +112,48 @@ impl Detector {
         let object: DynamicObject =
             serde_json::from_value(object).map_err(|error| error.to_string())?;
         let mut record = PolicyRecord::from_object(kind, &object);
-        let mut words = Vec::new();
+        let mut errors = Vec::new();
         if let PolicyState::Invalid(reason) = &record.state {
-            match policy_as_it_is(&record.key, &object) {
+            match invalid_policy(&record.key, &object) {
                 Some(policy) if !self.validates => {
                     record.state = PolicyState::Ready(Arc::new(policy));
                 }
-                _ => words.push(format!("{} is not applied: {reason}", record.key)),
+                _ => errors.push(format!("{} is not applied: {reason}", record.key)),
             }
         }
-        words.extend(
+        errors.extend(
             record
                 .invalid_selectors
                 .iter()
-                .map(|fault| format!("{}: {fault}", record.key)),
+                .map(|error| format!("{}: {error}", record.key)),
         );
-        Ok((record, words))
+        Ok((record, errors))
     }
 
-    /// The policy of this key.
+    /// Returns the policy of a key.
     pub(crate) fn policy(&self, key: &PolicyKey) -> Option<&Arc<PolicyRecord>> {
         self.state.index().policy(key)
     }
 
-    /// The policies that were applied.
-    pub(crate) fn given_policies(&self) -> impl Iterator<Item = &Arc<PolicyRecord>> {
-        self.given_policies
+    /// Returns the policies of the manifests.
+    pub(crate) fn applied_policies(&self) -> impl Iterator<Item = &Arc<PolicyRecord>> {
+        self.applied_policies
             .iter()
             .filter_map(|key| self.state.index().policy(key))
     }
 
-    /// All policies.
+    /// Returns all policies.
     pub(crate) fn policies(&self) -> impl Iterator<Item = &PolicyRecord> {
         self.state.index().policies().map(|record| &**record)
     }
 
-    /// All templates.
+    /// Returns all templates.
     pub(crate) fn templates(&self) -> impl Iterator<Item = &Arc<Template>> {
         let index = self.state.index();
         index.template_keys().filter_map(|key| index.template(key))
     }
 
-    /// Returns policies that preempt, if the gate that lets them is off.
+    /// Returns the policies with preemption, if the gate for it is off.
     pub(crate) fn idle_preemptors(&self) -> Vec<&PolicyKey> {
         if self.state.options().gates.policy_preemption {
             return Vec::new();
@@ -167,14 +167,14 @@ impl Detector {
         keys
     }
 
-    /// Takes in the name of an override policy.
+    /// Adds the name of an override policy.
     pub(crate) fn override_policy(&mut self, kind: PolicyKind, namespace: &str, name: &str) {
         self.state
             .override_applied((kind, namespace.to_owned(), name.to_owned()));
     }
 
-    /// Takes in a template that is there, with the claim that it carries.
-    pub(crate) fn template_known(&mut self, kind: &Arc<ResourceType>, object: Value) {
+    /// Adds an existing template with its claim.
+    pub(crate) fn seed_template(&mut self, kind: &Arc<ResourceType>, object: Value) {
         let Ok(object) = serde_json::from_value(object) else {
             return;
         };
@@ -182,14 +182,14 @@ impl Detector {
         if !self.state.skips(&template.key) {
             if let Some(claim) = &template.claim {
                 let policy = claim.policy.clone();
-                self.holders.insert(template.key.clone(), policy);
+                self.initial_claims.insert(template.key.clone(), policy);
             }
             self.state.serve(Arc::clone(kind));
             self.state.seed_template(template);
         }
     }
 
-    /// Takes in a template that is applied.
+    /// Applies a template of the manifests.
     pub(crate) fn template_applied(
         &mut self,
         kind: &Arc<ResourceType>,
@@ -201,13 +201,13 @@ impl Detector {
             let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
             kind.key(text("namespace"), text("name"))
         };
-        self.note_decided(&key);
+        self.mark_processed(&key);
         if self.state.skips(&key) {
-            self.faults.insert(key, "is never propagated".to_owned());
+            self.errors.insert(key, "is never propagated".to_owned());
             return;
         }
         if !has_uid && let Some(existing) = bindings.get(&binding_key(&key)) {
-            // A manifest does not know the UID; the binding that was made from the object does.
+            // The manifest has no UID, but the existing binding has that of the object.
             object["metadata"]["uid"] = existing["spec"]["resource"]["uid"].clone();
         }
         match serde_json::from_value::<DynamicObject>(object) {
@@ -217,19 +217,19 @@ impl Detector {
                     .template_applied(Template::from_object(kind, object));
             }
             Err(error) => {
-                self.faults.insert(key, error.to_string());
+                self.errors.insert(key, error.to_string());
             }
         }
     }
 
-    fn note_decided(&mut self, key: &TemplateKey) {
-        if self.is_decided.insert(key.clone()) {
-            self.decided.push(key.clone());
+    fn mark_processed(&mut self, key: &TemplateKey) {
+        if self.processed_keys.insert(key.clone()) {
+            self.processed.push(key.clone());
         }
     }
 
-    /// Decides what was enqueued, until nothing is left to do.
-    pub(crate) fn settle(&mut self, bindings: &mut Bindings) {
+    /// Processes the queue until it is empty.
+    pub(crate) fn process_queue(&mut self, bindings: &mut Bindings) {
         while let Some(item) = self.state.next_item() {
             let key = item.key();
             if let QueueItem::Template {
@@ -238,30 +238,24 @@ impl Detector {
                 plan,
             } = item
             {
-                self.note_decided(&template.key);
-                self.carry_out(&template, &cause, plan, bindings);
+                self.mark_processed(&template.key);
+                self.execute(&template, &cause, plan, bindings);
             }
             self.state.finish(&key);
         }
     }
 
-    fn carry_out(
-        &mut self,
-        template: &Template,
-        cause: &Cause,
-        plan: Plan,
-        bindings: &mut Bindings,
-    ) {
+    fn execute(&mut self, template: &Template, cause: &Cause, plan: Plan, bindings: &mut Bindings) {
         let key = &template.key;
         match plan {
             Plan::AwaitPolicy | Plan::AwaitOverrides => {}
             Plan::None => {
                 if cause.policy_changed
-                    && let Some(policy) = self.holder(template)
+                    && let Some(policy) = self.claiming_policy(template)
                     && policy.is_lazy()
                 {
-                    let reason = is_lazy(&policy.key);
-                    self.faults.insert(key.clone(), reason);
+                    let reason = lazy_message(&policy.key);
+                    self.errors.insert(key.clone(), reason);
                 }
             }
             Plan::Release(claim) => {
@@ -272,16 +266,16 @@ impl Detector {
                 let policy = &application.policy;
                 let claimed = application.claim.then(|| template.claimed(&policy.claim()));
                 let outcome = if application.bind {
-                    self.bring_up_to_date(claimed.as_ref().unwrap_or(template), policy, bindings)
+                    self.update_binding(claimed.as_ref().unwrap_or(template), policy, bindings)
                 } else {
-                    Err(is_lazy(&policy.key))
+                    Err(lazy_message(&policy.key))
                 };
                 match outcome {
                     Ok(()) => {
-                        self.faults.remove(key);
+                        self.errors.remove(key);
                     }
                     Err(reason) => {
-                        self.faults.insert(key.clone(), reason);
+                        self.errors.insert(key.clone(), reason);
                     }
                 }
                 if let Some(claimed) = claimed {
@@ -291,14 +285,14 @@ impl Detector {
         }
     }
 
-    /// The policy that has claimed a template and selects it.
-    fn holder(&self, template: &Template) -> Option<&Arc<Policy>> {
+    /// Returns the policy that has claimed a template and selects it.
+    fn claiming_policy(&self, template: &Template) -> Option<&Arc<Policy>> {
         let claim = template.claim.as_ref()?;
         let policy = self.policy(&claim.policy)?.ready()?;
         policy.selects(template).then_some(policy)
     }
 
-    fn bring_up_to_date(
+    fn update_binding(
         &mut self,
         template: &Template,
         policy: &Policy,
@@ -309,7 +303,7 @@ impl Detector {
             return Err(format!("its binding {key} is that of {other} already"));
         }
         let existing = bindings.get(&key);
-        // Priority classes order the queue and decide nothing: the binding keeps what it has.
+        // Priority classes only order the queue, so the binding keeps its priority.
         let priority = existing
             .and_then(|binding| BindingSpec::deserialize(&binding["spec"]).ok())
             .and_then(|spec| spec.schedule_priority?.priority);
@@ -317,8 +311,8 @@ impl Detector {
             .map_err(|error| error.to_string())?;
         match existing {
             None => {
-                let mut binding = new_binding(&desired, NO_ID);
-                overlay::bump_generation(&mut binding);
+                let mut binding = new_binding(&desired, PLACEHOLDER_ID);
+                merge::bump_generation(&mut binding);
                 bindings.insert(key.clone(), binding);
             }
             Some(binding) => {
@@ -328,9 +322,9 @@ impl Detector {
                 if let Some(patch) = patch
                     && let Some(binding) = bindings.get_mut(&key)
                 {
-                    overlay::merge(binding, &patch);
+                    merge::merge_patch(binding, &patch);
                     if patch.get("spec").is_some() {
-                        overlay::bump_generation(binding);
+                        merge::bump_generation(binding);
                     }
                 }
             }
@@ -339,10 +333,10 @@ impl Detector {
         Ok(())
     }
 
-    /// Returns a line for each template that another policy holds than before.
+    /// Returns a line for each template that another policy has claimed.
     pub(crate) fn takeovers(&self) -> Vec<String> {
-        let lines = self.decided.iter().filter_map(|key| {
-            let before = self.holders.get(key)?;
+        let lines = self.processed.iter().filter_map(|key| {
+            let before = self.initial_claims.get(key)?;
             let after = &self.state.index().template(key)?.claim.as_ref()?.policy;
             (before != after).then(|| {
                 let (kind, name) = (key.kind(), full_name(key));
@@ -352,10 +346,10 @@ impl Detector {
         lines.collect()
     }
 
-    /// Returns the templates that were given or decided and have no binding that is up to date.
+    /// Returns the applied or processed templates without an up-to-date binding.
     pub(crate) fn unbound(&self) -> Vec<Unbound> {
-        let unbound = self.decided.iter().filter_map(|key| {
-            let (unselected, reason) = self.standing(key)?;
+        let unbound = self.processed.iter().filter_map(|key| {
+            let (unselected, reason) = self.unbound_reason(key)?;
             Some(Unbound {
                 template: format!("{} {}", key.kind(), full_name(key)),
                 unselected,
@@ -365,11 +359,11 @@ impl Detector {
         unbound.collect()
     }
 
-    /// Whether no policy selects a template, and why its binding is not up to date; nothing where it is.
-    fn standing(&self, key: &TemplateKey) -> Option<(bool, String)> {
-        let fault = self.faults.get(key).map(|fault| (false, fault.clone()));
+    /// Returns whether no policy selects a template, and the reason why its binding is not up to date; none if it is.
+    fn unbound_reason(&self, key: &TemplateKey) -> Option<(bool, String)> {
+        let error = self.errors.get(key).map(|error| (false, error.clone()));
         let Some(template) = self.state.index().template(key) else {
-            return fault;
+            return error;
         };
         match self.state.plan(template, &Cause::default()) {
             Plan::AwaitPolicy => Some((true, "no policy selects it".to_owned())),
@@ -380,24 +374,24 @@ impl Detector {
             Plan::None if template.is_reserved() => {
                 Some((false, "another controller has claimed it".to_owned()))
             }
-            Plan::None if self.holder(template).is_none() => template.claim.as_ref().map(|claim| {
+            Plan::None if self.claiming_policy(template).is_none() => template.claim.as_ref().map(|claim| {
                 let policy = &claim.policy;
                 let reason = format!(
                     "stays as it is under {policy}, which does not select it or cannot be applied"
                 );
                 (false, reason)
             }),
-            Plan::None | Plan::Release(_) | Plan::Apply(_) => fault,
+            Plan::None | Plan::Release(_) | Plan::Apply(_) => error,
         }
     }
 }
 
-/// The kinds that a policy selects from.
+/// Returns the kinds that a policy selects.
 pub(crate) fn selected_kinds(record: &PolicyRecord) -> HashSet<ApiKind> {
     record.kinds.iter().cloned().collect()
 }
 
-fn is_lazy(policy: &PolicyKey) -> String {
+fn lazy_message(policy: &PolicyKey) -> String {
     format!("{policy} is lazy: its binding waits for the next change")
 }
 
@@ -411,7 +405,7 @@ fn release_binding(bindings: &mut Bindings, key: &BindingKey, claim: &Claim) {
     let labels = typed.metadata.labels.as_ref();
     if labels.is_some_and(|labels| claim.is_on(labels)) {
         let patch = serde_json::json!({ "metadata": release_metadata(claim, &typed) });
-        overlay::merge(binding, &patch);
+        merge::merge_patch(binding, &patch);
     }
 }
 
@@ -426,7 +420,7 @@ fn binding_key(template: &TemplateKey) -> BindingKey {
     }
 }
 
-/// The name with the namespace, where there is one.
+/// Returns the name with the namespace, if there is one.
 pub(crate) fn full_name(key: &TemplateKey) -> String {
     if key.namespace.is_empty() {
         key.name.clone()
@@ -435,8 +429,8 @@ pub(crate) fn full_name(key: &TemplateKey) -> String {
     }
 }
 
-/// A policy that breaks a rule, applied all the same.
-fn policy_as_it_is(key: &PolicyKey, object: &DynamicObject) -> Option<Policy> {
+/// Returns an invalid policy as far as it can be decoded.
+fn invalid_policy(key: &PolicyKey, object: &DynamicObject) -> Option<Policy> {
     let raw_spec = object.data.get("spec").cloned().unwrap_or_default();
     let spec = berth_api::policy::PropagationSpec::deserialize(&raw_spec).ok()?;
     let selectors = spec
@@ -458,7 +452,7 @@ fn policy_as_it_is(key: &PolicyKey, object: &DynamicObject) -> Option<Policy> {
         spec,
         raw_spec,
         selectors,
-        // Nobody is preempted in a simulation.
+        // A simulation does not preempt.
         preemptible: None,
     })
 }

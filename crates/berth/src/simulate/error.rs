@@ -1,4 +1,4 @@
-//! What keeps a simulation from answering.
+//! Errors of a simulation.
 
 use std::fmt;
 
@@ -6,74 +6,77 @@ use berth_core::EngineError;
 use berth_scheduler::connect::ConnectError;
 use berth_scheduler::estimator::EstimatorOptionsError;
 
-/// Why there is no answer.
+/// Reason why a simulation has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
-    /// Manifests that cannot be used, every one of them.
+    /// All manifests that cannot be used.
     #[error("{}", lines(.0))]
     Manifests(Vec<Problem>),
     /// A flag names a cluster that does not exist.
     #[error("{flag} {cluster}: there is no such cluster; there {}", known(.clusters))]
     NoSuchCluster {
-        /// The flag.
+        /// Name of the flag.
         flag: &'static str,
-        /// The name.
+        /// Name of the cluster.
         cluster: String,
-        /// Those that exist.
+        /// Names of the existing clusters.
         clusters: Vec<String>,
     },
     /// The control plane cannot be addressed.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The control plane does not answer as it should.
+    /// The control plane refuses a request.
     #[error("cannot read {what}: {reason}")]
     Read {
-        /// What was asked for.
+        /// Requested resource.
         what: String,
-        /// What came instead.
+        /// Cause.
         reason: String,
-        /// Whether nothing of the kind is served.
+        /// True if the kind is not served.
         missing: bool,
     },
-    /// The part that validates cannot start.
+    /// The server for validation cannot start.
     #[error("cannot set up validation: {0}")]
     Sandbox(String),
-    /// A flag about estimators has a value that cannot be used.
+    /// A flag of the estimators is invalid.
     #[error(transparent)]
     Estimators(#[from] EstimatorOptionsError),
-    /// Estimators are to be asked, and nothing says where they are.
+    /// Estimators are enabled without a control plane that knows their addresses.
     #[error(
         "--enable-scheduler-estimator needs --against CONTEXT: a control plane knows where estimators are"
     )]
-    EstimatorsOfNobody,
+    EstimatorsWithoutControlPlane,
     /// The engine refuses its options.
     #[error("cannot start the engine: {0}")]
     Engine(#[from] EngineError),
-    /// The answer cannot be written.
-    #[error("cannot write the answer: {0}")]
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
     Output(#[from] std::io::Error),
-    /// There is nothing to place workloads on.
+    /// The manifests have no Cluster.
     #[error(
         "there is no Cluster among the manifests; add a fleet, as in -f examples/fleet.yaml, or pass --against CONTEXT"
     )]
     NoFleet,
-    /// Asked for by `--fail-on-unscheduled`.
+    /// Result of `--fail-on-unscheduled`.
     #[error("{}", failures(*.bindings, *.selections))]
     Unscheduled {
-        /// Bindings that find no place.
+        /// Number of bindings that cannot be placed.
         bindings: usize,
-        /// Policies, or selectors of policies, that select nothing.
+        /// Number of policies or selectors that select nothing.
         selections: usize,
     },
-    /// The user has enough.
+    /// The user interrupted the command.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl SimulateError {
-    /// Whether the command line is what has to change.
+    /// Reports whether the command line has to change.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Estimators(_) | Self::EstimatorsOfNobody)
+        matches!(
+            self,
+            Self::Estimators(_) | Self::EstimatorsWithoutControlPlane
+        )
     }
 }
 
@@ -94,7 +97,7 @@ fn failures(bindings: usize, selections: usize) -> String {
 
 fn lines(problems: &[Problem]) -> String {
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    // Whoever prints this puts `error: ` before the first line.
+    // The caller adds `error: ` to the first line.
     lines.join("\nerror: ")
 }
 
@@ -106,18 +109,18 @@ fn known(clusters: &[String]) -> String {
     }
 }
 
-/// Where a manifest was found.
+/// Position of a manifest in its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The file, or `standard input`.
+pub struct SourceLocation {
+    /// Path of the file, or `standard input`.
     pub file: String,
-    /// The document in it, counted from 1.
+    /// Number of the document, from 1.
     pub document: usize,
-    /// The item of the document, counted from 1, where that is a List.
+    /// Number of the item in a List, from 1.
     pub item: Option<usize>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, document {}", self.file, self.document)?;
         match self.item {
@@ -127,20 +130,20 @@ impl fmt::Display for Place {
     }
 }
 
-/// A manifest, or a file, that cannot be used.
+/// A manifest or file that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it is: a document, or a whole file.
-    pub place: String,
-    /// What is wrong, in one line.
+    /// Document or file.
+    pub location: String,
+    /// Description of the error, on one line.
     pub reason: String,
 }
 
 impl Problem {
-    /// Something is wrong there.
-    pub(crate) fn new(place: impl fmt::Display, reason: impl fmt::Display) -> Self {
+    /// Returns a problem at a location.
+    pub(crate) fn new(location: impl fmt::Display, reason: impl fmt::Display) -> Self {
         Self {
-            place: place.to_string(),
+            location: location.to_string(),
             reason: one_line(&reason.to_string()),
         }
     }
@@ -148,11 +151,11 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.reason)
+        write!(f, "{}: {}", self.location, self.reason)
     }
 }
 
-/// The text with line ends and runs of blanks made one blank.
+/// Replaces line ends and runs of blanks by one blank.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

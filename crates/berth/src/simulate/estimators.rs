@@ -1,6 +1,6 @@
-//! Asking the members' accurate estimators, as the scheduler does: decide, ask, decide again with the answers.
+//! Decisions with the members' accurate estimators: decide, query the estimators, decide again with their answers.
 //!
-//! Only a control plane knows where they are, so there are none without `--against`.
+//! Only a control plane knows the addresses of estimators, so they require `--against`.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use berth_scheduler::estimator::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Rounds of questions beyond one for each affinity group, as the scheduler allows.
-const SPARE_ROUNDS: usize = 2;
+/// Number of query rounds in addition to one per affinity term, as in the scheduler.
+const EXTRA_ROUNDS: usize = 2;
 
-/// The estimators of a fleet. Connections end with it.
+/// The estimators of a fleet. Dropping it closes the connections.
 #[derive(Debug)]
 pub(crate) struct Estimators {
     cache: AnswerCache,
@@ -25,7 +25,7 @@ pub(crate) struct Estimators {
 }
 
 impl Estimators {
-    /// Those that the control plane of a client knows.
+    /// Returns the estimators known to the client's control plane.
     pub(crate) fn new(client: kube::Client, options: &EstimatorOptions) -> Self {
         let connected = CancellationToken::new();
         let unlimited = Arc::new(RateLimit::new(None));
@@ -43,17 +43,17 @@ impl Estimators {
         }
     }
 
-    /// The engine's side.
+    /// Returns the plugin for the engine.
     pub(crate) fn estimator(&self) -> Arc<dyn Estimator> {
         Arc::new(self.cache.estimator())
     }
 
-    /// Makes a decision about a binding as often as it wants to know more.
+    /// Repeats a decision about a binding until it needs no further estimates.
     pub(crate) async fn decide<T>(&self, binding: &Binding, mut decision: impl FnMut() -> T) -> T {
         let placement = binding.spec.placement.as_ref();
         let terms = placement.map_or(0, |placement| placement.cluster_affinities.len());
         let mut answers = Arc::<Answers>::default();
-        for _ in 0..terms + SPARE_ROUNDS {
+        for _ in 0..terms + EXTRA_ROUNDS {
             let (decided, unanswered) = self.cache.decide(Arc::clone(&answers), &mut decision);
             let Some(unanswered) = unanswered else {
                 return decided;

@@ -1,4 +1,4 @@
-//! Policies of the manifests that select nothing, and a hint at what was probably meant.
+//! Policies of the manifests that select nothing, with hints at probable mistakes.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,15 @@ use berth_controllers::detector::template::Template;
 use berth_controllers::nearest::{kind_hint, nearest};
 use berth_controllers::resource_selector::{Objects, Selector};
 
-use super::catalogue::{Catalogue, Known};
+use super::catalogue::{Catalogue, Lookup};
 use super::detect::{self, ApiKind, Detector};
 use super::error::SimulateError;
 
-/// The source of the APIs that a simulation serves.
+/// Sources of the kinds that exist.
 pub(crate) struct Apis {
-    /// The kinds that Kubernetes, Karmada and the manifests define.
+    /// Kinds that Kubernetes, Karmada and the manifests define.
     pub(crate) defined: Catalogue,
-    /// The kinds that a control plane serves, where there is one.
+    /// Kinds that the live control plane serves, if there is one.
     pub(crate) live: Option<Catalogue>,
 }
 
@@ -24,13 +24,13 @@ impl Apis {
     async fn lacks(&mut self, (api_version, kind): &ApiKind) -> Result<bool, kube::Error> {
         let defined = self.defined.find(api_version, kind).await?;
         Ok(match (&mut self.live, defined) {
-            (_, Known::Served(_)) | (None, Known::Foreign) => false,
-            (None, Known::Missing) => true,
-            (Some(live), _) => !matches!(live.find(api_version, kind).await?, Known::Served(_)),
+            (_, Lookup::Served(_)) | (None, Lookup::UnknownGroup) => false,
+            (None, Lookup::Missing) => true,
+            (Some(live), _) => !matches!(live.find(api_version, kind).await?, Lookup::Served(_)),
         })
     }
 
-    /// Returns a hint at the kind that was probably meant.
+    /// Returns a hint at a kind with a similar name.
     async fn hint(&mut self, (api_version, kind): &ApiKind) -> Result<Option<String>, kube::Error> {
         let catalogue = self.live.as_mut().unwrap_or(&mut self.defined);
         catalogue.read_common().await?;
@@ -42,14 +42,14 @@ impl Apis {
 /// Returns a line for each policy of the manifests that selects no template or names a kind that does not exist.
 ///
 /// # Errors
-/// When the control plane does not answer.
+/// When the control plane does not respond.
 pub(crate) async fn find(
     detector: &Detector,
     mut apis: Apis,
 ) -> Result<Vec<String>, SimulateError> {
     let mut lines = Vec::new();
-    for record in detector.given_policies() {
-        // What is wrong with one that cannot be applied is reported already.
+    for record in detector.applied_policies() {
+        // The errors of an invalid policy are already reported.
         let Some(policy) = record.ready() else {
             continue;
         };
@@ -100,7 +100,7 @@ async fn missing_kinds(
     Ok(lines)
 }
 
-/// Returns a hint at the first selector by name that nearly matches.
+/// Returns a hint for the first selector whose name nearly matches a template.
 fn selector_hint(detector: &Detector, policy: &Policy) -> Option<String> {
     let hints = policy.selectors.iter();
     let mut hints = hints.filter_map(|selector| match &selector.objects {

@@ -1,4 +1,4 @@
-//! A live control plane, read and never written: get and list, nothing else.
+//! Read-only access to a live control plane, with get and list.
 
 use std::sync::Arc;
 
@@ -13,27 +13,27 @@ use kube::{Client, Resource as _};
 use serde_json::Value;
 
 use super::args::SimulateArgs;
-use super::catalogue::{Catalogue, Known};
+use super::catalogue::{Catalogue, Lookup};
 use super::detect::ApiKind;
 use super::error::SimulateError;
 use super::estimators::Estimators;
 use crate::control_plane::target;
 
-/// Objects asked for at once.
-const PAGE: u32 = 500;
+/// Number of objects per page of a list.
+const PAGE_SIZE: u32 = 500;
 
-/// The control plane of a context.
+/// The control plane of a kubeconfig context.
 pub(crate) struct LivePlane {
     client: Client,
-    /// The namespace of the context.
+    /// Namespace of the context.
     pub(crate) namespace: String,
 }
 
 impl LivePlane {
-    /// Addresses it.
+    /// Connects to the control plane.
     ///
     /// # Errors
-    /// When the context cannot be used, or nobody answers there.
+    /// When the context cannot be used, or the server does not respond.
     pub(crate) async fn connect(context: &str, args: &SimulateArgs) -> Result<Self, SimulateError> {
         let target = target(args.kubeconfig.clone(), Some(context.to_owned()));
         let config = connect::config(&target).await?;
@@ -47,27 +47,27 @@ impl LivePlane {
         })
     }
 
-    /// The estimators that it knows.
+    /// Returns the estimators known to the control plane.
     pub(crate) fn estimators(&self, options: &EstimatorOptions) -> Estimators {
         Estimators::new(self.client.clone(), options)
     }
 
-    /// What it serves.
+    /// Returns a catalogue of the served kinds.
     pub(crate) fn catalogue(&self) -> Catalogue {
         Catalogue::new(self.client.clone())
     }
 
-    /// All objects of a kind, of one namespace or of all.
+    /// Lists all objects of a kind, in one namespace or in all.
     ///
     /// # Errors
-    /// When the control plane does not give them.
+    /// When the control plane refuses the request.
     pub(crate) async fn list(
         &self,
         kind: &ResourceType,
         namespace: Option<&str>,
     ) -> Result<Vec<Value>, SimulateError> {
         let request = requests(kind, namespace);
-        let mut params = ListParams::default().limit(PAGE);
+        let mut params = ListParams::default().limit(PAGE_SIZE);
         let mut objects = Vec::new();
         loop {
             let page = async {
@@ -76,7 +76,7 @@ impl LivePlane {
             };
             let mut page = page.await.map_err(|error| unreadable(kind, &error))?;
             if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
-                objects.extend(items.into_iter().map(|item| named(kind, item)));
+                objects.extend(items.into_iter().map(|item| with_kind(kind, item)));
             }
             match page["metadata"]["continue"].as_str() {
                 Some(token) if !token.is_empty() => params = params.continue_token(token),
@@ -85,10 +85,10 @@ impl LivePlane {
         }
     }
 
-    /// All objects of a kind that need not be served.
+    /// Lists all objects of a kind; none if the kind is not served.
     ///
     /// # Errors
-    /// When the control plane does not give them.
+    /// When the control plane refuses the request.
     pub(crate) async fn list_if_served(
         &self,
         kind: &ResourceType,
@@ -99,10 +99,10 @@ impl LivePlane {
         }
     }
 
-    /// An object, if it is there.
+    /// Reads an object, if it exists.
     ///
     /// # Errors
-    /// When the control plane does not answer.
+    /// When the control plane does not respond.
     pub(crate) async fn get(
         &self,
         kind: &ResourceType,
@@ -117,29 +117,29 @@ impl LivePlane {
             self.client.request::<Value>(request).await
         };
         match found.await {
-            Ok(object) => Ok(Some(named(kind, object))),
+            Ok(object) => Ok(Some(with_kind(kind, object))),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
             Err(error) => Err(unreadable(kind, &error)),
         }
     }
 
-    /// Every object of kinds that policies name, each with its type; `namespace` limits where.
+    /// Lists the objects of a kind that policies name, each with its type; none if the kind is not served.
     ///
     /// # Errors
-    /// When the control plane does not give them.
+    /// When the control plane refuses the request.
     pub(crate) async fn templates(
         &self,
         catalogue: &mut Catalogue,
         (api_version, kind): &ApiKind,
         namespace: Option<&str>,
     ) -> Result<Vec<(Arc<ResourceType>, Value)>, SimulateError> {
-        let known = catalogue.find(api_version, kind).await;
-        let known = known.map_err(|error| SimulateError::Read {
+        let lookup = catalogue.find(api_version, kind).await;
+        let lookup = lookup.map_err(|error| SimulateError::Read {
             what: api_version.clone(),
             reason: error.to_string(),
             missing: false,
         })?;
-        let Known::Served(kind) = known else {
+        let Lookup::Served(kind) = lookup else {
             return Ok(Vec::new());
         };
         let namespace = namespace.filter(|_| kind.namespaced);
@@ -155,8 +155,8 @@ fn requests(kind: &ResourceType, namespace: Option<&str>) -> Request {
     Request::new(DynamicObject::url_path(&kind.api, namespace))
 }
 
-/// Items of a list of a built-in kind do not say what they are.
-fn named(kind: &ResourceType, mut object: Value) -> Value {
+/// Sets API version and kind, which items of a list lack.
+fn with_kind(kind: &ResourceType, mut object: Value) -> Value {
     object["apiVersion"] = Value::from(kind.api.api_version.as_str());
     object["kind"] = Value::from(kind.api.kind.as_str());
     object

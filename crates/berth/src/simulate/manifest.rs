@@ -1,4 +1,4 @@
-//! From documents to manifests: what each of them is to a simulation, and which of them cannot be meant.
+//! Manifests from documents, with their role in the simulation.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,47 +7,47 @@ use berth_controllers::binding_key::BindingKind;
 use berth_controllers::detector::claim::PolicyKind;
 use serde_json::Value;
 
-use super::error::{Place, Problem};
+use super::error::{Problem, SourceLocation};
 use super::source::Document;
 
-/// What a manifest is to a simulation.
+/// Role of a manifest in a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// A member of the fleet.
+    /// A Cluster.
     Cluster,
     /// A PropagationPolicy or ClusterPropagationPolicy.
     Policy(PolicyKind),
     /// A ResourceBinding or ClusterResourceBinding.
     Binding(BindingKind),
-    /// An override policy: policies may wait for it.
+    /// An override policy, which propagation policies may depend on.
     Override(PolicyKind),
-    /// Of Karmada's own, without a part in scheduling.
-    Aside,
-    /// Something that policies may select.
+    /// A kind of Karmada without influence on scheduling.
+    Ignored,
+    /// An object that policies may select.
     Template,
 }
 
 /// A manifest.
 #[derive(Clone, Debug)]
 pub(crate) struct Manifest {
-    /// Where it was found.
-    pub(crate) place: Place,
-    /// What it is to a simulation.
+    /// Position in its source.
+    pub(crate) location: SourceLocation,
+    /// Role in the simulation.
     pub(crate) role: Role,
-    /// For example `apps/v1`.
+    /// API version, such as `apps/v1`.
     pub(crate) api_version: String,
-    /// The kind.
+    /// Kind of the object.
     pub(crate) kind: String,
-    /// The namespace that it names; empty where it names none.
+    /// Namespace in the manifest; empty if there is none.
     pub(crate) namespace: String,
-    /// The name.
+    /// Name of the object.
     pub(crate) name: String,
-    /// All of it.
+    /// Complete object.
     pub(crate) object: Value,
 }
 
 impl Manifest {
-    /// The group, empty for the core group.
+    /// Returns the API group; empty for the core group.
     pub(crate) fn group(&self) -> &str {
         group_of(&self.api_version)
     }
@@ -69,7 +69,7 @@ fn group_of(api_version: &str) -> &str {
         .map_or("", |(group, _version)| group)
 }
 
-/// Karmada's kinds that are known: the API version, the kinds and their part.
+/// Kinds of Karmada: API version, kind and role.
 const KARMADA: &[(&str, &str, Role)] = &[
     ("cluster.karmada.io/v1alpha1", "Cluster", Role::Cluster),
     (
@@ -95,12 +95,12 @@ const KARMADA: &[(&str, &str, Role)] = &[
     (
         "policy.karmada.io/v1alpha1",
         "ClusterTaintPolicy",
-        Role::Aside,
+        Role::Ignored,
     ),
     (
         "policy.karmada.io/v1alpha1",
         "FederatedResourceQuota",
-        Role::Aside,
+        Role::Ignored,
     ),
     (
         "work.karmada.io/v1alpha2",
@@ -112,51 +112,51 @@ const KARMADA: &[(&str, &str, Role)] = &[
         "ClusterResourceBinding",
         Role::Binding(BindingKind::Cluster),
     ),
-    ("work.karmada.io/v1alpha1", "Work", Role::Aside),
+    ("work.karmada.io/v1alpha1", "Work", Role::Ignored),
     (
         "apps.karmada.io/v1alpha1",
         "WorkloadRebalancer",
-        Role::Aside,
+        Role::Ignored,
     ),
     (
         "autoscaling.karmada.io/v1alpha1",
         "FederatedHPA",
-        Role::Aside,
+        Role::Ignored,
     ),
     (
         "autoscaling.karmada.io/v1alpha1",
         "CronFederatedHPA",
-        Role::Aside,
+        Role::Ignored,
     ),
     (
         "config.karmada.io/v1alpha1",
         "ResourceInterpreterCustomization",
-        Role::Aside,
+        Role::Ignored,
     ),
     (
         "config.karmada.io/v1alpha1",
         "ResourceInterpreterWebhookConfiguration",
-        Role::Aside,
+        Role::Ignored,
     ),
     (
         "networking.karmada.io/v1alpha1",
         "MultiClusterService",
-        Role::Aside,
+        Role::Ignored,
     ),
     (
         "networking.karmada.io/v1alpha1",
         "MultiClusterIngress",
-        Role::Aside,
+        Role::Ignored,
     ),
-    ("remedy.karmada.io/v1alpha1", "Remedy", Role::Aside),
+    ("remedy.karmada.io/v1alpha1", "Remedy", Role::Ignored),
 ];
 
 fn role_of(api_version: &str, kind: &str) -> Result<Role, String> {
     let group = group_of(api_version);
-    let own = KARMADA
+    let is_karmada = KARMADA
         .iter()
         .any(|(known, ..)| group_of(known) == group && !group.is_empty());
-    if !own {
+    if !is_karmada {
         return Ok(Role::Template);
     }
     let exact = KARMADA
@@ -165,10 +165,10 @@ fn role_of(api_version: &str, kind: &str) -> Result<Role, String> {
     if let Some((.., role)) = exact {
         return Ok(*role);
     }
-    let elsewhere = KARMADA
+    let other_version = KARMADA
         .iter()
         .find(|(known, name, _)| *name == kind && group_of(known) == group);
-    Err(match elsewhere {
+    Err(match other_version {
         Some((known, ..)) => {
             format!("unknown kind {kind} in {api_version}: it is served as {known}")
         }
@@ -176,28 +176,30 @@ fn role_of(api_version: &str, kind: &str) -> Result<Role, String> {
     })
 }
 
-/// Makes manifests of documents. Lists are taken apart; what is no manifest, or is there twice, becomes a
-/// problem.
-pub(crate) fn sort_out(documents: Vec<Document>, problems: &mut Vec<Problem>) -> Vec<Manifest> {
+/// Converts documents to manifests, and splits Lists into their items. Invalid documents become problems.
+pub(crate) fn from_documents(
+    documents: Vec<Document>,
+    problems: &mut Vec<Problem>,
+) -> Vec<Manifest> {
     let mut manifests = Vec::new();
     for document in documents {
-        for (place, value) in items_of(document) {
-            match manifest(&place, value) {
+        for (location, value) in items_of(document) {
+            match manifest(&location, value) {
                 Ok(manifest) => manifests.push(manifest),
-                Err(reason) => problems.push(Problem::new(place, reason)),
+                Err(reason) => problems.push(Problem::new(location, reason)),
             }
         }
     }
     manifests
 }
 
-/// Drops what has a manifest whose object is there already, once namespaces are known.
+/// Removes manifests of an object that an earlier manifest describes. Their namespaces must be set.
 pub(crate) fn refuse_duplicates<T>(
     items: &mut Vec<T>,
     manifest_of: impl Fn(&T) -> &Manifest,
     problems: &mut Vec<Problem>,
 ) {
-    let mut seen: HashMap<[String; 4], Place> = HashMap::new();
+    let mut seen: HashMap<[String; 4], SourceLocation> = HashMap::new();
     items.retain(|item| {
         let manifest = manifest_of(item);
         let identity = [
@@ -208,18 +210,21 @@ pub(crate) fn refuse_duplicates<T>(
         ];
         if let Some(first) = seen.get(&identity) {
             problems.push(Problem::new(
-                &manifest.place,
+                &manifest.location,
                 format!("{manifest} is there already: {first}"),
             ));
             return false;
         }
-        seen.insert(identity, manifest.place.clone());
+        seen.insert(identity, manifest.location.clone());
         true
     });
 }
 
-fn items_of(document: Document) -> Vec<(Place, Value)> {
-    let Document { place, mut value } = document;
+fn items_of(document: Document) -> Vec<(SourceLocation, Value)> {
+    let Document {
+        location,
+        mut value,
+    } = document;
     let is_list = value["kind"]
         .as_str()
         .is_some_and(|kind| kind.ends_with("List"));
@@ -228,22 +233,22 @@ fn items_of(document: Document) -> Vec<(Place, Value)> {
             .into_iter()
             .enumerate()
             .map(|(index, item)| {
-                let item_place = Place {
+                let item_place = SourceLocation {
                     item: Some(index + 1),
-                    ..place.clone()
+                    ..location.clone()
                 };
                 (item_place, item)
             })
             .collect(),
         Some(other) => {
             value["items"] = other;
-            vec![(place, value)]
+            vec![(location, value)]
         }
-        None => vec![(place, value)],
+        None => vec![(location, value)],
     }
 }
 
-fn manifest(place: &Place, object: Value) -> Result<Manifest, String> {
+fn manifest(location: &SourceLocation, object: Value) -> Result<Manifest, String> {
     if !object.is_object() {
         let what = match object {
             Value::Array(_) => "a list",
@@ -273,7 +278,7 @@ fn manifest(place: &Place, object: Value) -> Result<Manifest, String> {
     let name = required("/metadata/name")?;
     let role = role_of(&api_version, &kind)?;
     Ok(Manifest {
-        place: place.clone(),
+        location: location.clone(),
         role,
         namespace: text("/metadata/namespace")?,
         api_version,

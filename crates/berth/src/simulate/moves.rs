@@ -1,20 +1,20 @@
-//! What moves: a decision beside what was before.
+//! Bindings that move: new decisions compared with the previous clusters.
 
 use super::decide::{Decision, Share};
 
-/// A binding, before and after.
+/// A binding before and after.
 #[derive(Clone, Debug)]
 pub(crate) struct Move {
-    /// Where it was.
+    /// Previous clusters.
     pub(crate) from: Vec<Share>,
-    /// What becomes of it.
+    /// New decision.
     pub(crate) to: Decision,
-    /// Whether it found a place before.
+    /// True if it could be placed before.
     was_schedulable: bool,
 }
 
 impl Move {
-    /// `was_schedulable` says whether the earlier decision succeeded, or was never made.
+    /// `was_schedulable` is true if the previous decision succeeded or was never made.
     pub(crate) fn new(from: Vec<Share>, was_schedulable: bool, to: Decision) -> Self {
         Self {
             from,
@@ -23,50 +23,50 @@ impl Move {
         }
     }
 
-    /// Whether it finds no place now, and that is new.
+    /// Reports whether the binding cannot be placed any more.
     pub(crate) fn becomes_unschedulable(&self) -> bool {
         self.to.failure.is_some() && self.was_schedulable
     }
 
-    /// Whether it goes elsewhere, or gets other replicas.
-    pub(crate) fn goes_elsewhere(&self) -> bool {
+    /// Reports whether the clusters or replicas change.
+    pub(crate) fn is_moved(&self) -> bool {
         self.from != self.to.clusters
     }
 
-    /// Whether there is something to tell.
-    pub(crate) fn is_one(&self) -> bool {
-        self.becomes_unschedulable() || self.goes_elsewhere()
+    /// Reports whether the binding is part of the output.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.becomes_unschedulable() || self.is_moved()
     }
 }
 
-/// What moves, and out of how many.
+/// Bindings that move, and the number of all bindings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moves {
-    /// Those that move.
+    /// Bindings that move or become unschedulable.
     pub(crate) moves: Vec<Move>,
-    /// How many bindings there are.
-    pub(crate) looked_at: usize,
+    /// Number of all bindings.
+    pub(crate) examined: usize,
 }
 
 impl Moves {
-    /// Counts a binding in, and keeps it if it moves.
-    pub(crate) fn look_at(&mut self, candidate: Move) {
-        self.looked_at += 1;
-        if candidate.is_one() {
+    /// Counts a binding, and stores it if it changes.
+    pub(crate) fn add(&mut self, candidate: Move) {
+        self.examined += 1;
+        if candidate.has_changed() {
             self.moves.push(candidate);
         }
     }
 
-    /// How many become unschedulable.
+    /// Returns the number of bindings that become unschedulable.
     pub(crate) fn unschedulable(&self) -> usize {
         let moves = self.moves.iter();
-        moves.filter(|one| one.becomes_unschedulable()).count()
+        moves.filter(|moved| moved.becomes_unschedulable()).count()
     }
 
-    /// `N bindings looked at, M would move, K would become unschedulable`: each binding counts once.
+    /// Returns `N bindings looked at, M would move, K would become unschedulable`. Each binding counts once.
     pub(crate) fn summary(&self) -> String {
         let unschedulable = self.unschedulable();
-        let bindings = match self.looked_at {
+        let bindings = match self.examined {
             1 => "1 binding".to_owned(),
             several => format!("{several} bindings"),
         };

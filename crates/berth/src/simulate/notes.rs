@@ -1,8 +1,8 @@
-//! What is worth knowing beside the answer.
+//! Notes below the output.
 
 use super::detect::{Detector, Unbound};
 
-/// Remarks, and templates without a binding.
+/// Remarks, templates without a policy, and policies that select nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     remarks: Vec<String>,
@@ -11,17 +11,18 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// A remark.
+    /// Adds a remark.
     pub(crate) fn push(&mut self, remark: impl Into<String>) {
         self.remarks.push(remark.into());
     }
 
-    /// Several remarks.
+    /// Adds remarks.
     pub(crate) fn extend(&mut self, remarks: impl IntoIterator<Item = String>) {
         self.remarks.extend(remarks);
     }
 
-    /// Templates that another policy holds or that have no binding that is up to date, and policies that cannot preempt.
+    /// Adds templates that another policy takes over, templates without an up-to-date binding, and policies that cannot
+    /// preempt.
     pub(crate) fn detected(&mut self, detector: &Detector) {
         self.extend(detector.takeovers());
         for unbound in detector.unbound() {
@@ -40,7 +41,7 @@ impl Notes {
         }
     }
 
-    /// A template without a binding.
+    /// Adds a template without an up-to-date binding.
     fn unbound(&mut self, unbound: Unbound) {
         if unbound.unselected {
             self.unselected.push(unbound.template);
@@ -50,17 +51,17 @@ impl Notes {
         }
     }
 
-    /// Policies of the manifests that select nothing, a line each.
+    /// Adds policies of the manifests that select nothing, one line each.
     pub(crate) fn idle_policies(&mut self, lines: Vec<String>) {
         self.idle_policies.extend(lines);
     }
 
-    /// How many selectors and policies select nothing.
+    /// Returns the number of selectors and policies that select nothing.
     pub(crate) fn idle(&self) -> usize {
         self.idle_policies.len()
     }
 
-    /// All of it, a line each.
+    /// Returns all notes, one line each.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.unselected.is_empty() {

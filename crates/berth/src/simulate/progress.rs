@@ -1,31 +1,31 @@
-//! Signs of life on standard error, for those who wait.
+//! Progress messages on standard error.
 
 use std::fmt::Arguments;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-/// How long nobody needs one, and how often they come.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Minimum time before the first message and between messages.
+const INTERVAL: Duration = Duration::from_secs(1);
 
-/// When the user has heard of us last.
+/// Printer of progress messages.
 #[derive(Debug)]
 pub(crate) struct Progress {
     last: Instant,
 }
 
 impl Progress {
-    /// From now on.
+    /// Starts the interval before the first message.
     pub(crate) fn start() -> Self {
         Self {
             last: Instant::now(),
         }
     }
 
-    /// Says how far it is, if nothing was heard for a while.
-    pub(crate) fn say(&mut self, how_far: Arguments<'_>) {
-        if self.last.elapsed() > PATIENCE {
+    /// Prints the progress, unless the last message is recent.
+    pub(crate) fn report(&mut self, progress: Arguments<'_>) {
+        if self.last.elapsed() > INTERVAL {
             self.last = Instant::now();
-            let _ = writeln!(io::stderr(), "{how_far} ...");
+            let _ = writeln!(io::stderr(), "{progress} ...");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The answer: for people as tables, for scripts as JSON or YAML.
+//! Output of the results as tables, JSON or YAML.
 
 mod fit;
 mod table;
@@ -12,10 +12,11 @@ use super::decide::{Decision, Share};
 use super::moves::Moves;
 use super::notes::Notes;
 
-/// Prints decisions, for a terminal in its width. Notes follow a table, and keep out of the way of what a script reads.
+/// Prints decisions, fitted to the width of a terminal. Notes follow a table; for JSON and YAML, they are printed on
+/// standard error.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the output cannot be written.
 pub(crate) fn decisions(
     format: Format,
     decisions: &[Decision],
@@ -33,13 +34,13 @@ pub(crate) fn decisions(
         }
     }
     let lines = decisions.iter().filter_map(tie).chain(notes.lines());
-    remark(format, lines, out)
+    print_notes(format, lines, out)
 }
 
-/// Prints what moves, and how much of how much that is.
+/// Prints the bindings that move, and a summary.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the output cannot be written.
 pub(crate) fn moves(
     format: Format,
     moves: &Moves,
@@ -61,26 +62,26 @@ pub(crate) fn moves(
             encode(format, &wire, out)?;
         }
     }
-    if is_for_people(format) {
+    if is_table(format) {
         writeln!(out, "{}", moves.summary())?;
     } else {
         let _ = writeln!(io::stderr(), "{}", moves.summary());
     }
     let ties = moves.moves.iter().filter_map(|one| tie(&one.to));
-    remark(format, ties.chain(notes.lines()), out)
+    print_notes(format, ties.chain(notes.lines()), out)
 }
 
-fn is_for_people(format: Format) -> bool {
+fn is_table(format: Format) -> bool {
     matches!(format, Format::Table | Format::Wide)
 }
 
-fn remark(
+fn print_notes(
     format: Format,
     lines: impl Iterator<Item = String>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     for line in lines {
-        if is_for_people(format) {
+        if is_table(format) {
             writeln!(out, "note: {line}")?;
         } else {
             let _ = writeln!(io::stderr(), "note: {line}");
@@ -107,14 +108,14 @@ fn tie(decision: &Decision) -> Option<String> {
     ))
 }
 
-/// `member1:2, member2:1`, with at most so many of them; `-` for none.
-fn listed(shares: &[Share], with_replicas: bool, at_most: usize) -> String {
+/// Formats at most `limit` clusters as `member1:2, member2:1`; `-` for none.
+fn listed(shares: &[Share], with_replicas: bool, limit: usize) -> String {
     if shares.is_empty() {
         return "-".to_owned();
     }
     let shown: Vec<String> = shares
         .iter()
-        .take(at_most)
+        .take(limit)
         .map(|Share { name, replicas }| {
             if with_replicas {
                 format!("{name}:{replicas}")

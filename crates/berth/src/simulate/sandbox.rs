@@ -1,7 +1,6 @@
-//! A server of our own, in process and gone with the command, that manifests are created in: what it says
-//! is what a control plane would say to `kubectl apply`, defaults and refusals alike.
+//! In-process API server that validates manifests and fills in defaults, as a control plane does for `kubectl apply`.
 //!
-//! The objects of the simulation are what this server answers; nothing is read back from it later.
+//! The simulation uses the objects of the responses; it reads nothing back later.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,11 +20,11 @@ use serde_json::{Value, json};
 
 use super::catalogue::Catalogue;
 use super::error::SimulateError;
-use super::lenient::{self, MutateOnly};
+use super::skip_validation::{self, DefaultsOnly};
 use crate::admission::KarmadaAdmission;
 
-/// What an object is told by its own server, and keeps in a simulation: not what the sandbox makes up.
-const IDENTITY: [&str; 8] = [
+/// Metadata fields that the original server of an object sets. The sandbox's values for them are discarded.
+const SERVER_FIELDS: [&str; 8] = [
     "uid",
     "resourceVersion",
     "generation",
@@ -36,27 +35,27 @@ const IDENTITY: [&str; 8] = [
     "managedFields",
 ];
 
-/// The server.
+/// The in-process API server.
 pub(crate) struct Sandbox {
     server: Server,
     client: Client,
     validates: bool,
     namespaces: HashSet<String>,
-    /// APIs served without any definition, as by a simulated member.
+    /// Built-in APIs, which a simulated member also serves.
     member_apis: Vec<ApiEnablement>,
 }
 
 impl Sandbox {
-    /// Starts it. Without validation it fills in defaults and refuses nothing that it can read.
+    /// Starts the server. Without validation, it only fills in defaults.
     ///
     /// # Errors
-    /// When it cannot start.
+    /// When the server cannot start.
     pub(crate) async fn start(validates: bool) -> Result<Self, SimulateError> {
         let failed = |error: &dyn std::fmt::Display| SimulateError::Sandbox(error.to_string());
         let admission: Arc<dyn Admission> = if validates {
             Arc::new(KarmadaAdmission)
         } else {
-            Arc::new(MutateOnly)
+            Arc::new(DefaultsOnly)
         };
         let server = Server::start(ServerConfig {
             admission: vec![admission],
@@ -67,7 +66,7 @@ impl Sandbox {
         let member_apis = apis::discover(&server.client()).await.enablements;
         for mut definition in berth_api::crds::all().map_err(|error| failed(&error))? {
             if !validates {
-                definition = lenient::relax(&definition).map_err(|error| failed(&error))?;
+                definition = skip_validation::relax(&definition).map_err(|error| failed(&error))?;
             }
             server
                 .install_crd(definition)
@@ -83,17 +82,17 @@ impl Sandbox {
         })
     }
 
-    /// The APIs that a simulated member serves.
+    /// Returns the APIs of a simulated member.
     pub(crate) fn member_apis(&self) -> &[ApiEnablement] {
         &self.member_apis
     }
 
-    /// What it serves.
+    /// Returns a catalogue of the served kinds.
     pub(crate) fn catalogue(&self) -> Catalogue {
         Catalogue::new(self.client.clone())
     }
 
-    /// Serves a kind that a manifest defines.
+    /// Installs a definition from a manifest.
     ///
     /// # Errors
     /// When the definition cannot be read, or is refused.
@@ -104,10 +103,10 @@ impl Sandbox {
         installed.map_err(|error| error.to_string())
     }
 
-    /// The object as a control plane would store it. `live` is what it would take the place of.
+    /// Returns the object as a control plane would store it. `live` is the stored object that it replaces.
     ///
     /// # Errors
-    /// The words of the refusal.
+    /// With the message of the refusal.
     pub(crate) async fn admit(
         &mut self,
         kind: &ResourceType,
@@ -116,24 +115,24 @@ impl Sandbox {
     ) -> Result<Value, String> {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         if kind.namespaced {
-            self.have_namespace(namespace).await;
+            self.ensure_namespace(namespace).await;
         }
         let stored = match live {
-            // If the old one is not acceptable any more, the new one is looked at as if it were new.
-            Some(live) => self.create(kind, &bare(live)).await.ok(),
+            // If the live object is refused, the new one is validated as a new object.
+            Some(live) => self.create(kind, &without_server_fields(live)).await.ok(),
             None => None,
         };
-        let wanted = bare(object);
+        let desired = without_server_fields(object);
         let mut admitted = match stored {
-            Some(stored) => self.replace(kind, wanted, &stored).await?,
-            None => match self.create(kind, &wanted).await {
+            Some(stored) => self.replace(kind, desired, &stored).await?,
+            None => match self.create(kind, &desired).await {
                 Ok(admitted) => admitted,
                 Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
                     let stored = self
-                        .read(kind, &wanted)
+                        .read(kind, &desired)
                         .await
                         .map_err(|error| api_error_message(&error))?;
-                    self.replace(kind, wanted, &stored).await?
+                    self.replace(kind, desired, &stored).await?
                 }
                 Err(error) => return Err(api_error_message(&error)),
             },
@@ -149,13 +148,13 @@ impl Sandbox {
         Ok(admitted)
     }
 
-    async fn have_namespace(&mut self, namespace: &str) {
+    async fn ensure_namespace(&mut self, namespace: &str) {
         if self.namespaces.insert(namespace.to_owned()) {
             let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
             let api: kube::Api<DynamicObject> =
                 kube::Api::all_with(self.client.clone(), &namespaces());
             if let Ok(body) = serde_json::from_value(body) {
-                // It may be there; and if its name is none, the refusal of what is in it says so.
+                // It may exist. If its name is invalid, the objects in it are refused.
                 let _ = api.create(&PostParams::default(), &body).await;
             }
         }
@@ -178,20 +177,20 @@ impl Sandbox {
     async fn replace(
         &self,
         kind: &ResourceType,
-        mut wanted: Value,
+        mut desired: Value,
         stored: &Value,
     ) -> Result<Value, String> {
-        wanted["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
-        // The sandbox gave the stored one an id of its own, and ids do not change.
+        desired["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
+        // The sandbox generated the id of the stored object, and ids are immutable.
         if let Some(label) = id_label(kind)
             && let Some(id) = stored["metadata"]["labels"].get(label)
         {
-            wanted["metadata"]["labels"][label] = id.clone();
+            desired["metadata"]["labels"][label] = id.clone();
         }
-        let request = request(kind, &wanted).replace(
-            name(&wanted),
+        let request = request(kind, &desired).replace(
+            name(&desired),
             &PostParams::default(),
-            wanted.to_string().into_bytes(),
+            desired.to_string().into_bytes(),
         );
         match request {
             Ok(request) => self
@@ -203,7 +202,7 @@ impl Sandbox {
     }
 
     async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Value, kube::Error> {
-        // kubectl asks for this, and kube has no word for it.
+        // Like kubectl. The parameters of kube for create and replace lack this option.
         let directive = if self.validates { "Strict" } else { "Ignore" };
         let mut request = request;
         let target = format!("{}&fieldValidation={directive}", request.uri());
@@ -213,7 +212,7 @@ impl Sandbox {
         self.client.request(request).await
     }
 
-    /// Checks a status and gives it its defaults.
+    /// Validates a status and fills in its defaults.
     async fn report(
         &self,
         kind: &ResourceType,
@@ -266,14 +265,14 @@ fn id_label(kind: &ResourceType) -> Option<&'static str> {
     guarded(kind)?.permanent_id_label()
 }
 
-/// What a user could apply: no status, and nothing that a server fills in.
-fn bare(object: &Value) -> Value {
+/// Removes the status and the fields that the server sets.
+fn without_server_fields(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");
     }
     if let Some(metadata) = object["metadata"].as_object_mut() {
-        for field in IDENTITY.iter().chain(&["selfLink"]) {
+        for field in SERVER_FIELDS.iter().chain(&["selfLink"]) {
             metadata.remove(*field);
         }
     }
@@ -286,7 +285,7 @@ fn restore_identity(
     kind: &ResourceType,
     live: Option<&Value>,
 ) {
-    for field in IDENTITY {
+    for field in SERVER_FIELDS {
         match object["metadata"].get(field) {
             Some(value) => admitted["metadata"][field] = value.clone(),
             None => {

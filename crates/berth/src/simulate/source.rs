@@ -1,4 +1,4 @@
-//! From files to documents: what there is to read, and where in it each document stands.
+//! Documents from files, folders and standard input.
 
 use std::convert::Infallible;
 use std::io::Read as _;
@@ -7,12 +7,12 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use super::error::{Place, Problem};
+use super::error::{Problem, SourceLocation};
 
-/// Endings of the files of a folder that are read.
-const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+/// Extensions of the files that are read from a folder.
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// Something to read.
+/// A source of manifests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// Standard input.
@@ -33,16 +33,16 @@ impl FromStr for Input {
     }
 }
 
-/// A document that could be parsed.
+/// A parsed document.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
-    /// Where it was found.
-    pub(crate) place: Place,
-    /// What it says; never null.
+    /// Position in its source.
+    pub(crate) location: SourceLocation,
+    /// Content; never null.
     pub(crate) value: Value,
 }
 
-/// Reads everything; what cannot be read becomes a problem.
+/// Reads all inputs. Unreadable files and documents become problems.
 pub(crate) fn read(inputs: &[Input]) -> (Vec<Document>, Vec<Problem>) {
     let (mut documents, mut problems) = (Vec::new(), Vec::new());
     let mut stdin_is_read = false;
@@ -81,8 +81,8 @@ fn files_of(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        let ending = path.extension().and_then(|ending| ending.to_str());
-        if ending.is_some_and(|ending| ENDINGS.contains(&ending)) && path.is_file() {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if extension.is_some_and(|extension| EXTENSIONS.contains(&extension)) && path.is_file() {
             files.push(path);
         }
     }
@@ -97,37 +97,37 @@ fn read_file(path: &Path, documents: &mut Vec<Document>, problems: &mut Vec<Prob
     }
 }
 
-/// Parses a text, document by document, so that one broken document does not hide the others.
+/// Parses each document separately, so that one invalid document does not hide the others.
 fn parse(file: &str, text: &str, documents: &mut Vec<Document>, problems: &mut Vec<Problem>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if let Some(values) = json_documents(text) {
         for (index, value) in values.into_iter().enumerate() {
             documents.push(Document {
-                place: place(file, index + 1),
+                location: location(file, index + 1),
                 value,
             });
         }
         return;
     }
     for (index, chunk) in yaml_documents(text).into_iter().enumerate() {
-        let place = place(file, index + 1);
+        let location = location(file, index + 1);
         match yaml(&chunk) {
             Ok(Value::Null) => {}
-            Ok(value) => documents.push(Document { place, value }),
-            Err(reason) => problems.push(Problem::new(place, reason)),
+            Ok(value) => documents.push(Document { location, value }),
+            Err(reason) => problems.push(Problem::new(location, reason)),
         }
     }
 }
 
-fn place(file: &str, document: usize) -> Place {
-    Place {
+fn location(file: &str, document: usize) -> SourceLocation {
+    SourceLocation {
         file: file.to_owned(),
         document,
         item: None,
     }
 }
 
-/// JSON documents one after the other; nothing where the text is anything else, which YAML then explains.
+/// Parses concatenated JSON documents; none if the text is not JSON.
 fn json_documents(text: &str) -> Option<Vec<Value>> {
     if !text.trim_start().starts_with('{') {
         return None;
@@ -138,45 +138,45 @@ fn json_documents(text: &str) -> Option<Vec<Value>> {
         .ok()
 }
 
-/// The texts between the `---` lines. Lines that belong to earlier documents are kept as empty ones, so
-/// that an error names the line of the file.
+/// Splits a text at its `---` lines. Lines of earlier documents become empty lines, so that errors have the line number
+/// of the file.
 fn yaml_documents(text: &str) -> Vec<String> {
     let mut chunks = Vec::new();
     let mut chunk = String::new();
     let mut blank_lines = String::new();
-    // Whether there is anything before the first marker: comments are no document.
-    let mut open = false;
+    // True inside a document. Comments before the first marker are not a document.
+    let mut in_document = false;
     for line in text.lines() {
         let marker = line
             .strip_prefix("---")
             .filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r']));
         if let Some(rest) = marker {
-            if open {
+            if in_document {
                 chunks.push(std::mem::replace(&mut chunk, blank_lines.clone()));
             } else {
                 chunk.clone_from(&blank_lines);
             }
-            open = true;
-            // The place of the marker is kept, for the column of an error.
+            in_document = true;
+            // Blanks in place of the marker keep the columns of errors.
             chunk.push_str("   ");
             chunk.push_str(rest);
         } else if line.trim_end() == "..." {
         } else {
             let content = line.trim();
-            open |= !content.is_empty() && !content.starts_with(['#', '%']);
+            in_document |= !content.is_empty() && !content.starts_with(['#', '%']);
             chunk.push_str(line);
         }
         chunk.push('\n');
         blank_lines.push('\n');
     }
-    if open {
+    if in_document {
         chunks.push(chunk);
     }
     chunks
 }
 
 fn yaml(text: &str) -> Result<Value, String> {
-    // The limits guard servers against strangers; here a user reads a file of their own.
+    // The default limits protect servers; here, users read their own files.
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_events: 100_000_000,
@@ -186,7 +186,7 @@ fn yaml(text: &str) -> Result<Value, String> {
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let error = error.to_string();
-        // Advice for those who write programs, not manifests.
+        // This advice is for users of the library.
         let error = error.replace(", set DuplicateKeyPolicy in Options if acceptable", "");
         format!("cannot be parsed: {error}")
     })
@@ -201,13 +201,13 @@ mod tests {
         parse("f", text, &mut documents, &mut problems);
         let documents = documents
             .into_iter()
-            .map(|document| (document.place.document, document.value))
+            .map(|document| (document.location.document, document.value))
             .collect();
         (documents, problems)
     }
 
     #[test]
-    fn documents_are_counted_as_yaml_counts_them() {
+    fn documents_are_counted_as_in_yaml() {
         for (text, expected) in [
             ("", &[][..]),
             ("# only a comment\n", &[]),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn one_broken_document_does_not_hide_the_others() {
+    fn an_invalid_document_does_not_hide_the_others() {
         let (documents, problems) = read_text("a: 1\n---\na: [1\n---\na: 3\n---\na: 1\na: 2\n");
         assert_eq!(documents.len(), 2);
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();

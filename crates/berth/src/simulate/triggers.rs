@@ -1,4 +1,4 @@
-//! Which bindings a running scheduler would look at again: the rules of its service, on two states.
+//! Selection of the bindings that a running scheduler would process after a change, by the scheduler's own rules.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use berth_scheduler::rules::condition::{Reason, stored};
 use berth_scheduler::rules::responsibility;
 use berth_scheduler::rules::schedule_trigger::schedule_type;
 
-use super::fleet_change::Clusters;
+use super::fleet_changes::Clusters;
 
-/// A cluster that changes.
+/// A changed cluster.
 struct Change<'a> {
     old: Option<&'a Cluster>,
     new: &'a Cluster,
     delta: ClusterDelta,
 }
 
-/// What happens to a control plane.
+/// Changes between two states of a control plane.
 pub(crate) struct Triggers<'a> {
     before: &'a BTreeMap<BindingKey, Binding>,
     after: &'a Clusters,
@@ -29,8 +29,7 @@ pub(crate) struct Triggers<'a> {
 }
 
 impl<'a> Triggers<'a> {
-    /// From one state of the clusters to another, over these bindings. `everything` means that a scheduler
-    /// begins to lead, and looks at every binding once.
+    /// Compares two states. With `everything`, a new leader processes every binding once.
     pub(crate) fn new(
         before: (&'a Clusters, &'a BTreeMap<BindingKey, Binding>),
         after: &'a Clusters,
@@ -55,23 +54,23 @@ impl<'a> Triggers<'a> {
         }
     }
 
-    /// Whether the scheduler in charge would decide about this binding.
-    pub(crate) fn decides(&self, binding: &Binding) -> bool {
-        // Whoever is in charge: schedulers differ in their names only.
+    /// Reports whether the responsible scheduler would decide about a binding.
+    pub(crate) fn needs_decision(&self, binding: &Binding) -> bool {
+        // Schedulers differ in their names only, so each binding is checked for its own scheduler.
         let scheduler = binding.spec.scheduler();
         let passes = responsibility::passes(binding, scheduler);
-        let looked_at = if self.everything {
+        let is_processed = if self.everything {
             passes
         } else {
-            (passes && self.is_news(binding))
+            (passes && self.is_new_or_changed(binding))
                 || (responsibility::in_charge(binding, scheduler)
-                    && (self.is_concerned(binding) || self.is_woken(binding)))
+                    && (self.is_affected(binding) || self.may_fit_now(binding)))
         };
-        looked_at && !binding.deleting() && self.needs_scheduling(binding)
+        is_processed && !binding.deleting() && self.needs_scheduling(binding)
     }
 
-    /// Whether the binding is new, or changed in a way that a scheduler is told of.
-    fn is_news(&self, binding: &Binding) -> bool {
+    /// Reports whether the binding is new to the scheduler, or its generation changed.
+    fn is_new_or_changed(&self, binding: &Binding) -> bool {
         match self.before.get(&binding.key) {
             None => true,
             Some(before) if !responsibility::passes(before, before.spec.scheduler()) => true,
@@ -79,8 +78,8 @@ impl<'a> Triggers<'a> {
         }
     }
 
-    /// Whether a cluster that its placement is about changed.
-    fn is_concerned(&self, binding: &Binding) -> bool {
+    /// Reports whether a cluster that its placement selects changed.
+    fn is_affected(&self, binding: &Binding) -> bool {
         let Some(placement) = &binding.spec.placement else {
             return false;
         };
@@ -93,13 +92,13 @@ impl<'a> Triggers<'a> {
         })
     }
 
-    /// Whether it waits for something that a change brings.
-    fn is_woken(&self, binding: &Binding) -> bool {
+    /// Reports whether the binding failed before and a change may help.
+    fn may_fit_now(&self, binding: &Binding) -> bool {
         let Some(condition) = stored(&binding.status).filter(|c| c.status == "False") else {
             return false;
         };
         if condition.reason == Reason::SchedulerError.as_str() {
-            // Tried again and again.
+            // The scheduler retries these with a backoff.
             return true;
         }
         let no_fit = condition.reason == Reason::NoClusterFit.as_str();

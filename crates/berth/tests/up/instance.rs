@@ -179,7 +179,7 @@ fn the_environment_names_the_one_that_is_meant() {
         let ours = ours.display();
         let expected = format!(
             "error: no `berth up` runs with the kubeconfig {foreign}, which KUBECONFIG names; \
-             the one that is up has {ours}: pass --kubeconfig {ours}\n"
+             a `berth up` runs with {ours}: pass --kubeconfig {ours}\n"
         );
         assert_eq!(line(&output), expected, "{words:?}");
     }

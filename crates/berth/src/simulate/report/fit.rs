@@ -1,11 +1,11 @@
-//! Tables on a terminal: columns that do not fit go below their row, so that no line is wrapped.
+//! Tables fitted to a terminal: columns that do not fit are printed below their row.
 
 use crate::columns::align;
 
-/// The indentation of what goes below a row, and of the lines that continue it.
+/// Indentation of the lines below a row.
 const INDENT: usize = 4;
 
-/// Aligns a table. Where a width is given and a line is longer, the last columns go below their rows.
+/// Aligns a table. If it is wider than `width`, the last columns are printed below their rows.
 pub(super) fn fit(header: &[&str], rows: &[Vec<String>], width: Option<usize>) -> String {
     let table = align(header, rows);
     let Some(width) = width.filter(|width| !fits(&table, *width)) else {
@@ -43,7 +43,7 @@ fn fits(table: &str, width: usize) -> bool {
     table.lines().all(|line| line.chars().count() <= width)
 }
 
-/// Breaks a text between words; a word that is longer than a line keeps a line of its own.
+/// Wraps a text between words. A word that is longer than a line gets its own line.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = " ".repeat(INDENT);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_goes_below_its_row() {
+    fn columns_that_do_not_fit_are_printed_below_their_row() {
         assert_eq!(
             fit(&HEADER, &rows(), Some(80)),
             "\
@@ -113,14 +113,14 @@ web                1
     }
 
     #[test]
-    fn a_table_that_fits_or_goes_to_a_program_is_left_as_it_is() {
+    fn a_table_that_fits_or_has_no_width_is_unchanged() {
         let plain = align(&HEADER, &rows());
         assert_eq!(fit(&HEADER, &rows(), None), plain);
         assert_eq!(fit(&HEADER, &rows(), Some(200)), plain);
     }
 
     #[test]
-    fn a_terminal_that_is_too_narrow_for_anything_shows_it_all_the_same() {
+    fn a_very_narrow_terminal_shows_everything() {
         let text = fit(&HEADER, &rows(), Some(5));
         assert!(
             text.starts_with("NAME\nnginx-deployment\n    REPLICAS:\n      2\n"),

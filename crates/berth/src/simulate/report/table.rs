@@ -1,4 +1,4 @@
-//! One row for each binding.
+//! Tables with one row per binding.
 
 use berth_scheduler::binding::BindingKey;
 
@@ -8,10 +8,10 @@ use super::fit::fit;
 use super::listed;
 use crate::columns::cell;
 
-/// How many clusters a cell names; `-o wide` names them all.
-const SHOWN: usize = 6;
+/// Maximum number of clusters in a cell. `-o wide` names all.
+const MAX_CLUSTERS: usize = 6;
 
-/// Where each binding goes.
+/// Returns the table of decisions.
 pub(super) fn decisions(decisions: &[Decision], width: Option<usize>) -> String {
     let rows: Vec<Vec<String>> = decisions
         .iter()
@@ -21,8 +21,12 @@ pub(super) fn decisions(decisions: &[Decision], width: Option<usize>) -> String 
                 decision.key.name.to_string(),
                 cell(decision.replicas),
                 cell(decision.affinity.as_ref()),
-                listed(&decision.clusters, decision.replicas.is_some(), SHOWN),
-                why(decision),
+                listed(
+                    &decision.clusters,
+                    decision.replicas.is_some(),
+                    MAX_CLUSTERS,
+                ),
+                reason(decision),
             ]
         })
         .collect();
@@ -34,10 +38,10 @@ pub(super) fn decisions(decisions: &[Decision], width: Option<usize>) -> String 
         "CLUSTERS",
         "REASON",
     ];
-    fit_but_empty(&header, rows, 3, width)
+    fit_non_empty(&header, rows, 3, width)
 }
 
-/// From where to where each binding moves.
+/// Returns the table of moves.
 pub(super) fn moves(moves: &[Move], width: Option<usize>) -> String {
     let rows: Vec<Vec<String>> = moves
         .iter()
@@ -46,13 +50,13 @@ pub(super) fn moves(moves: &[Move], width: Option<usize>) -> String {
             vec![
                 namespace(&one.to.key),
                 one.to.key.name.to_string(),
-                listed(&one.from, with_replicas, SHOWN),
-                listed(&one.to.clusters, with_replicas, SHOWN),
+                listed(&one.from, with_replicas, MAX_CLUSTERS),
+                listed(&one.to.clusters, with_replicas, MAX_CLUSTERS),
                 cell(one.to.failure.as_ref().map(|failure| &failure.message)),
             ]
         })
         .collect();
-    fit_but_empty(
+    fit_non_empty(
         &["NAMESPACE", "NAME", "FROM", "TO", "REASON"],
         rows,
         4,
@@ -60,8 +64,8 @@ pub(super) fn moves(moves: &[Move], width: Option<usize>) -> String {
     )
 }
 
-/// The rows without one of the columns, if no row says anything there.
-fn fit_but_empty(
+/// Fits a table, without `column` if it is empty in all rows.
+fn fit_non_empty(
     header: &[&str],
     mut rows: Vec<Vec<String>>,
     column: usize,
@@ -81,10 +85,10 @@ fn namespace(key: &BindingKey) -> String {
     cell(key.namespace.as_deref())
 }
 
-/// Why nowhere; or why not elsewhere, in the manner of Karmada's message about what fits nowhere.
-fn why(decision: &Decision) -> String {
+/// Returns the reason of a failure, or the summary of the reasons against other clusters.
+fn reason(decision: &Decision) -> String {
     if let Some(failure) = &decision.failure {
         return failure.message.clone();
     }
-    cell(decision.elsewhere.as_ref())
+    cell(decision.rejections.as_ref())
 }

@@ -1,4 +1,4 @@
-//! Cluster by cluster: how far each came, and what stopped it.
+//! Tables with one row per binding and cluster: the last stage that the cluster passed, and the reason against it.
 
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ const HEADER: [&str; 10] = [
     "REASON",
 ];
 
-/// Every decision, a block each.
+/// Returns a block for each decision.
 pub(super) fn decisions(decisions: &[Decision], width: Option<usize>) -> String {
     let blocks: Vec<String> = decisions
         .iter()
@@ -37,7 +37,7 @@ pub(super) fn decisions(decisions: &[Decision], width: Option<usize>) -> String 
     blocks.join("\n")
 }
 
-/// A move.
+/// Returns the block of a move.
 pub(super) fn moved(one: &Move, width: Option<usize>) -> String {
     let with_replicas = one.to.replicas.is_some();
     let from = listed(&one.from, with_replicas, usize::MAX);
@@ -71,10 +71,10 @@ fn clusters_of(term: &TermExplanation, width: Option<usize>) -> String {
         .iter()
         .map(|(name, cluster)| row(name, cluster))
         .collect();
-    let says = |column: usize| rows.iter().any(|row| row[column] != "-");
-    // What no cluster has is left out: tiers where there are none, what was held before where nothing was.
+    let has_values = |column: usize| rows.iter().any(|row| row[column] != "-");
+    // Columns without values are omitted.
     let kept: Vec<usize> = (0..HEADER.len())
-        .filter(|&column| column == 0 || says(column))
+        .filter(|&column| column == 0 || has_values(column))
         .collect();
     let header: Vec<&str> = kept.iter().map(|&column| HEADER[column]).collect();
     let rows: Vec<Vec<String>> = rows
@@ -94,7 +94,7 @@ fn row(name: &str, cluster: &ClusterExplanation) -> Vec<String> {
         cell(cluster.before),
         cell(cluster.replicas),
         cell(score),
-        cell(estimate.map(bounded)),
+        cell(estimate.map(estimate_text)),
         cell(accurate(cluster)),
         cell(cluster.tier.filter(|tier| *tier > 0)),
         cell(cluster.refusal.as_ref().map(|refusal| &refusal.plugin)),
@@ -102,20 +102,20 @@ fn row(name: &str, cluster: &ClusterExplanation) -> Vec<String> {
     ]
 }
 
-/// What the member's estimator answered, and how far that can be trusted; nothing where none was asked.
+/// Returns the answer of the member's estimator, with its age or the reason why it is missing; none without a query.
 fn accurate(cluster: &ClusterExplanation) -> Option<String> {
     let basis = cluster.bases.get(AccurateEstimator::NAME)?;
-    let said = cluster.estimates.get(AccurateEstimator::NAME);
-    let said = said.map_or_else(|| "-".to_owned(), |estimate| bounded(*estimate));
+    let answer = cluster.estimates.get(AccurateEstimator::NAME);
+    let answer = answer.map_or_else(|| "-".to_owned(), |estimate| estimate_text(*estimate));
     Some(match basis {
-        Basis::Fresh => said,
-        Basis::Stale { seconds, reason } => format!("{said}, {seconds} s old: {reason}"),
+        Basis::Fresh => answer,
+        Basis::Stale { seconds, reason } => format!("{answer}, {seconds} s old: {reason}"),
         Basis::Missing { reason } => format!("none: {reason}"),
     })
 }
 
-/// An estimator without an opinion answers with the largest number there is.
-fn bounded(estimate: i32) -> String {
+/// Formats an estimate. Estimators without a limit return the maximum.
+fn estimate_text(estimate: i32) -> String {
     if estimate == i32::MAX {
         "any".to_owned()
     } else {

@@ -1,4 +1,4 @@
-//! What scripts read. Fields are only ever added.
+//! JSON and YAML format of the results. Fields are only added, never removed.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use serde::Serialize;
 use super::super::decide::{self, Failure, Share};
 use super::super::moves::Move;
 
-/// A decision.
+/// Result for a binding.
 #[derive(Debug, Serialize)]
 pub(super) struct Decision<'a> {
     binding: Binding<'a>,
-    /// Where it was, where that is the question.
+    /// Previous clusters, for moves.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<&'a [Share]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,7 +23,7 @@ pub(super) struct Decision<'a> {
     explanation: BTreeMap<&'a str, &'a ClusterExplanation>,
 }
 
-/// Names a binding; the namespace of a ClusterResourceBinding is empty.
+/// Name of a binding; the namespace of a ClusterResourceBinding is empty.
 #[derive(Debug, Serialize)]
 struct Binding<'a> {
     namespace: &'a str,

@@ -1,4 +1,4 @@
-//! From manifests to objects that can be applied: their types, their namespaces, their order.
+//! Types, namespaces and order of manifests.
 
 use std::sync::Arc;
 
@@ -8,28 +8,28 @@ use berth_scheduler::binding::BindingKey;
 use serde_json::Value;
 
 use super::args::SimulateArgs;
-use super::catalogue::{self, Catalogue, Known};
+use super::catalogue::{self, Catalogue, Lookup};
 use super::error::{Problem, SimulateError};
 use super::manifest::{self, Manifest, Role};
 use super::notes::Notes;
 use super::sandbox::Sandbox;
 
-/// A manifest with its type and with the namespace that it would be applied to.
-pub(crate) struct Typed {
-    /// The manifest.
+/// A manifest with its type and namespace.
+pub(crate) struct TypedManifest {
+    /// The manifest, with its namespace set.
     pub(crate) manifest: Manifest,
-    /// Its type.
+    /// Type of the object.
     pub(crate) kind: Arc<ResourceType>,
-    /// Whether the sandbox serves the type; others are taken as they come.
+    /// True if the sandbox serves the type. Other objects are not validated.
     pub(crate) is_checked: bool,
 }
 
-/// Finds out what type each manifest has and which namespace it goes to, and puts them in an order in which
-/// they can be applied.
+/// Resolves the type and namespace of each manifest, and sorts the manifests into an order in which they can be
+/// applied.
 ///
 /// # Errors
-/// When the sandbox does not answer.
-pub(crate) async fn typed(
+/// When the sandbox does not respond.
+pub(crate) async fn resolve(
     manifests: Vec<Manifest>,
     sandbox: &Sandbox,
     live: Option<Catalogue>,
@@ -37,37 +37,37 @@ pub(crate) async fn typed(
     args: &SimulateArgs,
     problems: &mut Vec<Problem>,
     notes: &mut Notes,
-) -> Result<Vec<Typed>, SimulateError> {
+) -> Result<Vec<TypedManifest>, SimulateError> {
     for manifest in &manifests {
         if manifest.kind == "CustomResourceDefinition"
             && let Err(reason) = sandbox.define(&manifest.object).await
             && !args.no_validate
         {
-            problems.push(Problem::new(&manifest.place, reason));
+            problems.push(Problem::new(&manifest.location, reason));
         }
     }
-    let mut kinds = Kinds {
+    let mut kinds = KindResolver {
         sandbox: sandbox.catalogue(),
         live,
     };
     let mut typed = Vec::new();
     for mut manifest in manifests {
-        if manifest.role == Role::Aside {
+        if manifest.role == Role::Ignored {
             notes.push(format!(
                 "{}: a {} has no part in scheduling and was left out",
-                manifest.place, manifest.kind
+                manifest.location, manifest.kind
             ));
             continue;
         }
         let (kind, is_checked) = match kinds.find(&manifest).await? {
             Some(found) => found,
             None if args.no_validate => {
-                let kind = catalogue::assumed(&manifest.api_version, &manifest.kind);
+                let kind = catalogue::assume_type(&manifest.api_version, &manifest.kind);
                 (kind, false)
             }
             None => {
                 let reason = format!("unknown kind {} in {}", manifest.kind, manifest.api_version);
-                problems.push(Problem::new(&manifest.place, reason));
+                problems.push(Problem::new(&manifest.location, reason));
                 continue;
             }
         };
@@ -77,7 +77,7 @@ pub(crate) async fn typed(
             default_namespace.clone_into(&mut manifest.namespace);
             manifest.object["metadata"]["namespace"] = Value::from(default_namespace);
         }
-        typed.push(Typed {
+        typed.push(TypedManifest {
             manifest,
             kind,
             is_checked,
@@ -88,71 +88,77 @@ pub(crate) async fn typed(
         |typed| match (&typed.manifest.role, typed.manifest.kind.as_str()) {
             (Role::Template, "Namespace") => 0,
             (Role::Cluster, _) => 1,
-            // In the order of the manifests, as with kubectl: which policy claims a template depends on it.
+            // The order of the manifests, as in kubectl, because it decides which policy claims a template.
             _ => 2,
         },
     );
     Ok(typed)
 }
 
-/// Who knows types.
-struct Kinds {
+/// Sources of types.
+struct KindResolver {
     sandbox: Catalogue,
-    /// A control plane, which knows more.
+    /// Kinds of the live control plane, if there is one.
     live: Option<Catalogue>,
 }
 
-impl Kinds {
-    /// The type of a manifest and whether the sandbox serves it; nothing where nobody can mean it.
+impl KindResolver {
+    /// Returns the type of a manifest and whether the sandbox serves it; none if the kind does not exist.
     async fn find(
         &mut self,
         manifest: &Manifest,
     ) -> Result<Option<(Arc<ResourceType>, bool)>, SimulateError> {
-        let own = match manifest.role {
+        let karmada_type = match manifest.role {
             Role::Cluster => Some((catalogue::clusters(), true)),
             Role::Policy(kind) => Some((catalogue::policies(kind), true)),
             Role::Binding(kind) => Some((catalogue::bindings(kind), true)),
             Role::Override(kind) => Some((catalogue::overrides(kind), false)),
-            Role::Template | Role::Aside => None,
+            Role::Template | Role::Ignored => None,
         };
-        if own.is_some() {
-            return Ok(own);
+        if karmada_type.is_some() {
+            return Ok(karmada_type);
         }
         let Manifest {
             api_version, kind, ..
         } = manifest;
-        let asked = |error: kube::Error| SimulateError::Read {
+        let unreadable = |error: kube::Error| SimulateError::Read {
             what: format!("the types of {api_version}"),
             reason: error.to_string(),
             missing: false,
         };
-        let known = self.sandbox.find(api_version, kind).await.map_err(asked)?;
-        let here = match known {
-            Known::Served(kind) => return Ok(Some((kind, true))),
+        let lookup = self
+            .sandbox
+            .find(api_version, kind)
+            .await
+            .map_err(unreadable)?;
+        let unserved = match lookup {
+            Lookup::Served(kind) => return Ok(Some((kind, true))),
             other => other,
         };
-        Ok(match (&mut self.live, here) {
-            (Some(live), _) => match live.find(api_version, kind).await.map_err(asked)? {
-                Known::Served(kind) => Some((kind, false)),
-                Known::Missing | Known::Foreign => None,
+        Ok(match (&mut self.live, unserved) {
+            (Some(live), _) => match live.find(api_version, kind).await.map_err(unreadable)? {
+                Lookup::Served(kind) => Some((kind, false)),
+                Lookup::Missing | Lookup::UnknownGroup => None,
             },
-            (None, Known::Foreign) => Some((catalogue::assumed(api_version, kind), false)),
+            (None, Lookup::UnknownGroup) => {
+                Some((catalogue::assume_type(api_version, kind), false))
+            }
             (None, _) => None,
         })
     }
 }
 
-/// What a control plane would store of an object that a manifest leads to.
+/// Returns the object of a manifest as a control plane would store it.
 ///
 /// # Errors
-/// The refusal.
+/// With the refusal.
 pub(crate) async fn admit(
     sandbox: &mut Sandbox,
-    typed: &Typed,
+    typed: &TypedManifest,
     object: &Value,
     live: Option<&Value>,
 ) -> Result<Value, Problem> {
-    let Typed {
+    let TypedManifest {
         manifest,
         kind,
         is_checked,
@@ -162,18 +168,21 @@ pub(crate) async fn admit(
     }
     let admitted = sandbox.admit(kind, object, live).await;
     admitted.map_err(|reason| {
-        // What the server says names the object already, unless it could not even be read.
+        // The message names the object, unless the server could not decode it.
         let named =
             reason.contains(&format!("\"{}\"", manifest.name)) && reason.contains(&manifest.kind);
         if named {
-            Problem::new(&manifest.place, reason)
+            Problem::new(&manifest.location, reason)
         } else {
-            Problem::new(&manifest.place, format!("{manifest} is refused: {reason}"))
+            Problem::new(
+                &manifest.location,
+                format!("{manifest} is refused: {reason}"),
+            )
         }
     })
 }
 
-/// The key of a binding that a manifest gives.
+/// Returns the key of the binding in a manifest.
 pub(crate) fn binding_key(kind: BindingKind, manifest: &Manifest) -> BindingKey {
     BindingKey {
         namespace: match kind {

@@ -1,5 +1,4 @@
-//! A control plane as it would be with manifests applied: what is there, the manifests on top, and what the
-//! detector makes of both.
+//! Predicted state of a live control plane after manifests are applied and the detector has processed them.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -15,17 +14,17 @@ use super::catalogue;
 use super::detect::{self, ApiKind, Bindings, Detector};
 use super::error::{Problem, SimulateError};
 use super::idle_policies::{self, Apis};
+use super::kind_resolution::{self, TypedManifest};
 use super::live::LivePlane;
 use super::manifest::{Manifest, Role};
+use super::merge;
 use super::notes::Notes;
-use super::overlay;
 use super::progress::Progress;
 use super::sandbox::Sandbox;
-use super::typing::{self, Typed};
 
-/// A change that the detector sees, in the order of the manifests.
+/// A change for the detector, in the order of the manifests.
 enum Change {
-    /// A policy is created, or changed from what it was before.
+    /// A policy is created, or changed from `before`.
     Policy {
         kind: PolicyKind,
         before: Option<PolicyRecord>,
@@ -37,7 +36,7 @@ enum Change {
         namespace: String,
         name: String,
     },
-    /// A template is created, or changed from what it was before.
+    /// A template is created, or changed from `before`.
     Template {
         kind: Arc<ResourceType>,
         before: Option<Value>,
@@ -45,20 +44,20 @@ enum Change {
     },
 }
 
-/// The control plane as it would be.
-pub(crate) struct Future {
-    /// The clusters, as JSON.
+/// The predicted state.
+pub(crate) struct PredictedState {
+    /// Clusters by name, as JSON.
     pub(crate) clusters: BTreeMap<String, Value>,
-    /// The bindings.
+    /// Bindings by key, as JSON.
     pub(crate) bindings: Bindings,
     detector: Detector,
     changes: Vec<Change>,
-    /// The kinds that the manifests can have, once some are applied.
+    /// Server that validated the manifests; none before [`Self::apply`].
     sandbox: Option<Sandbox>,
 }
 
-impl Future {
-    /// What is there.
+impl PredictedState {
+    /// Returns the current state.
     pub(crate) fn new(
         clusters: BTreeMap<String, Value>,
         bindings: Bindings,
@@ -73,7 +72,7 @@ impl Future {
         }
     }
 
-    /// Puts the manifests on top.
+    /// Applies the manifests.
     pub(crate) async fn apply(
         &mut self,
         live: &LivePlane,
@@ -85,7 +84,7 @@ impl Future {
         let mut sandbox = Sandbox::start(!args.no_validate).await?;
         let namespace = live.namespace.as_str();
         let catalogue = Some(live.catalogue());
-        let typed = typing::typed(
+        let typed = kind_resolution::resolve(
             manifests,
             &sandbox,
             catalogue,
@@ -97,34 +96,37 @@ impl Future {
         .await?;
         let mut policies = self.live_policies(live, notes).await?;
         for typed in typed {
-            let Typed { manifest, kind, .. } = &typed;
+            let TypedManifest { manifest, kind, .. } = &typed;
             let Manifest {
                 namespace, name, ..
             } = &manifest;
             let old = match manifest.role {
                 Role::Cluster => self.clusters.get(name).cloned(),
                 Role::Binding(kind) => {
-                    let key = typing::binding_key(kind, manifest);
+                    let key = kind_resolution::binding_key(kind, manifest);
                     self.bindings.get(&key).cloned()
                 }
                 Role::Policy(kind) => policies.remove(&policy_key(kind, namespace, name)),
                 _ => live.get(kind, namespace, name).await?,
             };
-            let wanted = match &old {
-                Some(old) => overlay::overlay(old, &manifest.object),
+            let desired = match &old {
+                Some(old) => merge::apply_manifest(old, &manifest.object),
                 None => manifest.object.clone(),
             };
-            let is_unchanged = old.as_ref().is_some_and(|old| overlay::same(old, &wanted));
+            let is_unchanged = old
+                .as_ref()
+                .is_some_and(|old| merge::is_same(old, &desired));
             if is_unchanged && matches!(manifest.role, Role::Policy(_) | Role::Template) {
-                // An empty patch: the server keeps what it has.
+                // An empty patch keeps the stored object.
                 let object = old.clone().unwrap_or_default();
-                self.put(typed, old, object);
+                self.store(typed, old, object);
                 continue;
             }
-            let admitted = typing::admit(&mut sandbox, &typed, &wanted, old.as_ref()).await;
+            let admitted =
+                kind_resolution::admit(&mut sandbox, &typed, &desired, old.as_ref()).await;
             let mut object = match admitted {
                 Ok(object) => object,
-                Err(_) if args.no_validate && manifest.role == Role::Template => wanted,
+                Err(_) if args.no_validate && manifest.role == Role::Template => desired,
                 Err(problem) => {
                     problems.push(problem);
                     continue;
@@ -133,16 +135,16 @@ impl Future {
             if manifest.role == Role::Template
                 && let Some(metadata) = object["metadata"].as_object_mut()
             {
-                // It gets another one, and a binding says which it was made from.
+                // The write changes it, and the binding stores the resourceVersion of its template.
                 metadata.remove("resourceVersion");
             }
             if old
                 .as_ref()
-                .is_none_or(|old| !overlay::same_spec(old, &object))
+                .is_none_or(|old| !merge::has_same_spec(old, &object))
             {
-                overlay::bump_generation(&mut object);
+                merge::bump_generation(&mut object);
             }
-            self.put(typed, old, object);
+            self.store(typed, old, object);
         }
         self.sandbox = Some(sandbox);
         if problems.is_empty() {
@@ -152,14 +154,14 @@ impl Future {
         }
     }
 
-    fn put(&mut self, typed: Typed, old: Option<Value>, object: Value) {
-        let Typed { manifest, kind, .. } = typed;
+    fn store(&mut self, typed: TypedManifest, old: Option<Value>, object: Value) {
+        let TypedManifest { manifest, kind, .. } = typed;
         match manifest.role {
             Role::Cluster => {
                 self.clusters.insert(manifest.name, object);
             }
             Role::Binding(kind) => {
-                let key = typing::binding_key(kind, &manifest);
+                let key = kind_resolution::binding_key(kind, &manifest);
                 self.bindings.insert(key, object);
             }
             Role::Policy(kind) => self.changes.push(Change::Policy {
@@ -177,11 +179,11 @@ impl Future {
                 before: old,
                 object,
             }),
-            Role::Aside => {}
+            Role::Ignored => {}
         }
     }
 
-    /// Tells the detector of all policies that are there; returns them.
+    /// Adds all policies of the control plane to the detector, and returns them.
     async fn live_policies(
         &mut self,
         live: &LivePlane,
@@ -192,7 +194,7 @@ impl Future {
             for object in live.list(&catalogue::policies(kind), None).await? {
                 let (namespace, name) = names(&object);
                 policies.insert(policy_key(kind, namespace, name), object.clone());
-                notes.extend(self.detector.policy_known(kind, object));
+                notes.extend(self.detector.seed_policy(kind, object));
             }
             for object in live.list_if_served(&catalogue::overrides(kind)).await? {
                 let (namespace, name) = names(&object);
@@ -202,8 +204,8 @@ impl Future {
         Ok(policies)
     }
 
-    /// Brings bindings up to date as the detector would: it sees the manifests one after the other, over the templates
-    /// that are there.
+    /// Updates bindings as the detector would: it processes the manifests one after the other, with the existing
+    /// templates.
     pub(crate) async fn detect(
         &mut self,
         live: &LivePlane,
@@ -227,7 +229,7 @@ impl Future {
                         .template_applied(&kind, object, &self.bindings);
                 }
             }
-            self.detector.settle(&mut self.bindings);
+            self.detector.process_queue(&mut self.bindings);
         }
         notes.detected(&self.detector);
         if let Some(sandbox) = &self.sandbox {
@@ -240,7 +242,7 @@ impl Future {
         Ok(())
     }
 
-    /// Reads the templates that are there, as far as the changes may concern them.
+    /// Reads the existing templates that the changes may affect.
     async fn read_templates(
         &mut self,
         changes: &[Change],
@@ -256,33 +258,33 @@ impl Future {
             } = change
             {
                 seen.insert(identity(kind, before));
-                self.detector.template_known(kind, before.clone());
+                self.detector.seed_template(kind, before.clone());
             }
         }
         let mut catalogue = live.catalogue();
-        for (kind, namespace) in self.reach(changes) {
+        for (kind, namespace) in self.affected_kinds(changes) {
             let templates = live
                 .templates(&mut catalogue, &kind, namespace.as_deref())
                 .await?;
-            progress.say(format_args!("read {} {}s", templates.len(), kind.1));
+            progress.report(format_args!("read {} {}s", templates.len(), kind.1));
             for (kind, object) in templates {
                 if seen.insert(identity(&kind, &object)) {
-                    self.detector.template_known(&kind, object);
+                    self.detector.seed_template(&kind, object);
                 }
             }
         }
         Ok(())
     }
 
-    /// The kinds that changes may concern, and in which namespace: those that policies select from, before or now, and
-    /// those of policies that depend on an override policy.
-    fn reach(&self, changes: &[Change]) -> BTreeSet<(ApiKind, Option<String>)> {
-        let mut reach = BTreeSet::new();
+    /// Returns the kinds and namespaces that changes may affect: those that changed policies select, before or after,
+    /// and those of policies that depend on a changed override policy.
+    fn affected_kinds(&self, changes: &[Change]) -> BTreeSet<(ApiKind, Option<String>)> {
+        let mut affected = BTreeSet::new();
         let mut add = |record: &PolicyRecord| {
             let namespace =
                 Some(record.key.namespace.clone()).filter(|namespace| !namespace.is_empty());
             for kind in detect::selected_kinds(record) {
-                reach.insert((kind, namespace.clone()));
+                affected.insert((kind, namespace.clone()));
             }
         };
         for change in changes {
@@ -312,14 +314,14 @@ impl Future {
                 Change::Template { .. } => {}
             }
         }
-        // A kind that is read everywhere need not be read in one namespace.
-        let everywhere: Vec<ApiKind> = reach
+        // A kind that is read in all namespaces is not read again in one namespace.
+        let cluster_wide: Vec<ApiKind> = affected
             .iter()
             .filter(|(_, namespace)| namespace.is_none())
             .map(|(kind, _)| kind.clone())
             .collect();
-        reach.retain(|(kind, namespace)| namespace.is_none() || !everywhere.contains(kind));
-        reach
+        affected.retain(|(kind, namespace)| namespace.is_none() || !cluster_wide.contains(kind));
+        affected
     }
 }
 

@@ -1,11 +1,11 @@
-//! A manifest on top of a live object, as `kubectl apply` would put it there.
+//! Merge of a manifest into a live object, as by `kubectl apply`.
 
 use serde_json::{Map, Value};
 
-/// Where `kubectl apply` keeps what it applied last.
+/// Annotation in which `kubectl apply` stores the last applied manifest.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// What only the server writes.
-const SERVERS: [&str; 7] = [
+/// Metadata fields that only the server writes.
+const SERVER_FIELDS: [&str; 7] = [
     "uid",
     "resourceVersion",
     "generation",
@@ -15,76 +15,76 @@ const SERVERS: [&str; 7] = [
     "selfLink",
 ];
 
-/// The live object with what the manifest says in place of what it said when it was applied last. Fields
-/// that others set stay, unless the manifest names them. A status in the manifest counts as reported.
-pub(crate) fn overlay(live: &Value, manifest: &Value) -> Value {
-    let mut wanted = manifest.clone();
-    if let Some(metadata) = wanted["metadata"].as_object_mut() {
-        metadata.retain(|field, _| !SERVERS.contains(&field.as_str()));
-        // kubectl adds one to what it applies, so it never drops the annotations as a whole.
+/// Applies a manifest to a live object: sets its fields, and removes those of the last applied manifest that it lacks.
+/// Other fields stay. A status in the manifest replaces the live status.
+pub(crate) fn apply_manifest(live: &Value, manifest: &Value) -> Value {
+    let mut desired = manifest.clone();
+    if let Some(metadata) = desired["metadata"].as_object_mut() {
+        metadata.retain(|field, _| !SERVER_FIELDS.contains(&field.as_str()));
+        // kubectl adds its own annotation, so it never removes the whole field.
         let annotations = metadata.entry("annotations");
         if let annotations @ Value::Null = annotations.or_insert(Value::Null) {
             *annotations = Value::Object(Map::new());
         }
     }
-    let status = wanted
+    let status = desired
         .as_object_mut()
         .and_then(|fields| fields.remove("status"));
     let mut merged = live.clone();
     let last = live["metadata"]["annotations"][LAST_APPLIED].as_str();
     if let Some(last) = last.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
-        forget(&mut merged, &last, &wanted);
+        remove_dropped(&mut merged, &last, &desired);
     }
-    put(&mut merged, &wanted);
+    merge_values(&mut merged, &desired);
     if let Some(status) = status.filter(Value::is_object) {
         merged["status"] = status;
     }
     merged
 }
 
-/// What is no longer applied goes.
-fn forget(merged: &mut Value, last: &Value, wanted: &Value) {
+/// Removes the fields of the last applied manifest that the new manifest lacks.
+fn remove_dropped(merged: &mut Value, last: &Value, desired: &Value) {
     let (Some(merged), Some(last)) = (merged.as_object_mut(), last.as_object()) else {
         return;
     };
     let none = Map::new();
-    let wanted = wanted.as_object().unwrap_or(&none);
+    let desired = desired.as_object().unwrap_or(&none);
     for (field, was) in last {
-        match (wanted.get(field), merged.get_mut(field)) {
+        match (desired.get(field), merged.get_mut(field)) {
             (None, _) => {
                 merged.remove(field);
             }
-            (Some(is), Some(inner)) => forget(inner, was, is),
+            (Some(is), Some(inner)) => remove_dropped(inner, was, is),
             (Some(_), None) => {}
         }
     }
 }
 
-fn put(merged: &mut Value, wanted: &Value) {
-    match (merged, wanted) {
-        (Value::Object(merged), Value::Object(wanted)) => {
-            for (field, value) in wanted {
+fn merge_values(merged: &mut Value, desired: &Value) {
+    match (merged, desired) {
+        (Value::Object(merged), Value::Object(desired)) => {
+            for (field, value) in desired {
                 match merged.get_mut(field) {
                     _ if value.is_null() => {
                         merged.remove(field);
                     }
-                    Some(inner) => put(inner, value),
+                    Some(inner) => merge_values(inner, value),
                     None => {
                         merged.insert(field.clone(), value.clone());
                     }
                 }
             }
         }
-        (Value::Array(merged), Value::Array(wanted)) if same_names(merged, wanted) => {
-            for (inner, value) in merged.iter_mut().zip(wanted) {
-                put(inner, value);
+        (Value::Array(merged), Value::Array(desired)) if same_names(merged, desired) => {
+            for (inner, value) in merged.iter_mut().zip(desired) {
+                merge_values(inner, value);
             }
         }
-        (merged, wanted) => merged.clone_from(wanted),
+        (merged, desired) => merged.clone_from(desired),
     }
 }
 
-/// Whether two lists hold the same things in the same order, by their names: containers, ports, volumes.
+/// Reports whether the items of two lists (containers, ports, volumes) have the same names in the same order.
 fn same_names(a: &[Value], b: &[Value]) -> bool {
     let name = |value: &Value| value.get("name").and_then(Value::as_str).map(str::to_owned);
     a.len() == b.len()
@@ -93,15 +93,15 @@ fn same_names(a: &[Value], b: &[Value]) -> bool {
             .all(|(a, b)| name(a).is_some() && name(a) == name(b))
 }
 
-/// Whether two objects say the same, apart from what a server fills in and from the status.
-pub(crate) fn same(a: &Value, b: &Value) -> bool {
+/// Reports whether two objects are equal apart from the status and the fields of the server.
+pub(crate) fn is_same(a: &Value, b: &Value) -> bool {
     let stripped = |value: &Value| {
         let mut value = value.clone();
         if let Some(fields) = value.as_object_mut() {
             fields.remove("status");
         }
         if let Some(metadata) = value["metadata"].as_object_mut() {
-            metadata.retain(|field, _| !SERVERS.contains(&field.as_str()));
+            metadata.retain(|field, _| !SERVER_FIELDS.contains(&field.as_str()));
             if let Some(annotations) = metadata
                 .get_mut("annotations")
                 .and_then(Value::as_object_mut)
@@ -115,25 +115,25 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
     stripped(a) == stripped(b)
 }
 
-/// Whether two objects want the same: their generation counts changes of this.
-pub(crate) fn same_spec(a: &Value, b: &Value) -> bool {
-    let wants = |value: &Value| {
+/// Reports whether two objects are equal apart from status and metadata. Other changes increment the generation.
+pub(crate) fn has_same_spec(a: &Value, b: &Value) -> bool {
+    let spec = |value: &Value| {
         let mut fields = value.as_object().cloned().unwrap_or_default();
         fields.remove("metadata");
         fields.remove("status");
         fields
     };
-    wants(a) == wants(b)
+    spec(a) == spec(b)
 }
 
-/// One more.
+/// Increments the generation.
 pub(crate) fn bump_generation(object: &mut Value) {
     let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
     object["metadata"]["generation"] = Value::from(generation.saturating_add(1));
 }
 
-/// Carries out a merge patch (RFC 7396).
-pub(crate) fn merge(target: &mut Value, patch: &Value) {
+/// Applies a JSON merge patch (RFC 7396).
+pub(crate) fn merge_patch(target: &mut Value, patch: &Value) {
     let Some(patch) = patch.as_object() else {
         target.clone_from(patch);
         return;
@@ -148,7 +148,7 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
         if value.is_null() {
             target.remove(field);
         } else {
-            merge(target.entry(field.clone()).or_insert(Value::Null), value);
+            merge_patch(target.entry(field.clone()).or_insert(Value::Null), value);
         }
     }
 }
@@ -160,8 +160,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn annotations_of_others_stay_where_a_manifest_has_none() {
-        // As kubectl writes it for a manifest without annotations.
+    fn foreign_annotations_stay_if_the_manifest_has_none() {
+        // The last applied manifest that kubectl stores for a manifest without annotations.
         let last = json!({ "metadata": { "name": "w", "annotations": {} }, "spec": {} });
         let live = json!({ "metadata": { "name": "w",
             "annotations": { LAST_APPLIED: last.to_string(), "claim": "p" } }, "spec": {} });
@@ -169,14 +169,14 @@ mod tests {
             json!({ "metadata": { "name": "w" }, "spec": {} }),
             json!({ "metadata": { "name": "w", "annotations": null }, "spec": {} }),
         ] {
-            let merged = overlay(&live, &manifest);
+            let merged = apply_manifest(&live, &manifest);
             assert_eq!(merged["metadata"]["annotations"]["claim"], "p");
-            assert!(same(&live, &merged));
+            assert!(is_same(&live, &merged));
         }
     }
 
     #[test]
-    fn a_manifest_says_what_it_says_and_others_keep_their_fields() {
+    fn fields_of_the_manifest_are_set_and_foreign_fields_stay() {
         let last = json!({ "metadata": { "labels": { "gone": "1" } }, "spec": { "paused": true } });
         let live = json!({
             "metadata": { "uid": "u", "labels": { "gone": "1", "claim": "2" },
@@ -189,7 +189,7 @@ mod tests {
             "metadata": { "uid": "other", "labels": { "new": "3" } },
             "spec": { "list": [3], "containers": [{ "name": "a", "image": "new" }] },
         });
-        let merged = overlay(&live, &manifest);
+        let merged = apply_manifest(&live, &manifest);
         assert_eq!(merged["metadata"]["uid"], "u");
         assert_eq!(
             merged["metadata"]["labels"],
@@ -201,7 +201,7 @@ mod tests {
                 "containers": [{ "name": "a", "policy": "Always", "image": "new" }] })
         );
         assert_eq!(merged["status"], json!({ "ready": 5 }));
-        assert!(same(&overlay(&merged, &manifest), &merged));
-        assert!(!same(&live, &merged) && !same_spec(&live, &merged));
+        assert!(is_same(&apply_manifest(&merged, &manifest), &merged));
+        assert!(!is_same(&live, &merged) && !has_same_spec(&live, &merged));
     }
 }

@@ -1,10 +1,10 @@
-//! Why not elsewhere, in one line.
+//! Summary of the reasons against the clusters that a binding did not get.
 
 use std::collections::BTreeMap;
 
 use berth_core::{Stage, TermExplanation};
 
-/// Counts what kept a binding out of clusters, in the manner of Karmada's message about what fits nowhere.
+/// Counts the clusters for each reason, in the format of Karmada's message for unschedulable bindings.
 pub(crate) fn summary(term: &TermExplanation) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut placed = 0;

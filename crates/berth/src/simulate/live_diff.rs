@@ -1,4 +1,4 @@
-//! Simulation against a live control plane: what is there, and the manifests on top.
+//! Simulation against a live control plane: the placements that manifests and flags would change.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use super::configuration;
 use super::decide::{self, Decider};
 use super::detect::Bindings;
 use super::error::{Problem, SimulateError};
-use super::files::State;
-use super::fleet_change;
-use super::future::{Future, names};
+use super::fleet_changes;
 use super::live::LivePlane;
 use super::manifest::Manifest;
 use super::moves::{Move, Moves};
 use super::notes::Notes;
+use super::offline::State;
+use super::predicted_state::{PredictedState, names};
 use super::progress::Progress;
 use super::triggers::Triggers;
 
-/// What the manifests and flags would move on the control plane of a context.
+/// Returns the bindings that the manifests and flags would move on the control plane of a context.
 ///
 /// # Errors
 /// When the control plane cannot be read, or the manifests cannot be used.
@@ -39,35 +39,35 @@ pub(crate) async fn moves(
 ) -> Result<Moves, SimulateError> {
     let mut progress = Progress::start();
     let live = LivePlane::connect(context, args).await?;
-    // With nothing to change the question is what a scheduler would do that begins to lead.
+    // Without changes, the simulation shows what a new leader would do.
     let takes_over = manifests.is_empty() && !args.changes_fleet();
     let clusters = live.list(&catalogue::clusters(), None).await?;
-    progress.say(format_args!("read {} clusters", clusters.len()));
+    progress.report(format_args!("read {} clusters", clusters.len()));
     let mut bindings = Bindings::new();
     for kind in [BindingKind::Namespaced, BindingKind::Cluster] {
         let objects = live.list(&catalogue::bindings(kind), None).await?;
-        progress.say(format_args!("read {} {}s", objects.len(), kind.name()));
+        progress.report(format_args!("read {} {}s", objects.len(), kind.name()));
         let keyed = objects
             .into_iter()
             .map(|object| (key_of(kind, &object), object));
         bindings.extend(keyed);
     }
-    let mut future = Future::new(by_name(clusters), bindings, args);
+    let mut predicted = PredictedState::new(by_name(clusters), bindings, args);
     let before = State {
-        clusters: read_clusters(&future.clusters, notes),
-        bindings: read_bindings(&future.bindings, notes),
+        clusters: read_clusters(&predicted.clusters, notes),
+        bindings: read_bindings(&predicted.bindings, notes),
     };
     if !manifests.is_empty() || !problems.is_empty() {
-        future
+        predicted
             .apply(&live, manifests, args, problems, notes)
             .await?;
-        future.detect(&live, notes, &mut progress).await?;
+        predicted.detect(&live, notes, &mut progress).await?;
     }
     let mut after = State {
-        clusters: read_clusters(&future.clusters, &mut Notes::default()),
-        bindings: read_bindings(&future.bindings, &mut Notes::default()),
+        clusters: read_clusters(&predicted.clusters, &mut Notes::default()),
+        bindings: read_bindings(&predicted.bindings, &mut Notes::default()),
     };
-    after.clusters = fleet_change::changed(&after.clusters, args)?;
+    after.clusters = fleet_changes::changed(&after.clusters, args)?;
     let config_maps = configuration::config_maps(&live).await;
     notes.push(configuration::note(&after.bindings, &config_maps));
     let estimators = estimators.map(|options| live.estimators(&options));
@@ -103,7 +103,7 @@ async fn decide_all(
     let mut moves = Moves::default();
     for (key, binding) in &after.bindings {
         let old = before.bindings.get(key);
-        let decision = if triggers.decides(binding) {
+        let decision = if triggers.needs_decision(binding) {
             decider.decide(binding).await
         } else {
             if old.is_none() && !responsibility::passes(binding, binding.spec.scheduler()) {
@@ -112,12 +112,12 @@ async fn decide_all(
                     key.kind()
                 ));
             }
-            decide::left_alone(binding)
+            decide::unchanged(binding)
         };
         let from = old.map(|old| decide::shares(&old.spec)).unwrap_or_default();
         let was_schedulable = old.is_none_or(|old| !decide::has_failed(&old.status));
-        moves.look_at(Move::new(from, was_schedulable, decision));
-        progress.say(format_args!("looked at {} bindings", moves.looked_at));
+        moves.add(Move::new(from, was_schedulable, decision));
+        progress.report(format_args!("looked at {} bindings", moves.examined));
     }
     Ok(moves)
 }
@@ -141,7 +141,7 @@ fn key_of(kind: BindingKind, object: &Value) -> BindingKey {
     }
 }
 
-/// Clusters that can be read; a scheduler does not see the others either.
+/// Decodes the clusters. Invalid ones are skipped with a note, as in the scheduler.
 fn read_clusters(
     objects: &BTreeMap<String, Value>,
     notes: &mut Notes,

@@ -1,4 +1,4 @@
-//! Simulation without a server: everything is in the manifests.
+//! Simulation without a control plane: the manifests describe clusters, policies and templates.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +9,30 @@ use super::args::SimulateArgs;
 use super::decide::{self, Decider, Decision};
 use super::detect::{Bindings, Detector};
 use super::error::{Problem, SimulateError};
-use super::fleet_change::{self, Clusters};
+use super::fleet_changes::{self, Clusters};
 use super::idle_policies::{self, Apis};
+use super::kind_resolution::{self, TypedManifest};
 use super::manifest::{Manifest, Role};
 use super::moves::{Move, Moves};
 use super::notes::Notes;
 use super::progress::Progress;
 use super::sandbox::Sandbox;
-use super::typing::{self, Typed};
 use crate::members::is_simulated;
 
-/// A fleet, and the bindings over it.
+/// Clusters and bindings.
 #[derive(Default)]
 pub(crate) struct State {
-    /// The clusters.
+    /// Clusters by name.
     pub(crate) clusters: Clusters,
-    /// The bindings.
+    /// Bindings by key.
     pub(crate) bindings: BTreeMap<BindingKey, Binding>,
 }
 
-/// What the manifests say.
+/// Builds the state that the manifests describe.
 ///
 /// # Errors
-/// Every manifest that cannot be used.
-pub(crate) async fn state(
+/// With all manifests that cannot be used.
+pub(crate) async fn read_state(
     manifests: Vec<Manifest>,
     args: &SimulateArgs,
     mut problems: Vec<Problem>,
@@ -40,7 +40,7 @@ pub(crate) async fn state(
 ) -> Result<State, SimulateError> {
     let mut sandbox = Sandbox::start(!args.no_validate).await?;
     let namespace = args.namespace.as_deref().unwrap_or("default");
-    let typed = typing::typed(
+    let typed = kind_resolution::resolve(
         manifests,
         &sandbox,
         None,
@@ -55,12 +55,19 @@ pub(crate) async fn state(
     let mut bindings = Bindings::new();
     let mut templates = Vec::new();
     let mut progress = Progress::start();
-    let all = typed.len();
+    let total = typed.len();
     for (done, typed) in typed.into_iter().enumerate() {
-        progress.say(format_args!("checked {done} of {all} manifests"));
-        let object = match typing::admit(&mut sandbox, &typed, &typed.manifest.object, None).await {
+        progress.report(format_args!("checked {done} of {total} manifests"));
+        let object = match kind_resolution::admit(
+            &mut sandbox,
+            &typed,
+            &typed.manifest.object,
+            None,
+        )
+        .await
+        {
             Ok(object) => object,
-            // Without validation a template that no server would store is taken as it stands.
+            // Without validation, a template that the server refuses is used unchanged.
             Err(_) if args.no_validate && typed.manifest.role == Role::Template => {
                 typed.manifest.object.clone()
             }
@@ -69,24 +76,24 @@ pub(crate) async fn state(
                 continue;
             }
         };
-        let Typed { manifest, kind, .. } = typed;
+        let TypedManifest { manifest, kind, .. } = typed;
         match manifest.role {
             Role::Cluster => match serde_json::from_value::<Cluster>(object) {
                 Ok(mut cluster) => {
                     serve_apis(&mut cluster, &sandbox);
                     state.clusters.insert(manifest.name, cluster);
                 }
-                Err(error) => problems.push(Problem::new(&manifest.place, error)),
+                Err(error) => problems.push(Problem::new(&manifest.location, error)),
             },
             Role::Policy(kind) => notes.extend(detector.policy_applied(kind, object)),
             Role::Override(kind) => {
                 detector.override_policy(kind, &manifest.namespace, &manifest.name);
             }
             Role::Binding(kind) => {
-                bindings.insert(typing::binding_key(kind, &manifest), object);
+                bindings.insert(kind_resolution::binding_key(kind, &manifest), object);
             }
             Role::Template => templates.push((kind, object)),
-            Role::Aside => {}
+            Role::Ignored => {}
         }
     }
     if !problems.is_empty() {
@@ -98,7 +105,7 @@ pub(crate) async fn state(
     for (kind, object) in templates {
         detector.template_applied(&kind, object, &bindings);
     }
-    detector.settle(&mut bindings);
+    detector.process_queue(&mut bindings);
     notes.detected(&detector);
     let apis = Apis {
         defined: sandbox.catalogue(),
@@ -109,8 +116,8 @@ pub(crate) async fn state(
     Ok(state)
 }
 
-/// Gives a cluster that a simulated member stands for the APIs of such a member, unless its manifest lists others:
-/// `berth up --fleet` would collect them from the member.
+/// Sets the APIs of a simulated member, unless its manifest lists them: `berth up --fleet` would collect them from the
+/// member.
 fn serve_apis(cluster: &mut Cluster, sandbox: &Sandbox) {
     if is_simulated(cluster) {
         let status = cluster.status.get_or_insert_default();
@@ -120,7 +127,7 @@ fn serve_apis(cluster: &mut Cluster, sandbox: &Sandbox) {
     }
 }
 
-/// What becomes of every binding.
+/// Decides about all bindings.
 ///
 /// # Errors
 /// When the engine refuses its options.
@@ -135,14 +142,13 @@ pub(crate) async fn decisions(
     let mut decisions = Vec::with_capacity(state.bindings.len());
     for binding in state.bindings.values() {
         decisions.push(decider.decide(binding).await);
-        let (done, all) = (decisions.len(), state.bindings.len());
-        progress.say(format_args!("decided {done} of {all} bindings"));
+        let (done, total) = (decisions.len(), state.bindings.len());
+        progress.report(format_args!("decided {done} of {total} bindings"));
     }
     Ok(decisions)
 }
 
-/// What the flags that change the fleet change about the decisions: each binding is decided with and
-/// without the change, from what the manifests say.
+/// Returns the effect of the flags that change the fleet: each binding is decided with and without the change.
 ///
 /// # Errors
 /// When a flag names a cluster that does not exist, or the engine refuses its options.
@@ -152,7 +158,7 @@ pub(crate) async fn moves(
     notes: &mut Notes,
 ) -> Result<Moves, SimulateError> {
     let changed = State {
-        clusters: fleet_change::changed(&state.clusters, args)?,
+        clusters: fleet_changes::changed(&state.clusters, args)?,
         bindings: state.bindings.clone(),
     };
     let before = decisions(state, args, notes).await?;
@@ -160,15 +166,15 @@ pub(crate) async fn moves(
     let mut moves = Moves::default();
     for (before, after) in before.into_iter().zip(after) {
         let was_schedulable = before.failure.is_none();
-        moves.look_at(Move::new(before.clusters, was_schedulable, after));
+        moves.add(Move::new(before.clusters, was_schedulable, after));
     }
     Ok(moves)
 }
 
-/// Reads bindings.
+/// Decodes bindings.
 ///
 /// # Errors
-/// When one does not have the shape of a binding.
+/// With all invalid bindings.
 pub(crate) fn read_all(
     bindings: &Bindings,
 ) -> Result<BTreeMap<BindingKey, Binding>, SimulateError> {

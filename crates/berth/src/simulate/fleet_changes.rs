@@ -1,4 +1,4 @@
-//! `--without` and `--taint`: the fleet as it would be.
+//! The fleet after the changes of `--without` and `--taint`.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use super::error::SimulateError;
 /// Clusters by name.
 pub(crate) type Clusters = BTreeMap<String, Cluster>;
 
-/// What is said once to those who ask about a taint.
-pub(crate) const ABOUT_TAINTS: &str = "a taint keeps out what is not placed yet, and moves nothing that is placed; evicting by \
+/// Note for simulations with `--taint`.
+pub(crate) const TAINT_NOTE: &str = "a taint keeps out what is not placed yet, and moves nothing that is placed; evicting by \
      NoExecute is up to the taint manager and is not simulated";
 
-/// The clusters with what the flags ask about.
+/// Returns the clusters with the changes of the flags.
 ///
 /// # Errors
 /// When a flag names a cluster that does not exist.
@@ -23,7 +23,7 @@ pub(crate) fn changed(clusters: &Clusters, args: &SimulateArgs) -> Result<Cluste
     let mut changed = clusters.clone();
     for name in &args.without {
         let cluster = find(&mut changed, "--without", name)?;
-        // A cluster is lost by being deleted: that is what makes a scheduler look at what it holds.
+        // A deletion makes the scheduler process the bindings of the cluster.
         cluster.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::now()));
     }
     for TaintArg { cluster, taint } in &args.taint {

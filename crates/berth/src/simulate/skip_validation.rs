@@ -1,4 +1,4 @@
-//! `--no-validate`: the defaults of a control plane without its refusals.
+//! `--no-validate`: defaults without validation.
 
 use berth_apiserver::{Admission, AdmissionRequest, Denial, GroupResource};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 
 use crate::admission::KarmadaAdmission;
 
-/// Karmada's defaulting webhooks, without its validating ones.
+/// Karmada's defaulting webhooks, without its validating webhooks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct MutateOnly;
+pub(crate) struct DefaultsOnly;
 
-impl Admission for MutateOnly {
+impl Admission for DefaultsOnly {
     fn handles(&self, resource: &GroupResource<'_>) -> bool {
         KarmadaAdmission.handles(resource)
     }
@@ -24,8 +24,8 @@ impl Admission for MutateOnly {
     }
 }
 
-/// Words of a schema that give it its shape and its defaults; all others only refuse.
-const SHAPING: [&str; 8] = [
+/// Keykeywords of a schema that define structure and defaults. All others only validate.
+const STRUCTURAL: [&str; 8] = [
     "type",
     "description",
     "default",
@@ -36,10 +36,10 @@ const SHAPING: [&str; 8] = [
     "x-kubernetes-preserve-unknown-fields",
 ];
 
-/// The definition with schemas that refuse nothing but a wrong type.
+/// Removes all validation except types from the schemas of a definition.
 ///
 /// # Errors
-/// When the definition does not survive the change; the tests find that.
+/// When the result is not a valid definition, which the tests rule out.
 pub(crate) fn relax(
     definition: &CustomResourceDefinition,
 ) -> Result<CustomResourceDefinition, serde_json::Error> {
@@ -53,15 +53,18 @@ pub(crate) fn relax(
 }
 
 fn relax_schema(schema: &mut Value) {
-    let Some(words) = schema.as_object_mut() else {
+    let Some(keywords) = schema.as_object_mut() else {
         return;
     };
-    words.retain(|word, _| SHAPING.contains(&word.as_str()));
-    if let Some(properties) = words.get_mut("properties").and_then(Value::as_object_mut) {
+    keywords.retain(|keyword, _| STRUCTURAL.contains(&keyword.as_str()));
+    if let Some(properties) = keywords
+        .get_mut("properties")
+        .and_then(Value::as_object_mut)
+    {
         relax_all(properties);
     }
-    for word in ["additionalProperties", "items"] {
-        if let Some(inner) = words.get_mut(word) {
+    for keyword in ["additionalProperties", "items"] {
+        if let Some(inner) = keywords.get_mut(keyword) {
             relax_schema(inner);
         }
     }
@@ -80,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_refuses_goes_and_what_shapes_stays() {
+    fn validation_is_removed_and_structure_stays() {
         let mut schema = json!({ "type": "object", "required": ["pattern"], "properties": {
             "pattern": { "type": "string", "pattern": "^a$", "default": "a" },
             "list": { "type": "array", "minItems": 1, "items": { "type": "string", "enum": ["a"] } },
