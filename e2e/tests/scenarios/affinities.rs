@@ -1,4 +1,4 @@
-//! Ordered groups of clusters: `clusterAffinities`, and the groups that replicas overflow into.
+//! Ordered affinity groups in `clusterAffinities`, and overflow groups.
 
 use berth_api::binding::BindingStatus;
 use berth_api::{Cluster, PropagationPolicy, ResourceBinding};
@@ -7,14 +7,16 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
-use crate::manifests::{
-    aggregated, but, cluster_policy, cluster_role, deployment, deployment_of, free_cpu, on, policy,
+use crate::assertions::{
+    message, targets, wait_for_event, wait_for_failure, wait_for_member_changes, wait_until_placed,
+    wait_until_placed_in,
 };
-use crate::watching::{
-    after_changes_of_members, message, not_placed, placed, placed_in, targets, told,
+use crate::manifests::{
+    aggregated, cluster_policy, cluster_role, deployment, deployment_with_cpu, free_cpu, merged,
+    on_clusters, policy,
 };
 
-/// Two groups, chosen by the label `site`.
+/// A placement with two affinity groups, selected by the label `site`.
 fn two_sites() -> Value {
     json!({ "clusterAffinities": [
         { "affinityName": "first", "labelSelector": { "matchLabels": { "site": "one" } } },
@@ -25,19 +27,19 @@ fn two_sites() -> Value {
 async fn label_site(plane: &Plane, member: &str, site: &str) {
     let labels = json!({ "metadata": { "labels": { "site": site } } });
     plane.edit(&plane.all::<Cluster>(), member, labels).await;
-    after_changes_of_members(plane).await;
+    wait_for_member_changes(plane).await;
 }
 
 fn group_in_use(status: Option<&BindingStatus>) -> Option<&str> {
     status?.scheduler_observing_affinity_name.as_deref()
 }
 
-/// Asks for a fresh schedule, as Karmada's WorkloadRebalancer does.
+/// Triggers a fresh schedule, as Karmada's WorkloadRebalancer does.
 async fn rebalance(plane: &Plane, name: &str) {
     let bindings = plane.api::<ResourceBinding>();
     let binding = bindings.get(name).await.unwrap();
     let last = binding.status.unwrap().last_scheduled_time.unwrap().0;
-    // Times in the API have seconds: one of a later second is later.
+    // API times have whole seconds, and the trigger must be later than the last schedule.
     let now = eventually("the next second", async || {
         let now = jiff::Timestamp::now();
         if now.as_second() > last.as_second() {
@@ -52,7 +54,7 @@ async fn rebalance(plane: &Plane, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_group_that_fits_is_used_and_only_a_rebalance_goes_back() {
+async fn the_first_fitting_group_is_used_and_only_a_rebalance_returns_to_it() {
     let plane = Plane::start().await;
     label_site(&plane, "member1", "one").await;
     label_site(&plane, "member2", "two").await;
@@ -60,13 +62,13 @@ async fn the_first_group_that_fits_is_used_and_only_a_rebalance_goes_back() {
     plane
         .create_all([policy("p", &[&nginx], two_sites()), nginx])
         .await;
-    let first = placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    let first = wait_until_placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     assert_eq!(group_in_use(first.status.as_ref()), Some("first"));
 
     label_site(&plane, "member1", "none").await;
-    let second = placed(&plane, "nginx-deployment", &[("member2", 2)]).await;
+    let second = wait_until_placed(&plane, "nginx-deployment", &[("member2", 2)]).await;
     assert_eq!(group_in_use(second.status.as_ref()), Some("second"));
-    told(
+    wait_for_event(
         &plane,
         "Deployment",
         "nginx",
@@ -76,10 +78,10 @@ async fn the_first_group_that_fits_is_used_and_only_a_rebalance_goes_back() {
     .await;
 
     label_site(&plane, "member1", "one").await;
-    placed(&plane, "nginx-deployment", &[("member2", 2)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member2", 2)]).await;
 
     rebalance(&plane, "nginx-deployment").await;
-    let back = placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    let back = wait_until_placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     assert_eq!(group_in_use(back.status.as_ref()), Some("first"));
     let time = |binding: &ResourceBinding| {
         let status = binding.status.as_ref().unwrap();
@@ -90,7 +92,7 @@ async fn the_first_group_that_fits_is_used_and_only_a_rebalance_goes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn groups_hold_for_what_has_no_namespace_too() {
+async fn affinity_groups_apply_to_cluster_scoped_templates() {
     let plane = Plane::start().await;
     label_site(&plane, "member1", "one").await;
     label_site(&plane, "member2", "two").await;
@@ -100,21 +102,21 @@ async fn groups_hold_for_what_has_no_namespace_too() {
         .create_all([cluster_policy(&name, &[&role], two_sites()), role])
         .await;
     let bindings = plane.all::<berth_api::ClusterResourceBinding>();
-    placed_in(&plane, &bindings, &binding, &[("member1", 0)]).await;
+    wait_until_placed_in(&plane, &bindings, &binding, &[("member1", 0)]).await;
     label_site(&plane, "member1", "none").await;
-    let second = placed_in(&plane, &bindings, &binding, &[("member2", 0)]).await;
+    let second = wait_until_placed_in(&plane, &bindings, &binding, &[("member2", 0)]).await;
     assert_eq!(group_in_use(second.status.as_ref()), Some("second"));
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tainted_group_is_passed_over() {
+async fn a_tainted_group_is_skipped() {
     let plane = Plane::start().await;
     label_site(&plane, "member1", "one").await;
     label_site(&plane, "member2", "two").await;
     let taints = json!({ "spec": { "taints": [{ "key": "down", "effect": "NoExecute" }] } });
     let member = plane.edit(&plane.all::<Cluster>(), "member1", taints).await;
-    after_changes_of_members(&plane).await;
+    wait_for_member_changes(&plane).await;
     if plane.admits_as_karmada() {
         assert!(member.spec.taints[0].time_added.is_some());
     }
@@ -122,68 +124,68 @@ async fn a_tainted_group_is_passed_over() {
     plane
         .create_all([policy("p", &[&nginx], two_sites()), nginx])
         .await;
-    placed(&plane, "nginx-deployment", &[("member2", 2)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member2", 2)]).await;
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_no_group_fits_the_condition_tells_of_the_first() {
+async fn if_no_group_fits_the_condition_describes_the_first() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 2);
     plane
         .create_all([policy("p", &[&nginx], two_sites()), nginx])
         .await;
-    let binding = not_placed(&plane, "nginx-deployment", "NoClusterFit").await;
+    let binding = wait_for_failure(&plane, "nginx-deployment", "NoClusterFit").await;
     assert_eq!(
         message(&binding),
         "0/3 clusters are available: 3 cluster(s) did not match the placement cluster affinity constraint."
     );
-    // A member of the second group wakes it.
+    // A new member of the second group requeues the binding.
     label_site(&plane, "member3", "two").await;
-    placed(&plane, "nginx-deployment", &[("member3", 2)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member3", 2)]).await;
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_edit_from_one_affinity_to_groups_and_back_moves_the_workload() {
+async fn edits_between_a_single_affinity_and_groups_move_the_workload() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     plane
-        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .create_all([policy("p", &[&nginx], on_clusters(&["member1"])), nginx])
         .await;
-    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     let policies = plane.api::<PropagationPolicy>();
     let groups = json!({ "spec": { "placement": {
         "clusterAffinity": null,
         "clusterAffinities": [{ "affinityName": "first", "clusterNames": ["member2"] }],
     } } });
     plane.edit(&policies, "p", groups).await;
-    let binding = placed(&plane, "nginx-deployment", &[("member2", 1)]).await;
+    let binding = wait_until_placed(&plane, "nginx-deployment", &[("member2", 1)]).await;
     assert_eq!(group_in_use(binding.status.as_ref()), Some("first"));
 
     let single = json!({ "spec": { "placement": {
         "clusterAffinity": { "clusterNames": ["member3"] }, "clusterAffinities": null } } });
     plane.edit(&policies, "p", single).await;
-    placed(&plane, "nginx-deployment", &[("member3", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member3", 1)]).await;
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn replicas_overflow_and_come_back() {
+async fn replicas_overflow_and_return() {
     let plane = Plane::start().await;
     for member in ["member1", "member2"] {
         plane.report(member, free_cpu(2)).await;
     }
-    after_changes_of_members(&plane).await;
+    wait_for_member_changes(&plane).await;
     let overflowing = json!({ "clusterAffinities": [{
         "affinityName": "own",
         "clusterNames": ["member1"],
         "overflowAffinities": [{ "affinityName": "rented", "clusterNames": ["member2"] }],
     }] });
-    let nginx = deployment_of("nginx", 2, "1");
+    let nginx = deployment_with_cpu("nginx", 2, "1");
     plane
         .create_all([
-            policy("p", &[&nginx], but(aggregated(), overflowing)),
+            policy("p", &[&nginx], merged(aggregated(), overflowing)),
             nginx,
         ])
         .await;
@@ -192,32 +194,32 @@ async fn replicas_overflow_and_come_back() {
         let change = json!({ "spec": { "replicas": replicas } });
         plane.edit(&deployments, "nginx", change).await;
     };
-    placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     plane.report("member1", free_cpu(0)).await;
-    after_changes_of_members(&plane).await;
+    wait_for_member_changes(&plane).await;
     scale(4).await;
-    placed(
+    wait_until_placed(
         &plane,
         "nginx-deployment",
         &[("member1", 2), ("member2", 2)],
     )
     .await;
     plane.report("member2", free_cpu(0)).await;
-    after_changes_of_members(&plane).await;
+    wait_for_member_changes(&plane).await;
     scale(5).await;
-    let full = not_placed(&plane, "nginx-deployment", "Unschedulable").await;
+    let full = wait_for_failure(&plane, "nginx-deployment", "Unschedulable").await;
     assert_eq!(
         message(&full),
         "failed to assign replicas: Clusters available replicas are not enough to schedule."
     );
     assert_eq!(targets(&full), [("member1", 2), ("member2", 2)]);
     scale(2).await;
-    placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rebalance_divides_afresh() {
+async fn a_rebalance_divides_replicas_from_scratch() {
     let plane = Plane::start().await;
     let site = json!({ "metadata": { "labels": { "site": "one" } } });
     let clusters = plane.all::<Cluster>();
@@ -225,33 +227,33 @@ async fn a_rebalance_divides_afresh() {
         plane.edit(&clusters, member, site.clone()).await;
         plane.report(member, free_cpu(10)).await;
     }
-    after_changes_of_members(&plane).await;
-    let nginx = deployment_of("nginx", 8, "1");
-    let placement = but(
-        crate::manifests::by_free_room(),
-        crate::manifests::labelled("site", "one"),
+    wait_for_member_changes(&plane).await;
+    let nginx = deployment_with_cpu("nginx", 8, "1");
+    let placement = merged(
+        crate::manifests::by_available_replicas(),
+        crate::manifests::on_labelled_clusters("site", "one"),
     );
     plane
         .create_all([policy("p", &[&nginx], placement), nginx])
         .await;
-    placed(
+    wait_until_placed(
         &plane,
         "nginx-deployment",
         &[("member1", 4), ("member2", 4)],
     )
     .await;
-    // member1 has its four and room for two more, member2 its four and room for fourteen.
+    // Each member runs four replicas. member1 has capacity for two more, member2 for fourteen more.
     plane.report("member1", free_cpu(2)).await;
     plane.report("member2", free_cpu(14)).await;
-    after_changes_of_members(&plane).await;
-    placed(
+    wait_for_member_changes(&plane).await;
+    wait_until_placed(
         &plane,
         "nginx-deployment",
         &[("member1", 4), ("member2", 4)],
     )
     .await;
     rebalance(&plane, "nginx-deployment").await;
-    placed(
+    wait_until_placed(
         &plane,
         "nginx-deployment",
         &[("member1", 2), ("member2", 6)],

@@ -1,4 +1,4 @@
-//! Templates without a namespace, and kinds that are defined while the control plane runs.
+//! Cluster-scoped templates, custom resources, and kinds without replicas.
 
 use berth_api::well_known::{
     CLUSTER_PROPAGATION_POLICY_NAME, CLUSTER_PROPAGATION_POLICY_PERMANENT_ID,
@@ -11,26 +11,30 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
-use crate::manifests::{
-    but, cluster_policy, cluster_role, config_map, deployment, everywhere, named, on, policy,
+use crate::assertions::{
+    annotation, label, message, wait_for_event, wait_for_failure, wait_until_placed,
+    wait_until_placed_in,
 };
-use crate::watching::{annotation, label, message, not_placed, placed, placed_in, told};
+use crate::manifests::{
+    cluster_policy, cluster_role, config_map, deployment, merged, on_all_clusters, on_clusters,
+    policy, selector_for,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_role_gets_a_binding_of_its_own_kind() {
+async fn a_cluster_role_gets_a_cluster_resource_binding() {
     let plane = Plane::start().await;
     let (name, role_name) = (plane.unique("p"), plane.unique("reader"));
     let role = cluster_role(&role_name);
     plane
         .create_all([
-            cluster_policy(&name, &[&role], on(&["member1", "member2"])),
+            cluster_policy(&name, &[&role], on_clusters(&["member1", "member2"])),
             role,
         ])
         .await;
     let bindings = plane.all::<ClusterResourceBinding>();
     let binding_name = format!("{role_name}-clusterrole");
     let both = [("member1", 0), ("member2", 0)];
-    let binding = placed_in(&plane, &bindings, &binding_name, &both).await;
+    let binding = wait_until_placed_in(&plane, &bindings, &binding_name, &both).await;
     let role = plane.all::<ClusterRole>().get(&role_name).await.unwrap();
     let policies = plane.all::<ClusterPropagationPolicy>();
     let policy = policies.get(&name).await.unwrap();
@@ -44,7 +48,7 @@ async fn a_cluster_role_gets_a_binding_of_its_own_kind() {
     );
     let own_id = label(&binding, CLUSTER_RESOURCE_BINDING_PERMANENT_ID);
     assert!(own_id.is_some_and(|id| id.len() == 36), "{own_id:?}");
-    told(
+    wait_for_event(
         &plane,
         "ClusterRole",
         &role_name,
@@ -53,11 +57,11 @@ async fn a_cluster_role_gets_a_binding_of_its_own_kind() {
     )
     .await;
 
-    let placement = json!({ "spec": { "placement": on(&["member3"]) } });
+    let placement = json!({ "spec": { "placement": on_clusters(&["member3"]) } });
     plane.edit(&policies, &name, placement).await;
-    placed_in(&plane, &bindings, &binding_name, &[("member3", 0)]).await;
+    wait_until_placed_in(&plane, &bindings, &binding_name, &[("member3", 0)]).await;
 
-    // The policy's claim goes with it, the binding stays; with the template goes the binding.
+    // Deleting the policy releases the binding; deleting the template deletes the binding.
     policies
         .delete(&name, &DeleteParams::default())
         .await
@@ -81,16 +85,19 @@ async fn a_cluster_role_gets_a_binding_of_its_own_kind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_policy_takes_namespaced_templates_too() {
+async fn a_cluster_policy_selects_namespaced_templates() {
     let plane = Plane::start().await;
     let (name, nginx) = (plane.unique("p"), deployment("nginx", 2));
-    let selector = but(named(&nginx), json!({ "namespace": plane.namespace }));
-    let policy = but(
-        cluster_policy(&name, &[], on(&["member2"])),
+    let selector = merged(
+        selector_for(&nginx),
+        json!({ "namespace": plane.namespace }),
+    );
+    let policy = merged(
+        cluster_policy(&name, &[], on_clusters(&["member2"])),
         json!({ "spec": { "resourceSelectors": [selector] } }),
     );
     plane.create_all([nginx, policy]).await;
-    let binding = placed(&plane, "nginx-deployment", &[("member2", 2)]).await;
+    let binding = wait_until_placed(&plane, "nginx-deployment", &[("member2", 2)]).await;
     assert_eq!(
         annotation(&binding, CLUSTER_PROPAGATION_POLICY_NAME),
         Some(&*name)
@@ -103,7 +110,7 @@ async fn a_cluster_policy_takes_namespaced_templates_too() {
     plane.stop().await;
 }
 
-/// The definition of a kind in a group of the test's own.
+/// A definition of a kind in an API group that is unique to the test.
 fn definition(group: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -120,7 +127,7 @@ fn definition(group: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kind_defined_at_run_time_is_propagated_with_its_definition() {
+async fn a_kind_defined_at_run_time_is_propagated() {
     let plane = Plane::start().await;
     let group = format!("{}.example.com", plane.namespace);
     let definition = definition(&group);
@@ -128,25 +135,25 @@ async fn a_kind_defined_at_run_time_is_propagated_with_its_definition() {
     let wide = plane.unique("definitions");
     plane
         .create_all([
-            cluster_policy(&wide, &[&definition], on(&["member1"])),
+            cluster_policy(&wide, &[&definition], on_clusters(&["member1"])),
             definition,
         ])
         .await;
     let bindings = plane.all::<ClusterResourceBinding>();
     let binding_name = format!("{crd_name}-customresourcedefinition");
-    placed_in(&plane, &bindings, &binding_name, &[("member1", 0)]).await;
+    wait_until_placed_in(&plane, &bindings, &binding_name, &[("member1", 0)]).await;
 
-    // An object of the new kind fits nowhere until a member reports that it serves the kind.
+    // An object of the new kind is unschedulable until a member reports that it serves the kind.
     let object = json!({ "apiVersion": format!("{group}/v1"), "kind": "Berth",
         "metadata": { "name": "north" }, "spec": { "length": 120 } });
     plane
-        .create_all([policy("p", &[&object], everywhere())])
+        .create_all([policy("p", &[&object], on_all_clusters())])
         .await;
     eventually("the new kind to be served", async || {
         plane.create(object.clone()).await.map(drop)
     })
     .await;
-    let binding = not_placed(&plane, "north-berth", "NoClusterFit").await;
+    let binding = wait_for_failure(&plane, "north-berth", "NoClusterFit").await;
     assert_eq!(
         message(&binding),
         "0/3 clusters are available: 3 cluster(s) did not have the API resource."
@@ -160,7 +167,7 @@ async fn a_kind_defined_at_run_time_is_propagated_with_its_definition() {
     plane
         .report("member1", json!({ "apiEnablements": apis }))
         .await;
-    placed(&plane, "north-berth", &[("member1", 0)]).await;
+    wait_until_placed(&plane, "north-berth", &[("member1", 0)]).await;
 
     for name in [crd_name] {
         plane
@@ -173,7 +180,7 @@ async fn a_kind_defined_at_run_time_is_propagated_with_its_definition() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kinds_without_replicas_go_whole() {
+async fn kinds_without_replicas_are_propagated_to_all_members() {
     let plane = Plane::start().await;
     let role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
         "metadata": { "name": "reader" }, "rules": [] });
@@ -187,27 +194,30 @@ async fn kinds_without_replicas_go_whole() {
     let policy = policy("p", &templates.each_ref(), crate::manifests::equal_shares());
     plane.create_all([policy]).await;
     plane.create_all(templates).await;
-    let everywhere = [("member1", 0), ("member2", 0), ("member3", 0)];
+    let all_members = [("member1", 0), ("member2", 0), ("member3", 0)];
     for name in [
         "settings-configmap",
         "reader-role",
         "web-service",
         "agent-daemonset",
     ] {
-        let binding: ResourceBinding = placed(&plane, name, &everywhere).await;
+        let binding: ResourceBinding = wait_until_placed(&plane, name, &all_members).await;
         assert_eq!(binding.spec.replicas, 0, "{name}");
     }
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pod_is_one_replica() {
+async fn a_pod_has_one_replica() {
     let plane = Plane::start().await;
     let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "one" },
         "spec": { "containers": [{ "name": "nginx", "image": "nginx" }] } });
     plane
-        .create_all([policy("p", &[&pod], on(&["member1", "member2"])), pod])
+        .create_all([
+            policy("p", &[&pod], on_clusters(&["member1", "member2"])),
+            pod,
+        ])
         .await;
-    placed(&plane, "one-pod", &[("member1", 1), ("member2", 1)]).await;
+    wait_until_placed(&plane, "one-pod", &[("member1", 1), ("member2", 1)]).await;
     plane.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Deleting policies, templates, bindings, and what is protected against it.
+//! Deletion of policies, templates and bindings, and deletion protection.
 
 use berth_api::well_known::{DELETION_PROTECTED, PROPAGATION_POLICY_PERMANENT_ID};
 use berth_api::{PropagationPolicy, ResourceBinding};
@@ -9,17 +9,17 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::DeleteParams;
 use serde_json::json;
 
-use crate::manifests::{but, deployment, on, policy};
-use crate::watching::{after_all_else, annotation, label, placed, targets};
+use crate::assertions::{annotation, label, targets, wait_for_pending_work, wait_until_placed};
+use crate::manifests::{deployment, merged, on_clusters, policy};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deleted_policy_takes_its_claim_and_leaves_the_workload() {
+async fn a_deleted_policy_releases_its_workload_and_the_workload_stays() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 2);
     plane
-        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .create_all([policy("p", &[&nginx], on_clusters(&["member1"])), nginx])
         .await;
-    placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     let policies = plane.api::<PropagationPolicy>();
     policies
         .delete("p", &DeleteParams::default())
@@ -37,10 +37,10 @@ async fn a_deleted_policy_takes_its_claim_and_leaves_the_workload() {
         assert_eq!(annotation(&binding, &key), None);
         assert_eq!(annotation(&template, &key), None);
     }
-    // Nobody decides on it any more, and it stays where it is.
+    // The released binding is not scheduled any more and keeps its placement.
     let replicas = json!({ "spec": { "replicas": 5 } });
     plane.edit(&deployments, "nginx", replicas).await;
-    after_all_else(&plane).await;
+    wait_for_pending_work(&plane).await;
     let binding = bindings.get("nginx-deployment").await.unwrap();
     assert_eq!(targets(&binding), [("member1", 2)]);
     plane.stop().await;
@@ -48,13 +48,16 @@ async fn a_deleted_policy_takes_its_claim_and_leaves_the_workload() {
 
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deleted_template_takes_its_binding_with_it() {
+async fn a_deleted_template_removes_its_binding() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 2);
     plane
-        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx.clone()])
+        .create_all([
+            policy("p", &[&nginx], on_clusters(&["member1"])),
+            nginx.clone(),
+        ])
         .await;
-    let first = placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    let first = wait_until_placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     let (deployments, bindings) = (plane.api::<Deployment>(), plane.api::<ResourceBinding>());
     deployments
         .delete("nginx", &DeleteParams::default())
@@ -62,21 +65,21 @@ async fn a_deleted_template_takes_its_binding_with_it() {
         .unwrap();
     plane.until_gone(&bindings, "nginx-deployment").await;
 
-    // A template of the same name begins anew.
+    // A new template with the same name gets a new binding.
     plane.create_all([nginx]).await;
-    let second = placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    let second = wait_until_placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     assert_ne!(first.metadata.uid, second.metadata.uid);
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deleted_binding_is_made_again() {
+async fn a_deleted_binding_is_recreated() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 2);
     plane
-        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .create_all([policy("p", &[&nginx], on_clusters(&["member1"])), nginx])
         .await;
-    let first = placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    let first = wait_until_placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     let bindings = plane.api::<ResourceBinding>();
     bindings
         .delete("nginx-deployment", &DeleteParams::default())
@@ -87,19 +90,19 @@ async fn a_deleted_binding_is_made_again() {
             binding.metadata.uid != first.metadata.uid
         })
         .await;
-    placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     plane.stop().await;
 }
 
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_namespace_goes_with_all_that_is_in_it() {
+async fn a_namespace_is_deleted_with_its_contents() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 2);
     plane
-        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .create_all([policy("p", &[&nginx], on_clusters(&["member1"])), nginx])
         .await;
-    placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     let namespaces = plane.all::<Namespace>();
     namespaces
         .delete(&plane.namespace, &DeleteParams::default())
@@ -111,11 +114,11 @@ async fn a_namespace_goes_with_all_that_is_in_it() {
 
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_protected_cannot_be_deleted() {
+async fn a_protected_object_cannot_be_deleted() {
     let plane = Plane::start().await;
     let protection = |value| json!({ "metadata": { "labels": { DELETION_PROTECTED: value } } });
     plane
-        .create_all([but(deployment("nginx", 1), protection("Always"))])
+        .create_all([merged(deployment("nginx", 1), protection("Always"))])
         .await;
     let (deployments, namespaces) = (plane.api::<Deployment>(), plane.all::<Namespace>());
     let refusal = deployments
@@ -128,7 +131,7 @@ async fn what_is_protected_cannot_be_deleted() {
         "{refusal}"
     );
 
-    // A namespace that holds it may be deleted, but stays.
+    // The deletion of its namespace is accepted, but the namespace keeps terminating.
     namespaces
         .delete(&plane.namespace, &DeleteParams::default())
         .await

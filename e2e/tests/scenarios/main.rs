@@ -1,25 +1,25 @@
-//! What a user of the Karmada API can rely on, scenario by scenario, on a running control plane.
+//! End-to-end scenarios of users of the Karmada API.
 //!
-//! Each test starts a control plane of its own with three members, `member1` to `member3`, does what a
-//! user does, and waits for what the user would see.
+//! Each test starts a control plane with three members, `member1` to `member3`, acts as a user, and waits for results
+//! that a user can see.
 
-#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 mod affinities;
+mod assertions;
 mod cluster_scoped;
-mod clusters;
+mod deferred_policies;
 mod deletion;
-mod invalid;
-mod kubectl_user;
+mod kubectl;
 mod manifests;
-mod no_fit;
-mod policy_edit;
+mod member_changes;
+mod policy_edits;
 mod policy_priority;
 mod rebalancing;
-mod restart;
 mod scaling;
 mod scheduler_name;
-mod spread;
+mod scheduler_restart;
+mod spread_constraints;
 mod suspension;
-mod waiting;
-mod watching;
+mod unschedulable;
+mod validation;

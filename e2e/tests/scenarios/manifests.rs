@@ -1,8 +1,8 @@
-//! Short builders of the manifests that the scenarios apply.
+//! Builders for the manifests of the scenarios.
 
 use serde_json::{Value, json};
 
-/// A Deployment of nginx that asks for no resources.
+/// A Deployment of nginx without resource requests.
 pub(crate) fn deployment(name: &str, replicas: i32) -> Value {
     json!({
         "apiVersion": "apps/v1",
@@ -19,15 +19,15 @@ pub(crate) fn deployment(name: &str, replicas: i32) -> Value {
     })
 }
 
-/// A Deployment each replica of which asks for this much cpu.
-pub(crate) fn deployment_of(name: &str, replicas: i32, cpu: &str) -> Value {
+/// A Deployment of nginx with a CPU request per replica.
+pub(crate) fn deployment_with_cpu(name: &str, replicas: i32, cpu: &str) -> Value {
     let mut manifest = deployment(name, replicas);
     manifest["spec"]["template"]["spec"]["containers"][0]["resources"] =
         json!({ "requests": { "cpu": cpu } });
     manifest
 }
 
-/// A Job with this parallelism.
+/// A Job.
 pub(crate) fn job(name: &str, parallelism: i32, completions: i32) -> Value {
     json!({
         "apiVersion": "batch/v1",
@@ -44,12 +44,12 @@ pub(crate) fn job(name: &str, parallelism: i32, completions: i32) -> Value {
     })
 }
 
-/// A ConfigMap: something that has no replicas.
+/// A ConfigMap, as an example of a kind without replicas.
 pub(crate) fn config_map(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "a": "1" } })
 }
 
-/// A ClusterRole: something without a namespace.
+/// A ClusterRole, as an example of a cluster-scoped kind.
 pub(crate) fn cluster_role(name: &str) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -59,28 +59,28 @@ pub(crate) fn cluster_role(name: &str) -> Value {
     })
 }
 
-/// A PropagationPolicy that names its templates.
+/// A PropagationPolicy that selects templates by name.
 pub(crate) fn policy(name: &str, templates: &[&Value], placement: Value) -> Value {
     of_kind(
         "PropagationPolicy",
         name,
-        templates.iter().copied().map(named).collect(),
+        templates.iter().copied().map(selector_for).collect(),
         placement,
     )
 }
 
-/// A ClusterPropagationPolicy that names its templates.
+/// A ClusterPropagationPolicy that selects templates by name.
 pub(crate) fn cluster_policy(name: &str, templates: &[&Value], placement: Value) -> Value {
     of_kind(
         "ClusterPropagationPolicy",
         name,
-        templates.iter().copied().map(named).collect(),
+        templates.iter().copied().map(selector_for).collect(),
         placement,
     )
 }
 
-/// A PropagationPolicy with these selectors.
-pub(crate) fn selecting(name: &str, selectors: Value, placement: Value) -> Value {
+/// A PropagationPolicy with custom selectors.
+pub(crate) fn policy_with_selectors(name: &str, selectors: Value, placement: Value) -> Value {
     of_kind("PropagationPolicy", name, selectors, placement)
 }
 
@@ -93,8 +93,8 @@ fn of_kind(kind: &str, name: &str, selectors: Value, placement: Value) -> Value 
     })
 }
 
-/// The selector that names a template.
-pub(crate) fn named(template: &Value) -> Value {
+/// A resource selector that selects a template by name.
+pub(crate) fn selector_for(template: &Value) -> Value {
     json!({
         "apiVersion": template["apiVersion"],
         "kind": template["kind"],
@@ -102,8 +102,8 @@ pub(crate) fn named(template: &Value) -> Value {
     })
 }
 
-/// The same manifest with these changes merged into it.
-pub(crate) fn but(mut manifest: Value, changes: Value) -> Value {
+/// Returns a manifest with changes merged into it.
+pub(crate) fn merged(mut manifest: Value, changes: Value) -> Value {
     merge(&mut manifest, changes);
     manifest
 }
@@ -119,28 +119,28 @@ fn merge(target: &mut Value, changes: Value) {
     }
 }
 
-/// Placement: every cluster, all replicas in each.
-pub(crate) fn everywhere() -> Value {
+/// A placement on all clusters with all replicas in each.
+pub(crate) fn on_all_clusters() -> Value {
     json!({ "clusterAffinity": {} })
 }
 
-/// Placement: these clusters, all replicas in each.
-pub(crate) fn on(clusters: &[&str]) -> Value {
+/// A placement on the named clusters with all replicas in each.
+pub(crate) fn on_clusters(clusters: &[&str]) -> Value {
     json!({ "clusterAffinity": { "clusterNames": clusters } })
 }
 
-/// Placement: the clusters with this label.
-pub(crate) fn labelled(key: &str, value: &str) -> Value {
+/// A placement on the clusters with a label.
+pub(crate) fn on_labelled_clusters(key: &str, value: &str) -> Value {
     json!({ "clusterAffinity": { "labelSelector": { "matchLabels": { key: value } } } })
 }
 
-/// Placement: replicas divided equally among all clusters.
+/// A placement that divides replicas equally among all clusters.
 pub(crate) fn equal_shares() -> Value {
     divided(json!({ "replicaDivisionPreference": "Weighted" }))
 }
 
-/// Placement: replicas divided by these weights.
-pub(crate) fn weighted(weights: &[(&str, i64)]) -> Value {
+/// A placement that divides replicas by static weights.
+pub(crate) fn by_weights(weights: &[(&str, i64)]) -> Value {
     let list: Vec<Value> = weights
         .iter()
         .map(|(cluster, weight)| {
@@ -153,29 +153,29 @@ pub(crate) fn weighted(weights: &[(&str, i64)]) -> Value {
     }))
 }
 
-/// Placement: replicas divided by what is free.
-pub(crate) fn by_free_room() -> Value {
+/// A placement that divides replicas by available replicas.
+pub(crate) fn by_available_replicas() -> Value {
     divided(json!({
         "replicaDivisionPreference": "Weighted",
         "weightPreference": { "dynamicWeight": "AvailableReplicas" },
     }))
 }
 
-/// Placement: replicas in as few clusters as possible.
+/// A placement that uses as few clusters as possible.
 pub(crate) fn aggregated() -> Value {
     divided(json!({ "replicaDivisionPreference": "Aggregated" }))
 }
 
 fn divided(preference: Value) -> Value {
-    json!({ "replicaScheduling": but(json!({ "replicaSchedulingType": "Divided" }), preference) })
+    json!({ "replicaScheduling": merged(json!({ "replicaSchedulingType": "Divided" }), preference) })
 }
 
-/// Spread over this many clusters.
+/// A placement with a spread constraint on the number of clusters.
 pub(crate) fn spread(min: i32, max: i32) -> Value {
     json!({ "spreadConstraints": [{ "spreadByField": "cluster", "minGroups": min, "maxGroups": max }] })
 }
 
-/// The status of a member with this much cpu free for replicas.
+/// The status of a member with an amount of free CPU.
 pub(crate) fn free_cpu(cpu: u32) -> Value {
     json!({ "resourceSummary": {
         "allocatable": { "cpu": cpu.to_string(), "memory": "64Gi", "pods": "110" },

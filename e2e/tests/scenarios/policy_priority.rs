@@ -1,4 +1,4 @@
-//! Which of several policies holds a template.
+//! Precedence among several policies for a template.
 
 use berth_api::well_known::{CLUSTER_PROPAGATION_POLICY_NAME, PROPAGATION_POLICY_NAME};
 use berth_api::{ClusterPropagationPolicy, PropagationPolicy};
@@ -7,16 +7,18 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
-use crate::manifests::{but, cluster_policy, deployment, everywhere, on, policy, selecting};
-use crate::watching::{after_all_else, annotation, placed};
+use crate::assertions::{annotation, wait_for_pending_work, wait_until_placed};
+use crate::manifests::{
+    cluster_policy, deployment, merged, on_all_clusters, on_clusters, policy, policy_with_selectors,
+};
 
-/// Waits until a policy holds the Deployment.
-async fn held_by(plane: &Plane, name: &str) {
+/// Waits until a policy has claimed the Deployment.
+async fn wait_until_claimed_by(plane: &Plane, name: &str) {
     plane
         .until(
             &plane.api::<Deployment>(),
             "nginx",
-            &format!("held by {name}"),
+            &format!("claimed by {name}"),
             |template| annotation(template, PROPAGATION_POLICY_NAME) == Some(name),
         )
         .await;
@@ -25,36 +27,36 @@ async fn held_by(plane: &Plane, name: &str) {
 fn by_label(name: &str) -> Value {
     let selectors = json!([{ "apiVersion": "apps/v1", "kind": "Deployment",
         "labelSelector": { "matchLabels": { "app": "nginx" } } }]);
-    selecting(name, selectors, everywhere())
+    policy_with_selectors(name, selectors, on_all_clusters())
 }
 
 fn by_kind(name: &str) -> Value {
     let selectors = json!([{ "apiVersion": "apps/v1", "kind": "Deployment" }]);
-    selecting(name, selectors, everywhere())
+    policy_with_selectors(name, selectors, on_all_clusters())
 }
 
 fn with_priority(policy: Value, priority: i32) -> Value {
-    but(policy, json!({ "spec": { "priority": priority } }))
+    merged(policy, json!({ "spec": { "priority": priority } }))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_closer_match_wins_and_the_next_one_inherits() {
+async fn the_closest_match_wins_and_the_next_one_takes_over() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
-    // The names are in the wrong order, so that they do not decide.
+    // The names are in reverse order, so that they do not decide.
     plane
         .create_all([
             by_kind("a-by-kind"),
             by_label("b-by-label"),
-            policy("c-by-name", &[&nginx], everywhere()),
+            policy("c-by-name", &[&nginx], on_all_clusters()),
         ])
         .await;
-    // Policies and templates are seen through several watches.
-    after_all_else(&plane).await;
+    // Policies and templates arrive on separate watches.
+    wait_for_pending_work(&plane).await;
     plane.create_all([nginx]).await;
     let policies = plane.api::<PropagationPolicy>();
     for winner in ["c-by-name", "b-by-label", "a-by-kind"] {
-        held_by(&plane, winner).await;
+        wait_until_claimed_by(&plane, winner).await;
         policies
             .delete(winner, &DeleteParams::default())
             .await
@@ -64,64 +66,70 @@ async fn the_closer_match_wins_and_the_next_one_inherits() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_higher_priority_beats_a_closer_match() {
+async fn a_higher_priority_wins_over_a_closer_match() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     plane
         .create_all([
-            policy("by-name", &[&nginx], on(&["member1"])),
+            policy("by-name", &[&nginx], on_clusters(&["member1"])),
             with_priority(by_label("by-label"), 10),
             with_priority(by_kind("by-kind"), -1),
         ])
         .await;
-    // Policies and templates are seen through several watches.
-    after_all_else(&plane).await;
+    // Policies and templates arrive on separate watches.
+    wait_for_pending_work(&plane).await;
     plane.create_all([nginx]).await;
-    held_by(&plane, "by-label").await;
+    wait_until_claimed_by(&plane, "by-label").await;
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn equal_priorities_leave_it_to_the_match_and_then_to_the_name() {
+async fn policies_with_equal_priority_are_ranked_by_match_then_by_name() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     plane
         .create_all([
             with_priority(by_label("a-by-label"), 5),
-            with_priority(policy("c", &[&nginx], everywhere()), 5),
-            with_priority(policy("b", &[&nginx], everywhere()), 5),
+            with_priority(policy("c", &[&nginx], on_all_clusters()), 5),
+            with_priority(policy("b", &[&nginx], on_all_clusters()), 5),
         ])
         .await;
-    // Policies and templates are seen through several watches.
-    after_all_else(&plane).await;
+    // Policies and templates arrive on separate watches.
+    wait_for_pending_work(&plane).await;
     plane.create_all([nginx]).await;
-    held_by(&plane, "b").await;
+    wait_until_claimed_by(&plane, "b").await;
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_policy_of_the_namespace_beats_one_of_the_cluster() {
+async fn a_namespaced_policy_wins_over_a_cluster_policy() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     let wide = plane.unique("wide");
-    let mut cluster_wide = with_priority(cluster_policy(&wide, &[&nginx], on(&["member1"])), 100);
+    let mut cluster_wide = with_priority(
+        cluster_policy(&wide, &[&nginx], on_clusters(&["member1"])),
+        100,
+    );
     cluster_wide["spec"]["resourceSelectors"][0]["namespace"] = json!(plane.namespace);
     plane
-        .create_all([cluster_wide, policy("own", &[&nginx], on(&["member2"]))])
+        .create_all([
+            cluster_wide,
+            policy("own", &[&nginx], on_clusters(&["member2"])),
+        ])
         .await;
-    // Policies and templates are seen through several watches.
-    after_all_else(&plane).await;
+    // Policies and templates arrive on separate watches.
+    wait_for_pending_work(&plane).await;
     plane.create_all([nginx]).await;
-    placed(&plane, "nginx-deployment", &[("member2", 1)]).await;
-    held_by(&plane, "own").await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member2", 1)]).await;
+    wait_until_claimed_by(&plane, "own").await;
 
-    // When it goes, the one of the cluster takes over, and only its marks are left.
+    // After its deletion, the cluster policy takes over, and only its annotations remain.
     plane
         .api::<PropagationPolicy>()
         .delete("own", &DeleteParams::default())
         .await
         .unwrap();
-    let binding = placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    let binding = wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     assert_eq!(
         annotation(&binding, CLUSTER_PROPAGATION_POLICY_NAME),
         Some(&*wide)
@@ -139,20 +147,20 @@ async fn a_policy_of_the_namespace_beats_one_of_the_cluster() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_better_policy_that_comes_later_takes_nothing() {
-    // `preemption: Always` is accepted; its feature gate is off, as it is in Karmada by default.
+async fn a_policy_created_later_does_not_preempt_a_claim() {
+    // `preemption: Always` is accepted, but its feature gate is off by default, as in Karmada.
     for preemption in ["Never", "Always"] {
         let plane = Plane::start().await;
         let nginx = deployment("nginx", 1);
         plane.create_all([by_kind("first"), nginx.clone()]).await;
-        held_by(&plane, "first").await;
-        let better = but(
-            with_priority(policy("better", &[&nginx], on(&["member1"])), 100),
+        wait_until_claimed_by(&plane, "first").await;
+        let better = merged(
+            with_priority(policy("better", &[&nginx], on_clusters(&["member1"])), 100),
             json!({ "spec": { "preemption": preemption } }),
         );
         plane.create_all([better]).await;
-        after_all_else(&plane).await;
-        held_by(&plane, "first").await;
+        wait_for_pending_work(&plane).await;
+        wait_until_claimed_by(&plane, "first").await;
         plane.stop().await;
     }
 }

@@ -1,17 +1,14 @@
-//! WorkloadRebalancers: workloads are placed afresh on request.
-
-use std::time::Duration;
+//! WorkloadRebalancers, which reschedule workloads on request.
 
 use berth_api::workload_rebalancer::WorkloadRebalancerStatus;
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, WorkloadRebalancer};
-use berth_e2e::eventually::never;
 use berth_e2e::{Plane, eventually};
 use serde_json::{Value, json};
 
+use crate::assertions::{wait_for_member_changes, wait_until_placed, wait_until_placed_in};
 use crate::manifests::{cluster_policy, cluster_role, deployment, policy};
-use crate::watching::{after_changes_of_members, placed, placed_in};
 
-/// The first site that there is.
+/// A placement with two affinity groups, selected by the label `site`.
 fn sites() -> Value {
     json!({ "clusterAffinities": [
         { "affinityName": "first", "labelSelector": { "matchLabels": { "site": "one" } } },
@@ -22,7 +19,7 @@ fn sites() -> Value {
 async fn label_site(plane: &Plane, member: &str, site: &str) {
     let labels = json!({ "metadata": { "labels": { "site": site } } });
     plane.edit(&plane.all::<Cluster>(), member, labels).await;
-    after_changes_of_members(plane).await;
+    wait_for_member_changes(plane).await;
 }
 
 fn reference(plane: &Plane, name: &str) -> Value {
@@ -38,8 +35,8 @@ fn rebalancer(name: &str, workloads: &[&Value], ttl: Option<i32>) -> Value {
         "metadata": { "name": name }, "spec": spec })
 }
 
-/// Times in the API have seconds, and only what is later than the last schedule counts.
-async fn a_second_later(binding: &ResourceBinding) {
+/// Waits for the next second after the last schedule. API times have whole seconds, and a trigger must be later.
+async fn wait_for_next_second_after(binding: &ResourceBinding) {
     let last = binding.status.as_ref().unwrap().last_scheduled_time.clone();
     let last = last.unwrap().0.as_second();
     eventually("the next second", async || {
@@ -49,8 +46,8 @@ async fn a_second_later(binding: &ResourceBinding) {
     .await;
 }
 
-/// Waits until a rebalancer is finished with what it says now, and returns how that went.
-async fn finished(plane: &Plane, name: &str) -> WorkloadRebalancerStatus {
+/// Waits until a rebalancer has finished its current generation, and returns its status.
+async fn wait_until_finished(plane: &Plane, name: &str) -> WorkloadRebalancerStatus {
     let rebalancers = plane.all::<WorkloadRebalancer>();
     eventually(&format!("{name} to finish"), async || {
         let found = rebalancers.get(name).await.unwrap();
@@ -64,6 +61,7 @@ async fn finished(plane: &Plane, name: &str) -> WorkloadRebalancerStatus {
     .await
 }
 
+/// Returns the name, result and reason of each observed workload.
 fn results(status: &WorkloadRebalancerStatus) -> Vec<(&str, &str, &str)> {
     let items = status.observed_workloads.iter();
     items
@@ -76,7 +74,7 @@ fn results(status: &WorkloadRebalancerStatus) -> Vec<(&str, &str, &str)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_listed_is_placed_afresh_and_the_rest_stays() {
+async fn listed_workloads_are_rescheduled_and_others_stay() {
     let plane = Plane::start().await;
     label_site(&plane, "member1", "one").await;
     label_site(&plane, "member2", "two").await;
@@ -85,58 +83,60 @@ async fn what_is_listed_is_placed_afresh_and_the_rest_stays() {
         .create_all([policy("p", &[&moved, &other], sites()), moved, other])
         .await;
     for name in ["moved-deployment", "other-deployment"] {
-        placed(&plane, name, &[("member1", 2)]).await;
+        wait_until_placed(&plane, name, &[("member1", 2)]).await;
     }
     label_site(&plane, "member1", "none").await;
     let mut last = None;
     for name in ["moved-deployment", "other-deployment"] {
-        last = Some(placed(&plane, name, &[("member2", 2)]).await);
+        last = Some(wait_until_placed(&plane, name, &[("member2", 2)]).await);
     }
     label_site(&plane, "member1", "one").await;
-    a_second_later(&last.unwrap()).await;
+    wait_for_next_second_after(&last.unwrap()).await;
 
     let name = plane.unique("r");
-    let listed = [&reference(&plane, "moved"), &reference(&plane, "nobody")];
-    let asking = rebalancer(&name, &listed, None);
-    plane.create_all([asking]).await;
-    placed(&plane, "moved-deployment", &[("member1", 2)]).await;
-    let status = finished(&plane, &name).await;
+    let listed = [&reference(&plane, "moved"), &reference(&plane, "missing")];
+    let created = rebalancer(&name, &listed, None);
+    plane.create_all([created]).await;
+    wait_until_placed(&plane, "moved-deployment", &[("member1", 2)]).await;
+    let status = wait_until_finished(&plane, &name).await;
     assert_eq!(
         results(&status),
         [
             ("moved", "Successful", ""),
-            ("nobody", "Failed", "ReferencedBindingNotFound")
+            ("missing", "Failed", "ReferencedBindingNotFound")
         ]
     );
-    placed(&plane, "other-deployment", &[("member2", 2)]).await;
+    wait_until_placed(&plane, "other-deployment", &[("member2", 2)]).await;
     let bindings = plane.api::<ResourceBinding>();
     let triggered = bindings.get("moved-deployment").await.unwrap();
     let rebalancers = plane.all::<WorkloadRebalancer>();
-    let made = rebalancers.get(&name).await.unwrap();
+    let stored = rebalancers.get(&name).await.unwrap();
     assert_eq!(
         triggered.spec.reschedule_triggered_at,
-        made.metadata.creation_timestamp
+        stored.metadata.creation_timestamp
     );
 
-    // Another one is listed: what was successful is remembered, and not asked again.
+    // Another workload is listed. The earlier success stays in the status without a second trigger.
     let edit = json!({ "spec": { "workloads": [reference(&plane, "other")] } });
     plane.edit(&rebalancers, &name, edit).await;
-    placed(&plane, "other-deployment", &[("member1", 2)]).await;
-    let status = finished(&plane, &name).await;
+    wait_until_placed(&plane, "other-deployment", &[("member1", 2)]).await;
+    let status = wait_until_finished(&plane, &name).await;
     assert_eq!(
         results(&status),
         [("moved", "Successful", ""), ("other", "Successful", "")]
     );
-    never("it is deleted", Duration::from_millis(500), async || {
-        let there = rebalancers.get_opt(&name).await.unwrap().is_some();
-        if there { Ok(()) } else { Err("it is gone") }
-    })
-    .await;
+    // A later rebalancer with a TTL is already deleted, and this one without a TTL still exists.
+    let marker = plane.unique("marker");
+    plane
+        .create_all([rebalancer(&marker, &[&reference(&plane, "other")], Some(0))])
+        .await;
+    plane.until_gone(&rebalancers, &marker).await;
+    assert!(rebalancers.get_opt(&name).await.unwrap().is_some());
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_with_a_time_to_live_goes_when_it_has_finished() {
+async fn a_finished_rebalancer_with_a_ttl_is_deleted() {
     let plane = Plane::start().await;
     let role = cluster_role(&plane.unique("reader"));
     let binding = format!("{}-clusterrole", plane.unique("reader"));
@@ -147,15 +147,15 @@ async fn one_with_a_time_to_live_goes_when_it_has_finished() {
         ])
         .await;
     let bindings = plane.all::<ClusterResourceBinding>();
-    let everywhere = [("member1", 0), ("member2", 0), ("member3", 0)];
-    placed_in(&plane, &bindings, &binding, &everywhere).await;
+    let all_members = [("member1", 0), ("member2", 0), ("member3", 0)];
+    wait_until_placed_in(&plane, &bindings, &binding, &all_members).await;
     let name = plane.unique("r");
     let listed = json!({ "apiVersion": role["apiVersion"], "kind": "ClusterRole",
         "name": role["metadata"]["name"] });
     plane
         .create_all([rebalancer(&name, &[&listed], Some(0))])
         .await;
-    eventually("the rebalancer to go", async || {
+    eventually("the rebalancer to be deleted", async || {
         let rebalancers = plane.all::<WorkloadRebalancer>();
         match rebalancers.get_opt(&name).await.unwrap() {
             None => Ok(()),
@@ -163,19 +163,19 @@ async fn one_with_a_time_to_live_goes_when_it_has_finished() {
         }
     })
     .await;
-    let asked = bindings.get(&binding).await.unwrap();
-    assert!(asked.spec.reschedule_triggered_at.is_some());
+    let triggered = bindings.get(&binding).await.unwrap();
+    assert!(triggered.spec.reschedule_triggered_at.is_some());
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_lists_nothing_is_refused() {
+async fn a_rebalancer_without_workloads_is_refused() {
     let plane = Plane::start().await;
     let refused = plane.kubectl_apply(&rebalancer(&plane.unique("r"), &[], None));
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        !refused.status.success() && said.contains("spec.workloads"),
-        "{said}"
+        !refused.status.success() && stderr.contains("spec.workloads"),
+        "{stderr}"
     );
     plane.stop().await;
 }

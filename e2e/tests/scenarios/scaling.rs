@@ -1,4 +1,4 @@
-//! How replicas are divided, and divided again after `kubectl scale`.
+//! Division of replicas, and its update after `kubectl scale`.
 
 use berth_e2e::Plane;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -6,13 +6,13 @@ use k8s_openapi::api::batch::v1::Job;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
+use crate::assertions::{wait_for_member_changes, wait_until_placed};
 use crate::manifests::{
-    aggregated, by_free_room, deployment, deployment_of, equal_shares, everywhere, free_cpu, job,
-    policy, weighted,
+    aggregated, by_available_replicas, by_weights, deployment, deployment_with_cpu, equal_shares,
+    free_cpu, job, on_all_clusters, policy,
 };
-use crate::watching::{after_changes_of_members, placed};
 
-/// What `kubectl scale` does.
+/// Patches the scale subresource, as `kubectl scale` does.
 async fn scale(plane: &Plane, name: &str, replicas: i32) {
     let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
     plane
@@ -22,7 +22,8 @@ async fn scale(plane: &Plane, name: &str, replicas: i32) {
         .unwrap();
 }
 
-fn three(replicas: [i32; 3]) -> [(&'static str, i32); 3] {
+/// Returns the replicas of the three members.
+fn on_members(replicas: [i32; 3]) -> [(&'static str, i32); 3] {
     [
         ("member1", replicas[0]),
         ("member2", replicas[1]),
@@ -30,10 +31,10 @@ fn three(replicas: [i32; 3]) -> [(&'static str, i32); 3] {
     ]
 }
 
-/// Places a Deployment, then scales it step by step.
-async fn scaled(placement: Value, steps: &[(i32, &[(&str, i32)])]) {
+/// Places a Deployment, scales it step by step, and waits for the division after each step.
+async fn check_scaling(placement: Value, steps: &[(i32, &[(&str, i32)])]) {
     let plane = Plane::start().await;
-    let nginx = deployment_of("nginx", steps[0].0, "1");
+    let nginx = deployment_with_cpu("nginx", steps[0].0, "1");
     plane
         .create_all([policy("p", &[&nginx], placement), nginx])
         .await;
@@ -41,89 +42,89 @@ async fn scaled(placement: Value, steps: &[(i32, &[(&str, i32)])]) {
         if index > 0 {
             scale(&plane, "nginx", *replicas).await;
         }
-        placed(&plane, "nginx-deployment", wanted).await;
+        wait_until_placed(&plane, "nginx-deployment", wanted).await;
     }
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn duplicated_gives_every_member_all_replicas() {
-    scaled(
-        everywhere(),
-        &[(3, &three([3, 3, 3])), (2, &three([2, 2, 2]))],
+    check_scaling(
+        on_all_clusters(),
+        &[(3, &on_members([3, 3, 3])), (2, &on_members([2, 2, 2]))],
     )
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_weights_the_shares_are_equal() {
-    scaled(
+async fn replicas_are_divided_equally_without_weights() {
+    check_scaling(
         equal_shares(),
-        &[(6, &three([2, 2, 2])), (9, &three([3, 3, 3]))],
+        &[(6, &on_members([2, 2, 2])), (9, &on_members([3, 3, 3]))],
     )
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn static_weights_hold_after_scaling() {
-    scaled(
-        weighted(&[("member1", 1), ("member2", 2), ("member3", 3)]),
+async fn static_weights_apply_after_scaling() {
+    check_scaling(
+        by_weights(&[("member1", 1), ("member2", 2), ("member3", 3)]),
         &[
-            (6, &three([1, 2, 3])),
-            (12, &three([2, 4, 6])),
-            (6, &three([1, 2, 3])),
+            (6, &on_members([1, 2, 3])),
+            (12, &on_members([2, 4, 6])),
+            (6, &on_members([1, 2, 3])),
         ],
     )
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn members_without_a_weight_get_nothing() {
-    scaled(
-        weighted(&[("member1", 1), ("member3", 1)]),
+async fn members_without_a_weight_get_no_replicas() {
+    check_scaling(
+        by_weights(&[("member1", 1), ("member3", 1)]),
         &[(4, &[("member1", 2), ("member3", 2)])],
     )
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dynamic_weights_follow_the_free_room() {
-    // The made-up members have 28, 56 and 112 cores free.
-    scaled(
-        by_free_room(),
+async fn dynamic_weights_follow_available_replicas() {
+    // The simulated members have 28, 56 and 112 free cores.
+    check_scaling(
+        by_available_replicas(),
         &[
-            (7, &three([1, 2, 4])),
-            (14, &three([2, 4, 8])),
-            (7, &three([1, 2, 4])),
+            (7, &on_members([1, 2, 4])),
+            (14, &on_members([2, 4, 8])),
+            (7, &on_members([1, 2, 4])),
         ],
     )
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn aggregated_fills_few_members_and_keeps_those_in_use() {
+async fn aggregated_uses_few_members_and_prefers_those_in_use() {
     let plane = Plane::start().await;
     for (member, cpu) in [("member1", 6), ("member2", 4), ("member3", 2)] {
         plane.report(member, free_cpu(cpu)).await;
     }
-    after_changes_of_members(&plane).await;
-    let nginx = deployment_of("nginx", 5, "1");
+    wait_for_member_changes(&plane).await;
+    let nginx = deployment_with_cpu("nginx", 5, "1");
     plane
         .create_all([policy("p", &[&nginx], aggregated()), nginx])
         .await;
-    placed(&plane, "nginx-deployment", &[("member1", 5)]).await;
-    // One core is left in member1; what does not fit there goes to the next member with most room.
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 5)]).await;
+    // member1 has one free core. The rest goes to the member with the most free cores.
     plane.report("member1", free_cpu(1)).await;
-    after_changes_of_members(&plane).await;
+    wait_for_member_changes(&plane).await;
     scale(&plane, "nginx", 8).await;
-    placed(
+    wait_until_placed(
         &plane,
         "nginx-deployment",
         &[("member1", 6), ("member2", 2)],
     )
     .await;
     scale(&plane, "nginx", 3).await;
-    placed(&plane, "nginx-deployment", &[("member1", 3)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 3)]).await;
     plane.stop().await;
 }
 
@@ -131,35 +132,43 @@ async fn aggregated_fills_few_members_and_keeps_those_in_use() {
 async fn the_parallelism_of_a_job_is_divided() {
     let plane = Plane::start().await;
     let pi = job("pi", 6, 12);
-    let weights = weighted(&[("member1", 1), ("member2", 2), ("member3", 3)]);
+    let weights = by_weights(&[("member1", 1), ("member2", 2), ("member3", 3)]);
     plane.create_all([policy("p", &[&pi], weights), pi]).await;
-    placed(&plane, "pi-job", &three([1, 2, 3])).await;
+    wait_until_placed(&plane, "pi-job", &on_members([1, 2, 3])).await;
     let more = json!({ "spec": { "parallelism": 12 } });
     plane.edit(&plane.api::<Job>(), "pi", more).await;
-    placed(&plane, "pi-job", &three([2, 4, 6])).await;
+    wait_until_placed(&plane, "pi-job", &on_members([2, 4, 6])).await;
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn scaling_to_zero_withdraws_what_asks_for_resources() {
+async fn scaling_to_zero_withdraws_workloads_with_requests() {
     let plane = Plane::start().await;
-    let (asking, free) = (deployment_of("asking", 3, "1"), deployment("free", 3));
+    let (requesting, free) = (
+        deployment_with_cpu("requesting", 3, "1"),
+        deployment("free", 3),
+    );
     plane
         .create_all([
-            policy("asking", &[&asking], equal_shares()),
+            policy("requesting", &[&requesting], equal_shares()),
             policy("free", &[&free], equal_shares()),
-            asking,
+            requesting,
             free,
         ])
         .await;
-    for name in ["asking", "free"] {
-        placed(&plane, &format!("{name}-deployment"), &three([1, 1, 1])).await;
+    for name in ["requesting", "free"] {
+        wait_until_placed(
+            &plane,
+            &format!("{name}-deployment"),
+            &on_members([1, 1, 1]),
+        )
+        .await;
         scale(&plane, name, 0).await;
     }
-    placed(&plane, "asking-deployment", &[]).await;
-    // Without requests it is no workload any more, and goes everywhere as it is: Karmada does the same.
-    placed(&plane, "free-deployment", &three([0, 0, 0])).await;
-    scale(&plane, "asking", 6).await;
-    placed(&plane, "asking-deployment", &three([2, 2, 2])).await;
+    wait_until_placed(&plane, "requesting-deployment", &[]).await;
+    // Zero replicas without requests are propagated to all members, as in Karmada.
+    wait_until_placed(&plane, "free-deployment", &on_members([0, 0, 0])).await;
+    scale(&plane, "requesting", 6).await;
+    wait_until_placed(&plane, "requesting-deployment", &on_members([2, 2, 2])).await;
     plane.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Suspending: the scheduling of a binding by hand, and the dispatching of a policy.
+//! Suspension of scheduling on a binding, and of dispatching through a policy.
 
 use berth_api::{PropagationPolicy, ResourceBinding};
 use berth_e2e::Plane;
@@ -6,25 +6,25 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use crate::manifests::{but, deployment, on, policy};
-use crate::watching::{after_all_else, placed, targets};
+use crate::assertions::{targets, wait_for_pending_work, wait_until_placed};
+use crate::manifests::{deployment, merged, on_clusters, policy};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_suspended_binding_stays_as_it_is_until_it_is_resumed() {
+async fn a_suspended_binding_keeps_its_placement_until_resumed() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 2);
     plane
-        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .create_all([policy("p", &[&nginx], on_clusters(&["member1"])), nginx])
         .await;
-    placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     let bindings = plane.api::<ResourceBinding>();
     let suspend = |value: Value| json!({ "spec": { "suspension": { "scheduling": value } } });
     plane
         .edit(&bindings, "nginx-deployment", suspend(json!(true)))
         .await;
 
-    // The policy and the template change; the suspension survives both, and so does the placement.
-    let placement = json!({ "spec": { "placement": on(&["member2"]) } });
+    // Changes of the policy and the template keep the suspension and the placement.
+    let placement = json!({ "spec": { "placement": on_clusters(&["member2"]) } });
     plane
         .edit(&plane.api::<PropagationPolicy>(), "p", placement)
         .await;
@@ -32,41 +32,41 @@ async fn a_suspended_binding_stays_as_it_is_until_it_is_resumed() {
     plane
         .edit(&plane.api::<Deployment>(), "nginx", replicas)
         .await;
-    let following = plane
-        .until(&bindings, "nginx-deployment", "following", |binding| {
+    let updated = plane
+        .until(&bindings, "nginx-deployment", "updated", |binding| {
             let affinity = binding.spec.placement.as_ref().unwrap();
             let affinity = affinity.cluster_affinity.as_ref().unwrap();
             binding.spec.replicas == 5 && affinity.cluster_names == ["member2"]
         })
         .await;
-    assert!(following.spec.scheduling_suspended());
-    after_all_else(&plane).await;
+    assert!(updated.spec.scheduling_suspended());
+    wait_for_pending_work(&plane).await;
     let binding = bindings.get("nginx-deployment").await.unwrap();
     assert_eq!(targets(&binding), [("member1", 2)]);
 
     plane
         .edit(&bindings, "nginx-deployment", suspend(json!(false)))
         .await;
-    placed(&plane, "nginx-deployment", &[("member2", 5)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member2", 5)]).await;
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn suspended_dispatching_comes_from_the_policy_and_goes_with_it() {
+async fn suspended_dispatching_follows_the_policy() {
     for resumed in [json!({}), json!(null)] {
         let plane = Plane::start().await;
         let nginx = deployment("nginx", 1);
-        let suspended = but(
-            policy("p", &[&nginx], on(&["member1"])),
+        let suspended = merged(
+            policy("p", &[&nginx], on_clusters(&["member1"])),
             json!({ "spec": { "suspension": { "dispatching": true } } }),
         );
         plane.create_all([suspended, nginx]).await;
-        // Dispatching is not scheduling: the workload is placed all the same.
-        let binding = placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+        // The workload is scheduled although its dispatching is suspended.
+        let binding = wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
         let suspension = binding.spec.suspension.unwrap();
         assert_eq!(suspension.dispatching, Some(true));
 
-        // A merge patch cannot empty a map, so the policy is replaced as `kubectl replace` does it.
+        // A merge patch cannot empty a map, so the policy is replaced, as with `kubectl replace`.
         let policies = plane.api::<PropagationPolicy>();
         let mut stored = serde_json::to_value(policies.get("p").await.unwrap()).unwrap();
         stored["spec"]["suspension"] = resumed.clone();
@@ -91,16 +91,16 @@ async fn suspended_dispatching_comes_from_the_policy_and_goes_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dispatching_to_some_members_is_suspended_by_name() {
+async fn dispatching_can_be_suspended_for_named_members() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     let names = json!({ "clusterNames": ["member2"] });
-    let suspended = but(
-        policy("p", &[&nginx], on(&["member1", "member2"])),
+    let suspended = merged(
+        policy("p", &[&nginx], on_clusters(&["member1", "member2"])),
         json!({ "spec": { "suspension": { "dispatchingOnClusters": names } } }),
     );
     plane.create_all([suspended, nginx]).await;
-    let binding = placed(
+    let binding = wait_until_placed(
         &plane,
         "nginx-deployment",
         &[("member1", 1), ("member2", 1)],

@@ -1,37 +1,37 @@
-//! A workload that cannot be placed says why, on the binding and to whoever looks at the template.
+//! Workloads that cannot be placed: conditions of the binding, and events on binding and template.
 
 use berth_api::{Cluster, ResourceBinding};
 use berth_e2e::Plane;
 use serde_json::json;
 
-use crate::manifests::{
-    aggregated, but, by_free_room, deployment, deployment_of, everywhere, labelled, on, policy,
-    spread,
+use crate::assertions::{
+    event_source, events_about, message, resource_version, targets, wait_for_event,
+    wait_for_failure, wait_for_member_changes, wait_for_pending_work, wait_until_placed,
 };
-use crate::watching::{
-    after_all_else, after_changes_of_members, component, events_about, message, not_placed, placed,
-    targets, told, version,
+use crate::manifests::{
+    aggregated, by_available_replicas, deployment, deployment_with_cpu, merged, on_all_clusters,
+    on_clusters, on_labelled_clusters, policy, spread,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_failure_has_its_reason_its_message_and_two_events() {
+async fn each_failure_has_a_reason_a_message_and_two_events() {
     let plane = Plane::start().await;
     let cases = [
         (
             "affinity",
-            labelled("site", "nowhere"),
+            on_labelled_clusters("site", "nowhere"),
             "NoClusterFit",
             "0/3 clusters are available: 3 cluster(s) did not match the placement cluster affinity constraint.",
         ),
         (
-            "room",
-            by_free_room(),
+            "capacity",
+            by_available_replicas(),
             "Unschedulable",
             "failed to assign replicas: failed to scale up: \
              Clusters available replicas 196 are not enough to schedule.",
         ),
         (
-            "aggregated-room",
+            "aggregated-capacity",
             aggregated(),
             "Unschedulable",
             "failed to assign replicas: failed to scale up: \
@@ -44,32 +44,32 @@ async fn each_failure_has_its_reason_its_message_and_two_events() {
             "failed to select clusters: the number of feasible clusters is less than spreadConstraint.MinGroups",
         ),
         (
-            "selected-room",
-            but(by_free_room(), spread(1, 2)),
+            "selected-capacity",
+            merged(by_available_replicas(), spread(1, 2)),
             "SchedulerError",
             "failed to select clusters: no enough resource when selecting 2 clusters",
         ),
     ];
     for (name, placement, reason, text) in cases {
-        let template = deployment_of(name, 1000, "1");
+        let template = deployment_with_cpu(name, 1000, "1");
         plane
             .create_all([policy(name, &[&template], placement), template])
             .await;
         let binding = format!("{name}-deployment");
-        let stored = not_placed(&plane, &binding, reason).await;
+        let stored = wait_for_failure(&plane, &binding, reason).await;
         assert_eq!(message(&stored), text, "{name}");
         assert!(targets(&stored).is_empty(), "{name}");
         for (kind, object) in [("ResourceBinding", &*binding), ("Deployment", name)] {
-            let event = told(&plane, kind, object, "ScheduleBindingFailed", text).await;
+            let event = wait_for_event(&plane, kind, object, "ScheduleBindingFailed", text).await;
             assert_eq!(event.type_.as_deref(), Some("Warning"), "{name}");
-            assert_eq!(component(&event), "default-scheduler", "{name}");
+            assert_eq!(event_source(&event), "default-scheduler", "{name}");
         }
     }
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kind_that_no_member_serves_fits_nowhere() {
+async fn a_kind_that_no_member_serves_is_unschedulable() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     let only_config_maps = json!([{ "groupVersion": "v1",
@@ -79,11 +79,11 @@ async fn a_kind_that_no_member_serves_fits_nowhere() {
             .report(member, json!({ "apiEnablements": only_config_maps }))
             .await;
     }
-    after_changes_of_members(&plane).await;
+    wait_for_member_changes(&plane).await;
     plane
-        .create_all([policy("p", &[&nginx], everywhere()), nginx])
+        .create_all([policy("p", &[&nginx], on_all_clusters()), nginx])
         .await;
-    let binding = not_placed(&plane, "nginx-deployment", "NoClusterFit").await;
+    let binding = wait_for_failure(&plane, "nginx-deployment", "NoClusterFit").await;
     assert_eq!(
         message(&binding),
         "0/3 clusters are available: 3 cluster(s) did not have the API resource."
@@ -92,13 +92,13 @@ async fn a_kind_that_no_member_serves_fits_nowhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_members_there_is_no_cluster() {
+async fn without_members_the_message_reports_no_cluster() {
     let plane = Plane::start_with(berth_e2e::Setup { members: 0 }).await;
     let nginx = deployment("nginx", 1);
     plane
-        .create_all([policy("p", &[&nginx], everywhere()), nginx])
+        .create_all([policy("p", &[&nginx], on_all_clusters()), nginx])
         .await;
-    let binding = not_placed(&plane, "nginx-deployment", "NoClusterFit").await;
+    let binding = wait_for_failure(&plane, "nginx-deployment", "NoClusterFit").await;
     assert_eq!(
         message(&binding),
         "0/0 clusters are available: no cluster exists."
@@ -107,74 +107,79 @@ async fn without_members_there_is_no_cluster() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_fits_nowhere_any_more_is_withdrawn() {
+async fn a_workload_that_fits_nowhere_any_more_is_withdrawn() {
     let plane = Plane::start().await;
     let site = |value| json!({ "metadata": { "labels": { "site": value } } });
     let clusters = plane.all::<Cluster>();
     plane.edit(&clusters, "member1", site("hall")).await;
     let nginx = deployment("nginx", 1);
     plane
-        .create_all([policy("p", &[&nginx], labelled("site", "hall")), nginx])
+        .create_all([
+            policy("p", &[&nginx], on_labelled_clusters("site", "hall")),
+            nginx,
+        ])
         .await;
-    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     plane.edit(&clusters, "member1", site("yard")).await;
-    let binding = not_placed(&plane, "nginx-deployment", "NoClusterFit").await;
+    let binding = wait_for_failure(&plane, "nginx-deployment", "NoClusterFit").await;
     assert!(targets(&binding).is_empty());
     plane.edit(&clusters, "member1", site("hall")).await;
-    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_lacks_room_keeps_what_it_has() {
+async fn a_workload_that_cannot_scale_up_keeps_its_replicas() {
     let plane = Plane::start().await;
-    let nginx = deployment_of("nginx", 7, "1");
+    let nginx = deployment_with_cpu("nginx", 7, "1");
     plane
-        .create_all([policy("p", &[&nginx], by_free_room()), nginx])
+        .create_all([policy("p", &[&nginx], by_available_replicas()), nginx])
         .await;
     let before = [("member1", 1), ("member2", 2), ("member3", 4)];
-    placed(&plane, "nginx-deployment", &before).await;
+    wait_until_placed(&plane, "nginx-deployment", &before).await;
     let replicas = json!({ "spec": { "replicas": 1000 } });
     let deployments = plane.api::<k8s_openapi::api::apps::v1::Deployment>();
     plane.edit(&deployments, "nginx", replicas).await;
-    let binding = not_placed(&plane, "nginx-deployment", "Unschedulable").await;
+    let binding = wait_for_failure(&plane, "nginx-deployment", "Unschedulable").await;
     assert_eq!(targets(&binding), before);
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failure_is_told_once() {
+async fn a_repeated_failure_is_reported_once() {
     let plane = Plane::start().await;
-    // Each of these is retried after a second, or woken by a change of the fleet.
-    let (spread_out, homeless) = (deployment("spread-out", 1), deployment("homeless", 1));
+    // The first binding is retried after a second, the second one after a change of a cluster.
+    let (spread_out, unplaceable) = (deployment("spread-out", 1), deployment("unplaceable", 1));
     plane
         .create_all([
             policy("spread-out", &[&spread_out], spread(4, 5)),
-            policy("homeless", &[&homeless], on(&["nowhere"])),
+            policy("unplaceable", &[&unplaceable], on_clusters(&["nowhere"])),
             spread_out,
-            homeless,
+            unplaceable,
         ])
         .await;
-    let names = ["spread-out-deployment", "homeless-deployment"];
+    let names = ["spread-out-deployment", "unplaceable-deployment"];
     let reasons = ["SchedulerError", "NoClusterFit"];
     let mut before = Vec::new();
     for (name, reason) in names.into_iter().zip(reasons) {
-        before.push(version(&not_placed(&plane, name, reason).await));
-        told(&plane, "ResourceBinding", name, "ScheduleBindingFailed", "").await;
+        before.push(resource_version(
+            &wait_for_failure(&plane, name, reason).await,
+        ));
+        wait_for_event(&plane, "ResourceBinding", name, "ScheduleBindingFailed", "").await;
     }
     let bindings = plane.api::<ResourceBinding>();
-    let quiet = std::time::Duration::from_millis(2500);
-    berth_e2e::eventually::never("another write", quiet, async || {
+    let retry_window = std::time::Duration::from_millis(2500);
+    berth_e2e::eventually::never("another write", retry_window, async || {
         for (name, before) in names.iter().zip(&before) {
-            let now = version(&bindings.get(name).await.unwrap());
+            let now = resource_version(&bindings.get(name).await.unwrap());
             if now != *before {
-                return Err(format!("{name} went from {before} to {now}"));
+                return Err(format!("{name} changed from {before} to {now}"));
             }
         }
         Ok(())
     })
     .await;
-    after_all_else(&plane).await;
+    wait_for_pending_work(&plane).await;
     for name in names {
         let events = events_about(&plane, "ResourceBinding", name).await;
         assert_eq!(events.len(), 1, "{events:?}");

@@ -1,21 +1,23 @@
-//! Spread constraints, and selection by the fields of members.
+//! Spread constraints, and cluster affinities by field and name.
 
 use berth_api::{PropagationPolicy, ResourceBinding};
 use berth_e2e::{Plane, Setup};
 use serde_json::{Value, json};
 
-use crate::manifests::{but, config_map, deployment, job, labelled, on, policy, spread};
-use crate::watching::{after_changes_of_members, is_settled, placed, targets};
+use crate::assertions::{is_settled, targets, wait_for_member_changes, wait_until_placed};
+use crate::manifests::{
+    config_map, deployment, job, merged, on_clusters, on_labelled_clusters, policy, spread,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn as_many_clusters_as_asked_for() {
+async fn the_requested_number_of_clusters_is_used() {
     let plane = Plane::start().await;
     let labels = json!({ "metadata": { "labels": { "location": "CHN" } } });
     for member in ["member1", "member2", "member3"] {
         let clusters = plane.all::<berth_api::Cluster>();
         plane.edit(&clusters, member, labels.clone()).await;
     }
-    after_changes_of_members(&plane).await;
+    wait_for_member_changes(&plane).await;
     let templates = [
         deployment("nginx", 3),
         job("pi", 3, 3),
@@ -25,7 +27,10 @@ async fn as_many_clusters_as_asked_for() {
         let count = i32::try_from(index % 2 + 1).unwrap();
         let name = template["metadata"]["name"].as_str().unwrap().to_owned();
         let kind = template["kind"].as_str().unwrap().to_lowercase();
-        let placement = but(labelled("location", "CHN"), spread(count, count));
+        let placement = merged(
+            on_labelled_clusters("location", "CHN"),
+            spread(count, count),
+        );
         plane
             .create_all([policy(&name, &[&template], placement), template])
             .await;
@@ -39,28 +44,28 @@ async fn as_many_clusters_as_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_members_with_most_room_are_chosen_and_kept() {
+async fn the_member_with_most_capacity_is_chosen_and_kept() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 3);
     plane
         .create_all([policy("p", &[&nginx], spread(1, 1)), nginx])
         .await;
-    placed(&plane, "nginx-deployment", &[("member3", 3)]).await;
-    // Where it is now counts for more than room.
+    wait_until_placed(&plane, "nginx-deployment", &[("member3", 3)]).await;
+    // The current member is preferred to one with more capacity.
     plane
         .report("member1", crate::manifests::free_cpu(4000))
         .await;
-    after_changes_of_members(&plane).await;
+    wait_for_member_changes(&plane).await;
     let replicas = json!({ "spec": { "replicas": 4 } });
     let deployments = plane.api::<k8s_openapi::api::apps::v1::Deployment>();
     plane.edit(&deployments, "nginx", replicas).await;
-    placed(&plane, "nginx-deployment", &[("member3", 4)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member3", 4)]).await;
     plane.stop().await;
 }
 
 fn by_region(regions: i32) -> Value {
-    but(
-        on(&["member1", "member2"]),
+    merged(
+        on_clusters(&["member1", "member2"]),
         json!({ "spreadConstraints": [
             { "spreadByField": "region", "minGroups": regions, "maxGroups": regions },
             { "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 },
@@ -69,13 +74,13 @@ fn by_region(regions: i32) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn as_many_regions_as_asked_for() {
+async fn the_requested_number_of_regions_is_used() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 3);
     plane
         .create_all([policy("p", &[&nginx], by_region(2)), nginx])
         .await;
-    placed(
+    wait_until_placed(
         &plane,
         "nginx-deployment",
         &[("member1", 3), ("member2", 3)],
@@ -98,9 +103,9 @@ async fn as_many_regions_as_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn members_are_chosen_by_provider_region_and_zone() {
+async fn members_are_selected_by_provider_region_and_zone() {
     let plane = Plane::start_with(Setup { members: 6 }).await;
-    // The first three are with aws, the others with gcp; the regions repeat after three.
+    // The first three members have the provider aws, the others gcp. The regions repeat after three members.
     let cases = [
         (
             "provider-and-region",
@@ -128,7 +133,7 @@ async fn members_are_chosen_by_provider_region_and_zone() {
         plane
             .create_all([policy(name, &[&template], placement), template])
             .await;
-        placed(&plane, &format!("{name}-deployment"), &wanted).await;
+        wait_until_placed(&plane, &format!("{name}-deployment"), &wanted).await;
     }
     plane.stop().await;
 }
@@ -142,6 +147,6 @@ async fn an_excluded_member_is_never_used() {
     plane
         .create_all([policy("p", &[&nginx], placement), nginx])
         .await;
-    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     plane.stop().await;
 }

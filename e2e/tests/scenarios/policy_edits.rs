@@ -1,4 +1,4 @@
-//! What an edit of a policy does: its placement moves workloads, its selectors let them in and out.
+//! Effects of policy edits: a new placement moves workloads, and new selectors claim or release templates.
 
 use berth_api::well_known::{
     PROPAGATION_POLICY_NAME, PROPAGATION_POLICY_NAMESPACE, PROPAGATION_POLICY_PERMANENT_ID,
@@ -9,22 +9,22 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::DeleteParams;
 use serde_json::json;
 
-use crate::manifests::{config_map, deployment, named, on, policy};
-use crate::watching::{after_all_else, annotation, label, placed};
+use crate::assertions::{annotation, label, wait_for_pending_work, wait_until_placed};
+use crate::manifests::{config_map, deployment, on_clusters, policy, selector_for};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_placement_moves_the_workload() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 2);
     plane
-        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .create_all([policy("p", &[&nginx], on_clusters(&["member1"])), nginx])
         .await;
-    placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
 
     let policies = plane.api::<PropagationPolicy>();
-    let placement = json!({ "spec": { "placement": on(&["member2", "member3"]) } });
+    let placement = json!({ "spec": { "placement": on_clusters(&["member2", "member3"]) } });
     plane.edit(&policies, "p", placement).await;
-    let binding = placed(
+    let binding = wait_until_placed(
         &plane,
         "nginx-deployment",
         &[("member2", 2), ("member3", 2)],
@@ -39,17 +39,17 @@ async fn a_new_placement_moves_the_workload() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn selectors_let_templates_in_and_out() {
+async fn new_selectors_claim_and_release_templates() {
     let plane = Plane::start().await;
     let (first, second) = (deployment("first", 1), deployment("second", 1));
     plane
         .create_all([
-            policy("p", &[&first], on(&["member1"])),
+            policy("p", &[&first], on_clusters(&["member1"])),
             first.clone(),
             second.clone(),
         ])
         .await;
-    placed(&plane, "first-deployment", &[("member1", 1)]).await;
+    wait_until_placed(&plane, "first-deployment", &[("member1", 1)]).await;
     let deployments = plane.api::<Deployment>();
     let is_claimed = |template: &Deployment| {
         label(template, PROPAGATION_POLICY_PERMANENT_ID).is_some()
@@ -60,11 +60,11 @@ async fn selectors_let_templates_in_and_out() {
     let unclaimed = deployments.get("second").await.unwrap();
     assert_eq!(label(&unclaimed, PROPAGATION_POLICY_PERMANENT_ID), None);
 
-    let selectors = json!({ "spec": { "resourceSelectors": [named(&second)] } });
+    let selectors = json!({ "spec": { "resourceSelectors": [selector_for(&second)] } });
     plane
         .edit(&plane.api::<PropagationPolicy>(), "p", selectors)
         .await;
-    placed(&plane, "second-deployment", &[("member1", 1)]).await;
+    wait_until_placed(&plane, "second-deployment", &[("member1", 1)]).await;
     assert!(is_claimed(&deployments.get("second").await.unwrap()));
     plane
         .until(&deployments, "first", "released", |template| {
@@ -73,7 +73,7 @@ async fn selectors_let_templates_in_and_out() {
                 && annotation(template, PROPAGATION_POLICY_NAMESPACE).is_none()
         })
         .await;
-    // The binding stays where it is, without a claim.
+    // The released binding keeps its placement.
     let binding = plane
         .api::<ResourceBinding>()
         .get("first-deployment")
@@ -85,24 +85,24 @@ async fn selectors_let_templates_in_and_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_second_policy_takes_over_what_the_first_lets_go() {
+async fn a_second_policy_claims_what_the_first_releases() {
     for deleted in [false, true] {
         let plane = Plane::start().await;
         let nginx = deployment("nginx", 1);
         plane
             .create_all([
-                policy("first", &[&nginx], on(&["member1"])),
+                policy("first", &[&nginx], on_clusters(&["member1"])),
                 nginx.clone(),
                 config_map("other"),
             ])
             .await;
-        placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+        wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
         plane
-            .create_all([policy("second", &[&nginx], on(&["member2"]))])
+            .create_all([policy("second", &[&nginx], on_clusters(&["member2"]))])
             .await;
-        // As long as the first holds it, nothing moves.
-        after_all_else(&plane).await;
-        placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+        // The template stays claimed by the first policy.
+        wait_for_pending_work(&plane).await;
+        wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
 
         let policies = plane.api::<PropagationPolicy>();
         if deleted {
@@ -112,10 +112,10 @@ async fn a_second_policy_takes_over_what_the_first_lets_go() {
                 .unwrap();
         } else {
             let selectors =
-                json!({ "spec": { "resourceSelectors": [named(&config_map("other"))] } });
+                json!({ "spec": { "resourceSelectors": [selector_for(&config_map("other"))] } });
             plane.edit(&policies, "first", selectors).await;
         }
-        let binding = placed(&plane, "nginx-deployment", &[("member2", 1)]).await;
+        let binding = wait_until_placed(&plane, "nginx-deployment", &[("member2", 1)]).await;
         assert_eq!(
             annotation(&binding, PROPAGATION_POLICY_NAME),
             Some("second")
@@ -125,26 +125,26 @@ async fn a_second_policy_takes_over_what_the_first_lets_go() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_policy_may_have_a_long_name() {
+async fn a_policy_can_have_a_long_name() {
     let plane = Plane::start().await;
     let name = "long-".repeat(20) + "name";
     let nginx = deployment("nginx", 1);
     plane
-        .create_all([policy(&name, &[&nginx], on(&["member1"])), nginx])
+        .create_all([policy(&name, &[&nginx], on_clusters(&["member1"])), nginx])
         .await;
-    let binding = placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    let binding = wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     assert_eq!(annotation(&binding, PROPAGATION_POLICY_NAME), Some(&*name));
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn edits_of_the_template_reach_the_binding() {
+async fn template_edits_update_the_binding() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     plane
-        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .create_all([policy("p", &[&nginx], on_clusters(&["member1"])), nginx])
         .await;
-    let before = placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    let before = wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     let request = json!({ "spec": { "template": { "spec": { "containers": [
         { "name": "nginx", "image": "nginx:1.27", "resources": { "requests": { "cpu": "250m" } } }
     ] } } } });
@@ -155,7 +155,7 @@ async fn edits_of_the_template_reach_the_binding() {
         .until(
             &plane.api::<ResourceBinding>(),
             "nginx-deployment",
-            "following its template",
+            "updated from its template",
             |binding| binding.spec.resource.resource_version == edited.metadata.resource_version,
         )
         .await;
@@ -166,18 +166,18 @@ async fn edits_of_the_template_reach_the_binding() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_somebody_else_writes_into_a_decision_is_made_right() {
+async fn foreign_changes_of_a_binding_are_reverted() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 2);
     plane
-        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .create_all([policy("p", &[&nginx], on_clusters(&["member1"])), nginx])
         .await;
-    placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
 
     let bindings = plane.api::<ResourceBinding>();
-    let strange = json!({ "spec": { "replicas": 7, "placement": on(&["member2"]) } });
-    let edited = plane.edit(&bindings, "nginx-deployment", strange).await;
-    let placement = json!(on(&["member1"]));
+    let foreign = json!({ "spec": { "replicas": 7, "placement": on_clusters(&["member2"]) } });
+    let edited = plane.edit(&bindings, "nginx-deployment", foreign).await;
+    let placement = json!(on_clusters(&["member1"]));
     plane
         .until(
             &bindings,
@@ -190,6 +190,6 @@ async fn what_somebody_else_writes_into_a_decision_is_made_right() {
             },
         )
         .await;
-    placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 2)]).await;
     plane.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Ways to look at what became of a scenario.
+//! Functions that wait for results of a scenario or read them.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,19 +14,18 @@ use kube::api::ListParams;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::manifests::{but, config_map, everywhere, labelled, policy};
+use crate::manifests::{config_map, merged, on_all_clusters, on_labelled_clusters, policy};
 
-/// What happens at once takes well under a second, and what does not, minutes; this leaves room for the other tests of the
-/// machine.
-pub(crate) const AT_ONCE: Duration = Duration::from_secs(10);
+/// Limit for reactions to an event. They take under a second on an idle machine; a missed event costs minutes.
+pub(crate) const REACTION_LIMIT: Duration = Duration::from_secs(10);
 
 /// The two kinds of binding.
 pub(crate) trait Binding:
     kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug
 {
-    /// What is wanted.
+    /// Returns the desired state.
     fn spec(&self) -> &BindingSpec;
-    /// What was observed.
+    /// Returns the observed state.
     fn status(&self) -> Option<&BindingStatus>;
 }
 
@@ -48,7 +47,7 @@ impl Binding for ClusterResourceBinding {
     }
 }
 
-/// The targets of a binding, by name.
+/// Returns the clusters and replicas of a binding, sorted by name.
 pub(crate) fn targets(binding: &impl Binding) -> Vec<(&str, i32)> {
     let mut targets: Vec<(&str, i32)> = binding
         .spec()
@@ -60,7 +59,7 @@ pub(crate) fn targets(binding: &impl Binding) -> Vec<(&str, i32)> {
     targets
 }
 
-/// The condition `Scheduled`.
+/// Returns the condition `Scheduled`.
 pub(crate) fn scheduled(binding: &impl Binding) -> Option<&Condition> {
     binding
         .status()?
@@ -69,7 +68,7 @@ pub(crate) fn scheduled(binding: &impl Binding) -> Option<&Condition> {
         .find(|condition| condition.type_ == "Scheduled")
 }
 
-/// Whether the scheduler has looked at this very generation, and placed it.
+/// Reports whether the scheduler has placed the current generation.
 pub(crate) fn is_settled(binding: &impl Binding) -> bool {
     binding
         .status()
@@ -78,13 +77,17 @@ pub(crate) fn is_settled(binding: &impl Binding) -> bool {
         && scheduled(binding).is_some_and(|condition| condition.status == "True")
 }
 
-/// Waits until a ResourceBinding of the test is placed just so.
-pub(crate) async fn placed(plane: &Plane, name: &str, wanted: &[(&str, i32)]) -> ResourceBinding {
-    placed_in(plane, &plane.api(), name, wanted).await
+/// Waits until a ResourceBinding is placed on exactly the wanted clusters.
+pub(crate) async fn wait_until_placed(
+    plane: &Plane,
+    name: &str,
+    wanted: &[(&str, i32)],
+) -> ResourceBinding {
+    wait_until_placed_in(plane, &plane.api(), name, wanted).await
 }
 
-/// Waits until a binding is placed just so, and its status says that all is well.
-pub(crate) async fn placed_in<B: Binding>(
+/// Waits until a binding is placed on exactly the wanted clusters and its status is up to date.
+pub(crate) async fn wait_until_placed_in<B: Binding>(
     plane: &Plane,
     api: &Api<B>,
     name: &str,
@@ -97,13 +100,13 @@ pub(crate) async fn placed_in<B: Binding>(
         .await
 }
 
-/// Waits until a ResourceBinding of the test could not be placed for this reason.
-pub(crate) async fn not_placed(plane: &Plane, name: &str, reason: &str) -> ResourceBinding {
+/// Waits until scheduling of a ResourceBinding has failed with a reason.
+pub(crate) async fn wait_for_failure(plane: &Plane, name: &str, reason: &str) -> ResourceBinding {
     plane
         .until(
             &plane.api::<ResourceBinding>(),
             name,
-            &format!("not placed: {reason}"),
+            &format!("to fail with {reason}"),
             |binding| {
                 scheduled(binding).is_some_and(|condition| {
                     condition.status == "False" && condition.reason == reason
@@ -113,35 +116,44 @@ pub(crate) async fn not_placed(plane: &Plane, name: &str, reason: &str) -> Resou
         .await
 }
 
-/// The message of the condition `Scheduled`.
+/// Returns the message of the condition `Scheduled`.
 pub(crate) fn message(binding: &impl Binding) -> String {
     scheduled(binding).map_or_else(String::new, |condition| condition.message.clone())
 }
 
-static NUMBER: AtomicUsize = AtomicUsize::new(0);
+static NEXT_MARKER: AtomicUsize = AtomicUsize::new(0);
 
-/// Ends when detector and scheduler have done all that was asked of them before: a new workload is placed.
+/// Waits until detector and scheduler have handled all earlier changes, by placing a new marker workload.
 ///
-/// This is how a test knows that what has not happened will not happen, and that a policy has been seen.
-pub(crate) async fn after_all_else(plane: &Plane) {
-    let name = format!("barrier-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-    barrier(plane, &name, everywhere()).await;
+/// Afterwards, a test can check that something did not happen, or rely on the detector knowing a policy.
+pub(crate) async fn wait_for_pending_work(plane: &Plane) {
+    let name = format!("marker-{}", NEXT_MARKER.fetch_add(1, Ordering::Relaxed));
+    place_marker(plane, &name, on_all_clusters()).await;
 }
 
-/// Ends when the scheduler has seen all changes of members: a workload is placed by the newest of them.
+/// Waits until the scheduler has received all changes of members, by placing a workload with a new member label.
 ///
-/// Members and bindings are seen through two watches. What is placed by an old state of a member often
-/// stays, as it should.
-pub(crate) async fn after_changes_of_members(plane: &Plane) {
-    let name = format!("seen-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+/// Members and bindings arrive on separate watches. A binding that is placed with an old state of a member often
+/// stays there.
+pub(crate) async fn wait_for_member_changes(plane: &Plane) {
+    let name = format!(
+        "member-marker-{}",
+        NEXT_MARKER.fetch_add(1, Ordering::Relaxed)
+    );
     let clusters = plane.all::<Cluster>();
     let label = json!({ "metadata": { "labels": { &name: "yes" } } });
     plane.edit(&clusters, "member1", label).await;
     let tolerant = json!({ "clusterTolerations": [{ "operator": "Exists" }] });
-    barrier(plane, &name, but(labelled(&name, "yes"), tolerant)).await;
+    place_marker(
+        plane,
+        &name,
+        merged(on_labelled_clusters(&name, "yes"), tolerant),
+    )
+    .await;
 }
 
-async fn barrier(plane: &Plane, name: &str, placement: Value) {
+/// Creates a ConfigMap with a policy, and waits until it is placed.
+async fn place_marker(plane: &Plane, name: &str, placement: Value) {
     let template = config_map(name);
     plane
         .create_all([policy(name, &[&template], placement), template])
@@ -150,16 +162,16 @@ async fn barrier(plane: &Plane, name: &str, placement: Value) {
         .until(
             &plane.api::<ResourceBinding>(),
             &format!("{name}-configmap"),
-            "the barrier placed",
+            "the marker to be placed",
             is_settled,
         )
         .await;
 }
 
-/// The events about an object.
+/// Returns the events on an object.
 pub(crate) async fn events_about(plane: &Plane, kind: &str, name: &str) -> Vec<Event> {
     let mut found = Vec::new();
-    // Those about cluster-scoped objects are in `default`.
+    // Events on cluster-scoped objects are in `default`.
     for namespace in [plane.namespace.as_str(), "default"] {
         let api: Api<Event> = Api::namespaced(plane.client.clone(), namespace);
         let events = api.list(&ListParams::default()).await.unwrap();
@@ -171,13 +183,19 @@ pub(crate) async fn events_about(plane: &Plane, kind: &str, name: &str) -> Vec<E
     found
 }
 
-/// Waits until an event about an object has this reason and a message with this in it.
-pub(crate) async fn told(plane: &Plane, kind: &str, name: &str, reason: &str, text: &str) -> Event {
+/// Waits for an event on an object with a reason and a text in its message.
+pub(crate) async fn wait_for_event(
+    plane: &Plane,
+    kind: &str,
+    name: &str,
+    reason: &str,
+    text: &str,
+) -> Event {
     eventually(
-        &format!("an event {reason} {text:?} about {kind} {name}"),
+        &format!("an event {reason} {text:?} on {kind} {name}"),
         async || {
             let events = events_about(plane, kind, name).await;
-            let seen: Vec<_> = events
+            let found: Vec<_> = events
                 .iter()
                 .map(|event| (event.reason.clone(), event.message.clone()))
                 .collect();
@@ -187,14 +205,14 @@ pub(crate) async fn told(plane: &Plane, kind: &str, name: &str, reason: &str, te
                     event.reason.as_deref() == Some(reason)
                         && event.message.as_deref().is_some_and(|m| m.contains(text))
                 })
-                .ok_or_else(|| format!("there are only {seen:?}"))
+                .ok_or_else(|| format!("there are only {found:?}"))
         },
     )
     .await
 }
 
-/// Who recorded an event.
-pub(crate) fn component(event: &Event) -> &str {
+/// Returns the component that recorded an event.
+pub(crate) fn event_source(event: &Event) -> &str {
     event
         .source
         .as_ref()
@@ -202,19 +220,19 @@ pub(crate) fn component(event: &Event) -> &str {
         .unwrap_or_default()
 }
 
-/// A label or annotation of metadata.
+/// Returns a label of an object.
 pub(crate) fn label<'a>(object: &'a impl kube::Resource, key: &str) -> Option<&'a str> {
     let labels = object.meta().labels.as_ref()?;
     labels.get(key).map(String::as_str)
 }
 
-/// An annotation of an object.
+/// Returns an annotation of an object.
 pub(crate) fn annotation<'a>(object: &'a impl kube::Resource, key: &str) -> Option<&'a str> {
     let annotations = object.meta().annotations.as_ref()?;
     annotations.get(key).map(String::as_str)
 }
 
-/// The version of an object, which every write changes.
-pub(crate) fn version(object: &impl kube::Resource) -> String {
+/// Returns the resource version of an object, which changes with every write.
+pub(crate) fn resource_version(object: &impl kube::Resource) -> String {
     object.meta().resource_version.clone().unwrap_or_default()
 }

@@ -1,11 +1,14 @@
-//! What users type, and what they see: the same scenarios through the real kubectl.
+//! The same scenarios with the real kubectl.
 
 use berth_e2e::Plane;
 use berth_test_requirements::needs;
 use serde_json::json;
 
-use crate::manifests::{deployment, labelled, on, policy, weighted};
-use crate::watching::{after_all_else, after_changes_of_members, not_placed, placed, told};
+use crate::assertions::{
+    wait_for_event, wait_for_failure, wait_for_member_changes, wait_for_pending_work,
+    wait_until_placed,
+};
+use crate::manifests::{by_weights, deployment, on_clusters, on_labelled_clusters, policy};
 
 fn apply(plane: &Plane, manifest: &serde_json::Value) {
     let output = plane.kubectl_apply(manifest);
@@ -18,15 +21,19 @@ fn apply(plane: &Plane, manifest: &serde_json::Value) {
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn apply_get_describe_scale_and_delete() {
+async fn workloads_can_be_applied_listed_described_scaled_and_deleted() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 2);
     apply(&plane, &nginx);
     apply(
         &plane,
-        &policy("p", &[&nginx], weighted(&[("member1", 1), ("member2", 1)])),
+        &policy(
+            "p",
+            &[&nginx],
+            by_weights(&[("member1", 1), ("member2", 1)]),
+        ),
     );
-    placed(
+    wait_until_placed(
         &plane,
         "nginx-deployment",
         &[("member1", 1), ("member2", 1)],
@@ -54,7 +61,7 @@ async fn apply_get_describe_scale_and_delete() {
         "{category}"
     );
 
-    told(&plane, "Deployment", "nginx", "ScheduleBindingSucceed", "").await;
+    wait_for_event(&plane, "Deployment", "nginx", "ScheduleBindingSucceed", "").await;
     let description = plane.kubectl(&["describe", "deployment", "nginx"]);
     assert!(
         description.contains("default-scheduler")
@@ -63,7 +70,7 @@ async fn apply_get_describe_scale_and_delete() {
     );
 
     plane.kubectl(&["scale", "deployment", "nginx", "--replicas=6"]);
-    placed(
+    wait_until_placed(
         &plane,
         "nginx-deployment",
         &[("member1", 3), ("member2", 3)],
@@ -84,28 +91,34 @@ async fn apply_get_describe_scale_and_delete() {
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn label_taint_and_delete_clusters() {
+async fn clusters_can_be_labelled_tainted_and_deleted() {
     let plane = Plane::start().await;
     plane.kubectl(&["label", "cluster", "member1", "member2", "site=hall"]);
     let nginx = deployment("nginx", 1);
-    apply(&plane, &policy("p", &[&nginx], labelled("site", "hall")));
+    apply(
+        &plane,
+        &policy("p", &[&nginx], on_labelled_clusters("site", "hall")),
+    );
     apply(&plane, &nginx);
-    placed(
+    wait_until_placed(
         &plane,
         "nginx-deployment",
         &[("member1", 1), ("member2", 1)],
     )
     .await;
     plane.kubectl(&["label", "cluster", "member2", "site-"]);
-    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
 
     let taint = r#"{"spec":{"taints":[{"key":"down","effect":"NoSchedule"}]}}"#;
     plane.kubectl(&["patch", "cluster", "member1", "--type=merge", "-p", taint]);
-    after_changes_of_members(&plane).await;
+    wait_for_member_changes(&plane).await;
     let late = deployment("late", 1);
-    apply(&plane, &policy("late", &[&late], labelled("site", "hall")));
+    apply(
+        &plane,
+        &policy("late", &[&late], on_labelled_clusters("site", "hall")),
+    );
     apply(&plane, &late);
-    not_placed(&plane, "late-deployment", "NoClusterFit").await;
+    wait_for_failure(&plane, "late-deployment", "NoClusterFit").await;
     let table = plane.kubectl(&["get", "rb", "late-deployment", "--no-headers"]);
     assert!(table.contains("False"), "{table}");
     let description = plane.kubectl(&["describe", "rb", "late-deployment"]);
@@ -124,19 +137,19 @@ async fn label_taint_and_delete_clusters() {
     assert_eq!(header, ["NAME", "VERSION", "MODE", "READY", "AGE"]);
     assert_eq!(clusters.lines().count(), 4, "{clusters}");
     plane.kubectl(&["delete", "cluster", "member1"]);
-    let binding = not_placed(&plane, "nginx-deployment", "NoClusterFit").await;
+    let binding = wait_for_failure(&plane, "nginx-deployment", "NoClusterFit").await;
     assert!(binding.spec.clusters.is_empty());
     plane.stop().await;
 }
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn suspend_and_resume_by_hand() {
+async fn scheduling_can_be_suspended_and_resumed() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
-    apply(&plane, &policy("p", &[&nginx], on(&["member1"])));
+    apply(&plane, &policy("p", &[&nginx], on_clusters(&["member1"])));
     apply(&plane, &nginx);
-    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     let patch = |value: serde_json::Value| {
         let patch = json!({ "spec": { "suspension": { "scheduling": value } } }).to_string();
         plane.kubectl(&[
@@ -150,9 +163,9 @@ async fn suspend_and_resume_by_hand() {
     };
     patch(json!(true));
     plane.kubectl(&["scale", "deployment", "nginx", "--replicas=3"]);
-    // Applying the policy again, edited, keeps it suspended too.
-    apply(&plane, &policy("p", &[&nginx], on(&["member2"])));
-    after_all_else(&plane).await;
+    // Applying an edited policy keeps the suspension.
+    apply(&plane, &policy("p", &[&nginx], on_clusters(&["member2"])));
+    wait_for_pending_work(&plane).await;
     let clusters = [
         "get",
         "rb",
@@ -165,33 +178,33 @@ async fn suspend_and_resume_by_hand() {
         r#"[{"name":"member1","replicas":1}]"#
     );
     patch(json!(null));
-    placed(&plane, "nginx-deployment", &[("member2", 3)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member2", 3)]).await;
     plane.stop().await;
 }
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn edits_by_patch_and_by_server_side_apply() {
+async fn policies_can_be_edited_by_patch_server_side_apply_and_replace() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     apply(&plane, &nginx);
     let file = std::env::temp_dir().join(plane.unique("policy"));
     let path = file.display().to_string();
     let write = |member: &str| {
-        let manifest = policy("p", &[&nginx], on(&[member]));
+        let manifest = policy("p", &[&nginx], on_clusters(&[member]));
         std::fs::write(&file, manifest.to_string()).unwrap();
     };
     write("member1");
     plane.kubectl(&["create", "-f", &path]);
-    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     write("member2");
     plane.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &path]);
-    placed(&plane, "nginx-deployment", &[("member2", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member2", 1)]).await;
     let edit = r#"[{"op":"replace","path":"/spec/placement/clusterAffinity/clusterNames/0","value":"member3"}]"#;
     plane.kubectl(&["patch", "pp", "p", "--type=json", "-p", edit]);
-    placed(&plane, "nginx-deployment", &[("member3", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member3", 1)]).await;
 
-    // A replacement has to bring the id along that the policy was given, as in Karmada.
+    // A replacement must contain the permanent id of the policy, as in Karmada.
     write("member1");
     if plane.admits_as_karmada() {
         let refusal = plane.try_kubectl(&["replace", "-f", &path]);
@@ -203,10 +216,10 @@ async fn edits_by_patch_and_by_server_side_apply() {
     }
     let mut stored: serde_json::Value =
         serde_json::from_str(&plane.kubectl(&["get", "pp", "p", "-o", "json"])).unwrap();
-    stored["spec"]["placement"] = on(&["member1"]);
+    stored["spec"]["placement"] = on_clusters(&["member1"]);
     std::fs::write(&file, stored.to_string()).unwrap();
     plane.kubectl(&["replace", "-f", &path]);
-    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     let _ = std::fs::remove_file(&file);
     plane.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Policies that wait for something else: a priority class, override policies, an edit of the template.
+//! Policies that take effect later: they wait for a priority class, an override policy or an edit of the template.
 
 use berth_api::{PropagationPolicy, ResourceBinding};
 use berth_e2e::Plane;
@@ -7,11 +7,14 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
-use crate::manifests::{but, deployment, on, policy};
-use crate::watching::{after_all_else, annotation, placed, targets, told};
+use crate::assertions::{
+    annotation, targets, wait_for_event, wait_for_pending_work, wait_until_placed,
+};
+use crate::manifests::{deployment, merged, on_clusters, policy};
 
-async fn has_no_binding(plane: &Plane) {
-    after_all_else(plane).await;
+/// Checks that the Deployment `nginx` has no binding after all earlier changes are handled.
+async fn assert_no_binding(plane: &Plane) {
+    wait_for_pending_work(plane).await;
     let bindings = plane.api::<ResourceBinding>();
     let binding = bindings.get_opt("nginx-deployment").await.unwrap();
     assert!(binding.is_none(), "{binding:?}");
@@ -21,15 +24,15 @@ async fn has_no_binding(plane: &Plane) {
 async fn a_priority_class_gives_the_binding_its_priority() {
     let plane = Plane::start().await;
     let (class, nginx) = (plane.unique("urgent"), deployment("nginx", 1));
-    let with_class = but(
-        policy("p", &[&nginx], on(&["member1"])),
+    let with_class = merged(
+        policy("p", &[&nginx], on_clusters(&["member1"])),
         json!({ "spec": { "schedulePriority": {
             "priorityClassSource": "KubePriorityClass", "priorityClassName": class } } }),
     );
     plane.create_all([with_class, nginx]).await;
-    // Without the class there is no binding, and the template says why.
-    told(&plane, "Deployment", "nginx", "ApplyPolicyFailed", &class).await;
-    has_no_binding(&plane).await;
+    // Without the class, there is no binding, and an event on the template gives the reason.
+    wait_for_event(&plane, "Deployment", "nginx", "ApplyPolicyFailed", &class).await;
+    assert_no_binding(&plane).await;
 
     plane
         .create_all([
@@ -37,7 +40,7 @@ async fn a_priority_class_gives_the_binding_its_priority() {
             "metadata": { "name": class }, "value": 1000 }),
         ])
         .await;
-    let binding = placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    let binding = wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     assert_eq!(binding.spec.priority(), 1000);
     plane
         .all::<PriorityClass>()
@@ -47,7 +50,7 @@ async fn a_priority_class_gives_the_binding_its_priority() {
     plane.stop().await;
 }
 
-/// As much of the definition of a kind of override as the detector needs.
+/// A minimal definition of OverridePolicy that suffices for the detector.
 fn override_definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -68,12 +71,12 @@ fn override_definition() -> Value {
 async fn a_template_waits_for_the_overrides_that_its_policy_depends_on() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
-    let dependent = but(
-        policy("p", &[&nginx], on(&["member1"])),
+    let dependent = merged(
+        policy("p", &[&nginx], on_clusters(&["member1"])),
         json!({ "spec": { "dependentOverrides": ["images"] } }),
     );
     plane.create_all([dependent, nginx]).await;
-    has_no_binding(&plane).await;
+    assert_no_binding(&plane).await;
 
     let _ = plane.create(override_definition()).await;
     let overrides = json!({ "apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy",
@@ -82,18 +85,18 @@ async fn a_template_waits_for_the_overrides_that_its_policy_depends_on() {
         plane.create(overrides.clone()).await.map(drop)
     })
     .await;
-    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     plane.stop().await;
 }
 
 fn lazy(policy: Value) -> Value {
-    but(
+    merged(
         policy,
         json!({ "spec": { "activationPreference": "Lazy" } }),
     )
 }
 
-/// A change that a user makes to the template.
+/// Changes the template as a user would.
 async fn touch(plane: &Plane) {
     let change = json!({ "metadata": { "annotations": { "touched": "yes" } } });
     plane
@@ -102,25 +105,25 @@ async fn touch(plane: &Plane) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lazy_policy_applies_to_templates_that_come_after_it() {
+async fn a_lazy_policy_applies_to_templates_created_after_it() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     plane
-        .create_all([lazy(policy("p", &[&nginx], on(&["member1"])))])
+        .create_all([lazy(policy("p", &[&nginx], on_clusters(&["member1"])))])
         .await;
-    // Policy and template are seen through two watches: the first has to be ahead.
-    after_all_else(&plane).await;
+    // Policy and template arrive on separate watches, and the policy must arrive first.
+    wait_for_pending_work(&plane).await;
     plane.create_all([nginx]).await;
-    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
 
-    // When the policy goes, the workload stays.
+    // The workload stays after the policy is deleted.
     let policies = plane.api::<PropagationPolicy>();
     policies
         .delete("p", &DeleteParams::default())
         .await
         .unwrap();
     plane.until_gone(&policies, "p").await;
-    after_all_else(&plane).await;
+    wait_for_pending_work(&plane).await;
     let bindings = plane.api::<ResourceBinding>();
     let binding = bindings.get("nginx-deployment").await.unwrap();
     assert_eq!(targets(&binding), [("member1", 1)]);
@@ -128,23 +131,23 @@ async fn a_lazy_policy_applies_to_templates_that_come_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lazy_policy_that_comes_later_waits_for_an_edit_of_the_template() {
+async fn a_lazy_policy_created_later_waits_for_an_edit_of_the_template() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     plane.create_all([nginx.clone()]).await;
-    after_all_else(&plane).await;
+    wait_for_pending_work(&plane).await;
     plane
-        .create_all([lazy(policy("p", &[&nginx], on(&["member1"])))])
+        .create_all([lazy(policy("p", &[&nginx], on_clusters(&["member1"])))])
         .await;
-    // It is claimed at once, and bound with the next edit.
+    // The template is claimed at once, and gets its binding with the next edit.
     plane
         .until(&plane.api::<Deployment>(), "nginx", "claimed", |template| {
             annotation(template, "propagationpolicy.karmada.io/name") == Some("p")
         })
         .await;
-    has_no_binding(&plane).await;
+    assert_no_binding(&plane).await;
     touch(&plane).await;
-    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     plane.stop().await;
 }
 
@@ -153,19 +156,19 @@ async fn edits_of_a_lazy_policy_wait_for_an_edit_of_the_template() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     plane
-        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .create_all([policy("p", &[&nginx], on_clusters(&["member1"])), nginx])
         .await;
-    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     let edit = json!({ "spec": {
-        "activationPreference": "Lazy", "placement": on(&["member1", "member2"]), "propagateDeps": true } });
+        "activationPreference": "Lazy", "placement": on_clusters(&["member1", "member2"]), "propagateDeps": true } });
     plane
         .edit(&plane.api::<PropagationPolicy>(), "p", edit)
         .await;
-    after_all_else(&plane).await;
-    let binding = placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    wait_for_pending_work(&plane).await;
+    let binding = wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     assert!(!binding.spec.propagate_deps);
     touch(&plane).await;
-    let binding = placed(
+    let binding = wait_until_placed(
         &plane,
         "nginx-deployment",
         &[("member1", 1), ("member2", 1)],
@@ -176,32 +179,32 @@ async fn edits_of_a_lazy_policy_wait_for_an_edit_of_the_template() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lazy_policy_that_becomes_immediate_moves_its_workload_at_once() {
+async fn a_lazy_policy_made_immediate_moves_its_workload_at_once() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     plane
-        .create_all([lazy(policy("p", &[&nginx], on(&["member1"])))])
+        .create_all([lazy(policy("p", &[&nginx], on_clusters(&["member1"])))])
         .await;
-    after_all_else(&plane).await;
+    wait_for_pending_work(&plane).await;
     plane.create_all([nginx]).await;
-    placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     let edit = json!({ "spec": {
-        "activationPreference": null, "placement": on(&["member2"]) } });
+        "activationPreference": null, "placement": on_clusters(&["member2"]) } });
     plane
         .edit(&plane.api::<PropagationPolicy>(), "p", edit)
         .await;
-    placed(&plane, "nginx-deployment", &[("member2", 1)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member2", 1)]).await;
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn propagate_deps_and_the_other_settings_follow_the_policy() {
+async fn policy_settings_are_copied_to_the_binding() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     plane
-        .create_all([policy("p", &[&nginx], on(&["member1"])), nginx])
+        .create_all([policy("p", &[&nginx], on_clusters(&["member1"])), nginx])
         .await;
-    let before = placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    let before = wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     assert!(!before.spec.propagate_deps);
     let edit = json!({ "spec": {
         "propagateDeps": true,
@@ -216,7 +219,7 @@ async fn propagate_deps_and_the_other_settings_follow_the_policy() {
         .until(
             &plane.api::<ResourceBinding>(),
             "nginx-deployment",
-            "following its policy",
+            "updated from its policy",
             |binding| binding.spec.propagate_deps,
         )
         .await;

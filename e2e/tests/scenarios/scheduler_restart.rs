@@ -1,14 +1,14 @@
-//! A scheduler that starts anew, and two that meet, write nothing that is written already.
+//! Restarted and duplicate schedulers, which do not repeat writes.
 
 use berth_api::ResourceBinding;
 use berth_e2e::Plane;
 use serde_json::{Value, json};
 
-use crate::manifests::{but, deployment, equal_shares, everywhere, on, policy};
-use crate::watching::{after_all_else, component, events_about, placed};
+use crate::assertions::{event_source, events_about, wait_for_pending_work, wait_until_placed};
+use crate::manifests::{deployment, equal_shares, merged, on_all_clusters, on_clusters, policy};
 
 fn for_my_scheduler(policy: Value) -> Value {
-    but(
+    merged(
         policy,
         json!({ "spec": { "schedulerName": "my-scheduler" } }),
     )
@@ -21,7 +21,7 @@ async fn a_restarted_scheduler_leaves_placed_workloads_alone() {
     let (copied, shared) = (deployment("copied", 1), deployment("shared", 6));
     plane
         .create_all([
-            for_my_scheduler(policy("copied", &[&copied], everywhere())),
+            for_my_scheduler(policy("copied", &[&copied], on_all_clusters())),
             for_my_scheduler(policy("shared", &[&shared], equal_shares())),
             copied,
             shared,
@@ -29,28 +29,28 @@ async fn a_restarted_scheduler_leaves_placed_workloads_alone() {
         .await;
     let each = |replicas| ["member1", "member2", "member3"].map(|member| (member, replicas));
     let before = [
-        placed(&plane, "copied-deployment", &each(1)).await,
-        placed(&plane, "shared-deployment", &each(2)).await,
+        wait_until_placed(&plane, "copied-deployment", &each(1)).await,
+        wait_until_placed(&plane, "shared-deployment", &each(2)).await,
     ];
     first.cancel();
 
-    // What comes while nobody is there is placed by the next one, after it has looked at the others.
+    // A binding created while no scheduler runs is placed by the next scheduler, after the older bindings.
     let later = deployment("later", 1);
     plane
         .create_all([
-            for_my_scheduler(policy("later", &[&later], on(&["member1"]))),
+            for_my_scheduler(policy("later", &[&later], on_clusters(&["member1"]))),
             later,
         ])
         .await;
     plane.run_scheduler("my-scheduler");
-    placed(&plane, "later-deployment", &[("member1", 1)]).await;
-    after_all_else(&plane).await;
+    wait_until_placed(&plane, "later-deployment", &[("member1", 1)]).await;
+    wait_for_pending_work(&plane).await;
     let bindings = plane.api::<ResourceBinding>();
     for before in before {
         let name = before.metadata.name.as_deref().unwrap();
         let now = bindings.get(name).await.unwrap();
-        // What the members report changes the status, too.
-        let placing = |binding: &ResourceBinding| {
+        // Reports of the members also change the status, so only these fields are compared.
+        let scheduling_state = |binding: &ResourceBinding| {
             let status = binding.status.clone().unwrap_or_default();
             let spec = binding.spec.clone();
             (
@@ -59,9 +59,9 @@ async fn a_restarted_scheduler_leaves_placed_workloads_alone() {
                 status.last_scheduled_time,
             )
         };
-        assert_eq!(placing(&now), placing(&before), "{name}");
+        assert_eq!(scheduling_state(&now), scheduling_state(&before), "{name}");
         let mut events = events_about(&plane, "ResourceBinding", name).await;
-        events.retain(|event| component(event) == "my-scheduler");
+        events.retain(|event| event_source(event) == "my-scheduler");
         assert_eq!(events.len(), 1, "{events:?}");
         assert_eq!(events[0].count, Some(1), "{events:?}");
     }
@@ -69,9 +69,9 @@ async fn a_restarted_scheduler_leaves_placed_workloads_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_schedulers_of_one_name_agree() {
-    // This is a mistake of the operator. Each write names the version that it is based on, so that the
-    // slower one finds the work done.
+async fn two_schedulers_with_one_name_place_each_binding_once() {
+    // This is an operator's mistake. Each write carries the resource version that it is based on, so the slower
+    // scheduler gets a conflict and finds the binding placed.
     let plane = Plane::start().await;
     plane.run_scheduler("default-scheduler");
     plane.run_scheduler("default-scheduler");
@@ -87,9 +87,9 @@ async fn two_schedulers_of_one_name_agree() {
     let shares = ["member1", "member2", "member3"].map(|member| (member, 2));
     let mut before = Vec::new();
     for index in 0..5 {
-        before.push(placed(&plane, &format!("w{index}-deployment"), &shares).await);
+        before.push(wait_until_placed(&plane, &format!("w{index}-deployment"), &shares).await);
     }
-    after_all_else(&plane).await;
+    wait_for_pending_work(&plane).await;
     let bindings = plane.api::<ResourceBinding>();
     for before in before {
         let name = before.metadata.name.as_deref().unwrap();

@@ -1,4 +1,4 @@
-//! What changes of the members do: taints, labels, joining, leaving, new APIs, more room.
+//! Effects of member changes: taints, labels, joining, leaving, new APIs and free capacity.
 
 use std::time::Instant;
 
@@ -7,43 +7,51 @@ use berth_e2e::Plane;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
-use crate::manifests::{
-    by_free_room, deployment, deployment_of, equal_shares, everywhere, free_cpu, labelled, on,
-    policy, weighted,
+use crate::assertions::{
+    REACTION_LIMIT, message, wait_for_failure, wait_for_member_changes, wait_until_placed,
 };
-use crate::watching::{AT_ONCE, after_changes_of_members, message, not_placed, placed};
+use crate::manifests::{
+    by_available_replicas, by_weights, deployment, deployment_with_cpu, equal_shares, free_cpu,
+    on_all_clusters, on_clusters, on_labelled_clusters, policy,
+};
 
 const FINALIZER: &str = "karmada.io/cluster-controller";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_taint_keeps_new_workloads_away_and_old_ones_in_place() {
+async fn a_no_schedule_taint_rejects_new_workloads_and_keeps_old_ones() {
     let plane = Plane::start().await;
     let old = deployment("old", 1);
     plane
-        .create_all([policy("old", &[&old], on(&["member1", "member2"])), old])
+        .create_all([
+            policy("old", &[&old], on_clusters(&["member1", "member2"])),
+            old,
+        ])
         .await;
-    placed(&plane, "old-deployment", &[("member1", 1), ("member2", 1)]).await;
+    wait_until_placed(&plane, "old-deployment", &[("member1", 1), ("member2", 1)]).await;
 
     let taints = json!({ "spec": { "taints": [{ "key": "down", "effect": "NoSchedule" }] } });
     plane.edit(&plane.all::<Cluster>(), "member1", taints).await;
-    after_changes_of_members(&plane).await;
+    wait_for_member_changes(&plane).await;
     let new = deployment("new", 1);
     plane
-        .create_all([policy("new", &[&new], on(&["member1", "member2"])), new])
+        .create_all([
+            policy("new", &[&new], on_clusters(&["member1", "member2"])),
+            new,
+        ])
         .await;
-    placed(&plane, "new-deployment", &[("member2", 1)]).await;
-    placed(&plane, "old-deployment", &[("member1", 1), ("member2", 1)]).await;
+    wait_until_placed(&plane, "new-deployment", &[("member2", 1)]).await;
+    wait_until_placed(&plane, "old-deployment", &[("member1", 1), ("member2", 1)]).await;
 
     let no_taints = json!({ "spec": { "taints": null } });
     plane
         .edit(&plane.all::<Cluster>(), "member1", no_taints)
         .await;
-    placed(&plane, "new-deployment", &[("member1", 1), ("member2", 1)]).await;
+    wait_until_placed(&plane, "new-deployment", &[("member1", 1), ("member2", 1)]).await;
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_the_tolerated_taint_lets_a_workload_in() {
+async fn a_workload_is_placed_only_where_it_tolerates_the_taint() {
     let plane = Plane::start().await;
     let clusters = plane.all::<Cluster>();
     for member in ["member1", "member2", "member3"] {
@@ -52,7 +60,7 @@ async fn only_the_tolerated_taint_lets_a_workload_in() {
             .edit(&clusters, member, json!({ "spec": { "taints": taints } }))
             .await;
     }
-    after_changes_of_members(&plane).await;
+    wait_for_member_changes(&plane).await;
     let (one, all, none) = (
         deployment("one", 1),
         deployment("all", 1),
@@ -74,20 +82,20 @@ async fn only_the_tolerated_taint_lets_a_workload_in() {
                 &[&all],
                 tolerating(json!([{ "key": "dedicated", "operator": "Exists" }])),
             ),
-            policy("none", &[&none], everywhere()),
+            policy("none", &[&none], on_all_clusters()),
             one,
             all,
             none,
         ])
         .await;
-    placed(&plane, "one-deployment", &[("member2", 1)]).await;
-    placed(
+    wait_until_placed(&plane, "one-deployment", &[("member2", 1)]).await;
+    wait_until_placed(
         &plane,
         "all-deployment",
         &[("member1", 1), ("member2", 1), ("member3", 1)],
     )
     .await;
-    let none = not_placed(&plane, "none-deployment", "NoClusterFit").await;
+    let none = wait_for_failure(&plane, "none-deployment", "NoClusterFit").await;
     assert_eq!(
         message(&none),
         "0/3 clusters are available: \
@@ -99,16 +107,16 @@ async fn only_the_tolerated_taint_lets_a_workload_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leaving_member_loses_its_workloads() {
+async fn workloads_move_off_a_member_that_is_being_deleted() {
     let plane = Plane::start().await;
     let clusters = plane.all::<Cluster>();
-    // In Karmada a controller keeps a leaving Cluster until its workloads are gone.
-    let held = json!({ "metadata": { "finalizers": [FINALIZER] } });
-    plane.edit(&clusters, "member3", held).await;
+    // In Karmada, a finalizer keeps a deleted Cluster until its workloads are gone.
+    let finalizer = json!({ "metadata": { "finalizers": [FINALIZER] } });
+    plane.edit(&clusters, "member3", finalizer).await;
     let (copied, shared) = (deployment("copied", 1), deployment("shared", 6));
     plane
         .create_all([
-            policy("copied", &[&copied], everywhere()),
+            policy("copied", &[&copied], on_all_clusters()),
             policy("shared", &[&shared], equal_shares()),
             copied,
             shared,
@@ -121,20 +129,20 @@ async fn a_leaving_member_loses_its_workloads() {
             ("member3", replicas),
         ]
     };
-    placed(&plane, "copied-deployment", &all(1)).await;
-    placed(&plane, "shared-deployment", &all(2)).await;
+    wait_until_placed(&plane, "copied-deployment", &all(1)).await;
+    wait_until_placed(&plane, "shared-deployment", &all(2)).await;
 
     clusters
         .delete("member3", &DeleteParams::default())
         .await
         .unwrap();
-    placed(
+    wait_until_placed(
         &plane,
         "copied-deployment",
         &[("member1", 1), ("member2", 1)],
     )
     .await;
-    placed(
+    wait_until_placed(
         &plane,
         "shared-deployment",
         &[("member1", 3), ("member2", 3)],
@@ -147,28 +155,28 @@ async fn a_leaving_member_loses_its_workloads() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_that_is_gone_at_once_loses_its_workloads_too() {
+async fn workloads_move_off_a_member_that_disappears() {
     let plane = Plane::start().await;
     let (copied, shared) = (deployment("copied", 1), deployment("shared", 6));
     plane
         .create_all([
-            policy("copied", &[&copied], on(&["member1", "member2"])),
+            policy("copied", &[&copied], on_clusters(&["member1", "member2"])),
             policy(
                 "shared",
                 &[&shared],
-                weighted(&[("member1", 1), ("member2", 2)]),
+                by_weights(&[("member1", 1), ("member2", 2)]),
             ),
             copied,
             shared,
         ])
         .await;
-    placed(
+    wait_until_placed(
         &plane,
         "copied-deployment",
         &[("member1", 1), ("member2", 1)],
     )
     .await;
-    placed(
+    wait_until_placed(
         &plane,
         "shared-deployment",
         &[("member1", 2), ("member2", 4)],
@@ -180,13 +188,13 @@ async fn a_member_that_is_gone_at_once_loses_its_workloads_too() {
         .delete("member2", &DeleteParams::default())
         .await
         .unwrap();
-    placed(&plane, "copied-deployment", &[("member1", 1)]).await;
-    placed(&plane, "shared-deployment", &[("member1", 6)]).await;
+    wait_until_placed(&plane, "copied-deployment", &[("member1", 1)]).await;
+    wait_until_placed(&plane, "shared-deployment", &[("member1", 6)]).await;
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_label_lets_a_member_in_and_out() {
+async fn a_member_is_used_while_its_label_matches() {
     let plane = Plane::start().await;
     let clusters = plane.all::<Cluster>();
     let label = |value: Value| json!({ "metadata": { "labels": { "site": value } } });
@@ -195,20 +203,23 @@ async fn a_label_lets_a_member_in_and_out() {
     }
     let nginx = deployment("nginx", 2);
     plane
-        .create_all([policy("p", &[&nginx], labelled("site", "hall-1")), nginx])
+        .create_all([
+            policy("p", &[&nginx], on_labelled_clusters("site", "hall-1")),
+            nginx,
+        ])
         .await;
     let both = [("member1", 2), ("member2", 2)];
-    placed(&plane, "nginx-deployment", &both).await;
+    wait_until_placed(&plane, "nginx-deployment", &both).await;
     plane.edit(&clusters, "member1", label(json!(null))).await;
-    placed(&plane, "nginx-deployment", &[("member2", 2)]).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member2", 2)]).await;
     plane
         .edit(&clusters, "member1", label(json!("hall-1")))
         .await;
-    placed(&plane, "nginx-deployment", &both).await;
+    wait_until_placed(&plane, "nginx-deployment", &both).await;
     plane.stop().await;
 }
 
-/// A Cluster that joins as Karmada's controllers let it: tainted until it is ready.
+/// A Cluster that joins with a not-ready taint, as with Karmada's controllers.
 fn newcomer() -> Value {
     json!({
         "apiVersion": "cluster.karmada.io/v1alpha1",
@@ -221,7 +232,8 @@ fn newcomer() -> Value {
     })
 }
 
-fn deployments_are_served() -> Value {
+/// The status of a member that serves Deployments.
+fn serving_deployments() -> Value {
     json!({ "apiEnablements": [{
         "groupVersion": "apps/v1",
         "resources": [{ "name": "deployments", "kind": "Deployment" }],
@@ -229,77 +241,77 @@ fn deployments_are_served() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_that_joins_gets_what_goes_everywhere() {
+async fn a_new_member_gets_workloads_duplicated_to_all_members() {
     let plane = Plane::start().await;
     let (everyone, shared) = (deployment("everyone", 1), deployment("shared", 6));
     plane
         .create_all([
-            policy("everyone", &[&everyone], everywhere()),
+            policy("everyone", &[&everyone], on_all_clusters()),
             policy("shared", &[&shared], equal_shares()),
             everyone,
             shared,
         ])
         .await;
     let three = [("member1", 1), ("member2", 1), ("member3", 1)];
-    placed(&plane, "everyone-deployment", &three).await;
+    wait_until_placed(&plane, "everyone-deployment", &three).await;
     let thirds = [("member1", 2), ("member2", 2), ("member3", 2)];
-    placed(&plane, "shared-deployment", &thirds).await;
+    wait_until_placed(&plane, "shared-deployment", &thirds).await;
 
     plane.create(newcomer()).await.unwrap();
-    plane.report("member9", deployments_are_served()).await;
+    plane.report("member9", serving_deployments()).await;
     let ready = json!({ "spec": { "taints": null } });
     plane.edit(&plane.all::<Cluster>(), "member9", ready).await;
     let four = [three.as_slice(), &[("member9", 1)]].concat();
-    placed(&plane, "everyone-deployment", &four).await;
-    // What is divided stays where it is.
-    placed(&plane, "shared-deployment", &thirds).await;
+    wait_until_placed(&plane, "everyone-deployment", &four).await;
+    // Divided replicas are not redistributed.
+    wait_until_placed(&plane, "shared-deployment", &thirds).await;
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_workload_that_fitted_nowhere_goes_to_the_member_that_joins() {
+async fn a_pending_workload_is_placed_on_a_new_member() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 2);
     plane
-        .create_all([policy("p", &[&nginx], on(&["member9"])), nginx])
+        .create_all([policy("p", &[&nginx], on_clusters(&["member9"])), nginx])
         .await;
-    not_placed(&plane, "nginx-deployment", "NoClusterFit").await;
+    wait_for_failure(&plane, "nginx-deployment", "NoClusterFit").await;
 
     let mut member = newcomer();
     member["spec"]["taints"] = json!([]);
     plane.create(member).await.unwrap();
     let began = Instant::now();
-    plane.report("member9", deployments_are_served()).await;
-    placed(&plane, "nginx-deployment", &[("member9", 2)]).await;
-    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    plane.report("member9", serving_deployments()).await;
+    wait_until_placed(&plane, "nginx-deployment", &[("member9", 2)]).await;
+    assert!(began.elapsed() < REACTION_LIMIT, "{:?}", began.elapsed());
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_waiting_workload_is_placed_as_soon_as_there_is_room() {
+async fn a_pending_workload_is_placed_as_soon_as_capacity_is_free() {
     let plane = Plane::start().await;
     plane.report("member1", free_cpu(2)).await;
-    after_changes_of_members(&plane).await;
-    let nginx = deployment_of("nginx", 4, "1");
-    let placement = crate::manifests::but(by_free_room(), on(&["member1"]));
+    wait_for_member_changes(&plane).await;
+    let nginx = deployment_with_cpu("nginx", 4, "1");
+    let placement = crate::manifests::merged(by_available_replicas(), on_clusters(&["member1"]));
     plane
         .create_all([policy("p", &[&nginx], placement), nginx])
         .await;
-    let waiting = not_placed(&plane, "nginx-deployment", "Unschedulable").await;
+    let waiting = wait_for_failure(&plane, "nginx-deployment", "Unschedulable").await;
     assert_eq!(
         message(&waiting),
         "failed to assign replicas: failed to scale up: \
          Clusters available replicas 2 are not enough to schedule."
     );
-    // Less room, or no more in another member, wakes nobody.
+    // Less capacity, or more capacity in another member, does not help the binding.
     plane.report("member1", free_cpu(1)).await;
     plane.report("member2", free_cpu(500)).await;
-    after_changes_of_members(&plane).await;
-    not_placed(&plane, "nginx-deployment", "Unschedulable").await;
+    wait_for_member_changes(&plane).await;
+    wait_for_failure(&plane, "nginx-deployment", "Unschedulable").await;
 
     let began = Instant::now();
     plane.report("member1", free_cpu(4)).await;
-    placed(&plane, "nginx-deployment", &[("member1", 4)]).await;
-    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    wait_until_placed(&plane, "nginx-deployment", &[("member1", 4)]).await;
+    assert!(began.elapsed() < REACTION_LIMIT, "{:?}", began.elapsed());
     plane.stop().await;
 }

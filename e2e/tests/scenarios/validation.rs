@@ -1,4 +1,4 @@
-//! What is refused, with the field named; and what Karmada accepts although it cannot work.
+//! Refusals of invalid objects with the field name, and invalid objects that Karmada accepts.
 
 use berth_api::{Cluster, PropagationPolicy, ResourceBinding};
 use berth_e2e::Plane;
@@ -6,12 +6,16 @@ use berth_test_requirements::needs;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::manifests::{
-    but, by_free_room, cluster_policy, deployment, deployment_of, everywhere, on, policy, selecting,
+use crate::assertions::{
+    events_about, message, resource_version, wait_for_event, wait_for_failure,
+    wait_for_pending_work, wait_until_placed,
 };
-use crate::watching::{after_all_else, events_about, message, not_placed, placed, told, version};
+use crate::manifests::{
+    by_available_replicas, cluster_policy, deployment, deployment_with_cpu, merged,
+    on_all_clusters, on_clusters, policy, policy_with_selectors,
+};
 
-/// Placements that are refused, each with the field that is named.
+/// Returns invalid placements, each with the field that the refusal names.
 fn refused_placements() -> Vec<(Value, &'static str)> {
     let spread = |constraints: Value| json!({ "spreadConstraints": constraints });
     let terms = |terms: Value| json!({ "clusterAffinities": terms });
@@ -78,7 +82,7 @@ fn refused_placements() -> Vec<(Value, &'static str)> {
     ]
 }
 
-/// Changes of a good policy that are refused, each with the field that is named.
+/// Returns invalid changes of a valid policy, each with the field that the refusal names.
 fn refused_changes() -> Vec<(Value, &'static str)> {
     vec![
         (json!({ "resourceSelectors": [] }), "spec.resourceSelectors"),
@@ -106,15 +110,15 @@ fn refused_changes() -> Vec<(Value, &'static str)> {
 async fn invalid_policies_are_refused_with_the_field_named() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
-    let good = policy("bad", &[&nginx], on(&["member1"]));
+    let valid = policy("bad", &[&nginx], on_clusters(&["member1"]));
     let placements = refused_placements().into_iter().map(|(placement, field)| {
-        let mut bad = good.clone();
+        let mut bad = valid.clone();
         bad["spec"]["placement"] = placement;
         (bad, field)
     });
     let changes = refused_changes()
         .into_iter()
-        .map(|(change, field)| (but(good.clone(), json!({ "spec": change })), field));
+        .map(|(change, field)| (merged(valid.clone(), json!({ "spec": change })), field));
     for (bad, field) in placements.chain(changes) {
         match plane.create(bad.clone()).await {
             Err(refusal) => {
@@ -122,9 +126,9 @@ async fn invalid_policies_are_refused_with_the_field_named() {
                 assert!(refusal.contains(field), "{field}: {refusal}");
             }
             Ok(_) if plane.admits_as_karmada() => panic!("accepted: {bad}"),
-            // Without a hook the refusal comes late, as an event.
+            // Without an admission webhook, the detector reports the fault as an event.
             Ok(_) => {
-                told(&plane, "PropagationPolicy", "bad", "InvalidPolicy", field).await;
+                wait_for_event(&plane, "PropagationPolicy", "bad", "InvalidPolicy", field).await;
                 let policies = plane.api::<PropagationPolicy>();
                 policies
                     .delete("bad", &DeleteParams::default())
@@ -134,7 +138,7 @@ async fn invalid_policies_are_refused_with_the_field_named() {
             }
         }
     }
-    // The same rules hold for the cluster-wide kind, except that its selectors may name any namespace.
+    // The same rules apply to the cluster-scoped kind, except that its selectors may name any namespace.
     let name = plane.unique("bad");
     let mut bad = cluster_policy(&name, &[&nginx], json!({}));
     bad["spec"]["placement"] = refused_placements().swap_remove(0).0;
@@ -148,7 +152,7 @@ async fn invalid_policies_are_refused_with_the_field_named() {
 #[needs(kubectl)]
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kubectl_says_which_field_is_wrong() {
+async fn kubectl_prints_the_invalid_field() {
     let plane = Plane::start().await;
     for (placement, field) in refused_placements() {
         let output = plane.kubectl_apply(&policy("bad", &[&deployment("nginx", 1)], placement));
@@ -158,10 +162,14 @@ async fn kubectl_says_which_field_is_wrong() {
             "{field}: {text}"
         );
     }
-    // A refused edit leaves the stored policy as it is.
-    let good = policy("good", &[&deployment("nginx", 1)], on(&["member1"]));
-    assert!(plane.kubectl_apply(&good).status.success());
-    let mut edited = good.clone();
+    // A refused edit leaves the stored policy unchanged.
+    let valid = policy(
+        "good",
+        &[&deployment("nginx", 1)],
+        on_clusters(&["member1"]),
+    );
+    assert!(plane.kubectl_apply(&valid).status.success());
+    let mut edited = valid.clone();
     edited["spec"]["placement"] = refused_placements().swap_remove(6).0;
     assert!(!plane.kubectl_apply(&edited).status.success());
     let policies = plane.api::<PropagationPolicy>();
@@ -180,7 +188,7 @@ async fn kubectl_says_which_field_is_wrong() {
 
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn invalid_members_are_refused_with_the_field_named() {
+async fn invalid_clusters_are_refused_with_the_field_named() {
     let plane = Plane::start().await;
     let cases = [
         (json!({ "syncMode": "Shove" }), "spec.syncMode"),
@@ -194,33 +202,33 @@ async fn invalid_members_are_refused_with_the_field_named() {
     ];
     for (change, field) in cases {
         let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
-            "metadata": { "name": "bad" }, "spec": but(json!({ "syncMode": "Push" }), change) });
+            "metadata": { "name": "bad" }, "spec": merged(json!({ "syncMode": "Push" }), change) });
         let refusal = plane.create(cluster).await.unwrap_err().to_string();
         assert!(refusal.contains(field), "{field}: {refusal}");
     }
     plane.stop().await;
 }
 
-/// A label selector that Karmada stores and that matches nothing.
-fn near() -> Value {
+/// A label selector with an unknown operator. Karmada stores it, and it matches nothing.
+fn unknown_operator() -> Value {
     json!({ "matchExpressions": [{ "key": "site", "operator": "Near", "values": ["hall"] }] })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_affinity_with_an_unknown_operator_matches_nothing_and_says_so() {
+async fn an_affinity_with_an_unknown_operator_matches_nothing_and_is_reported() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
-    let placement = json!({ "clusterAffinity": { "labelSelector": near() } });
+    let placement = json!({ "clusterAffinity": { "labelSelector": unknown_operator() } });
     plane
         .create_all([policy("p", &[&nginx], placement), nginx])
         .await;
-    let binding = not_placed(&plane, "nginx-deployment", "NoClusterFit").await;
+    let binding = wait_for_failure(&plane, "nginx-deployment", "NoClusterFit").await;
     let text = "0/3 clusters are available: 3 cluster(s) did not match the placement cluster affinity constraint.";
     assert_eq!(message(&binding), text);
-    told(&plane, "Deployment", "nginx", "ScheduleBindingFailed", text).await;
-    // Karmada's words do not name the fault, so the policy does.
+    wait_for_event(&plane, "Deployment", "nginx", "ScheduleBindingFailed", text).await;
+    // Karmada's message does not name the fault, so an event on the policy does.
     let field = "spec.placement.clusterAffinity.labelSelector";
-    let event = told(
+    let event = wait_for_event(
         &plane,
         "PropagationPolicy",
         "p",
@@ -230,36 +238,36 @@ async fn an_affinity_with_an_unknown_operator_matches_nothing_and_says_so() {
     .await;
     assert!(event.message.unwrap().contains("Near"));
 
-    // Nothing goes round in circles: a member that changes is looked at, and nothing is written.
+    // A change of a member causes no further write.
     let label = json!({ "metadata": { "labels": { "site": "hall" } } });
     plane.edit(&plane.all::<Cluster>(), "member1", label).await;
-    after_all_else(&plane).await;
+    wait_for_pending_work(&plane).await;
     let bindings = plane.api::<ResourceBinding>();
     let now = bindings.get("nginx-deployment").await.unwrap();
-    assert_eq!(version(&now), version(&binding));
+    assert_eq!(resource_version(&now), resource_version(&binding));
     let events = events_about(&plane, "ResourceBinding", "nginx-deployment").await;
     assert_eq!(events.len(), 1, "{events:?}");
     plane.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_resource_selector_with_an_unknown_operator_selects_nothing_and_says_so() {
+async fn a_resource_selector_with_an_unknown_operator_selects_nothing_and_is_reported() {
     let plane = Plane::start().await;
     let selectors = json!([
-        { "apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": near() },
+        { "apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": unknown_operator() },
         { "apiVersion": "v1", "kind": "ConfigMap", "name": "settings" },
     ]);
     plane
         .create_all([
-            selecting("p", selectors, everywhere()),
-            but(
+            policy_with_selectors("p", selectors, on_all_clusters()),
+            merged(
                 deployment("nginx", 1),
                 json!({ "metadata": { "labels": { "site": "hall" } } }),
             ),
             crate::manifests::config_map("settings"),
         ])
         .await;
-    told(
+    wait_for_event(
         &plane,
         "PropagationPolicy",
         "p",
@@ -267,10 +275,10 @@ async fn a_resource_selector_with_an_unknown_operator_selects_nothing_and_says_s
         "Near",
     )
     .await;
-    // Its other selectors work.
+    // The other selector of the policy works.
     let all = [("member1", 0), ("member2", 0), ("member3", 0)];
-    placed(&plane, "settings-configmap", &all).await;
-    after_all_else(&plane).await;
+    wait_until_placed(&plane, "settings-configmap", &all).await;
+    wait_for_pending_work(&plane).await;
     let bindings = plane.api::<ResourceBinding>();
     assert!(
         bindings
@@ -285,35 +293,40 @@ async fn a_resource_selector_with_an_unknown_operator_selects_nothing_and_says_s
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_malformed_quantity_stops_nobody_else() {
+async fn a_malformed_quantity_does_not_affect_other_bindings() {
     let plane = Plane::start().await;
-    // The pattern of the schema lets this pass, and it is no number.
-    let odd = "1e1.5";
-    let by_hand = json!({
+    // This text matches the pattern of the schema, but is no valid quantity.
+    let malformed = "1e1.5";
+    let handwritten = json!({
         "apiVersion": "work.karmada.io/v1alpha2",
         "kind": "ResourceBinding",
-        "metadata": { "name": "by-hand", "labels": { "binding.karmada.io/managed-by": "test" } },
+        "metadata": { "name": "handwritten", "labels": { "binding.karmada.io/managed-by": "test" } },
         "spec": {
-            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "by-hand",
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "handwritten",
                 "namespace": plane.namespace },
             "replicas": 2,
-            "replicaRequirements": { "resourceRequest": { "cpu": odd } },
+            "replicaRequirements": { "resourceRequest": { "cpu": malformed } },
             "placement": { "clusterAffinity": {},
                 "replicaScheduling": { "replicaSchedulingType": "Divided",
                     "replicaDivisionPreference": "Weighted",
                     "weightPreference": { "dynamicWeight": "AvailableReplicas" } } },
         },
     });
-    match plane.create(by_hand).await {
+    match plane.create(handwritten).await {
         Ok(_) => {
-            let binding = not_placed(&plane, "by-hand", "SchedulerError").await;
-            assert!(message(&binding).contains(odd), "{}", message(&binding));
+            let binding = wait_for_failure(&plane, "handwritten", "SchedulerError").await;
+            assert!(
+                message(&binding).contains(malformed),
+                "{}",
+                message(&binding)
+            );
         }
         Err(refusal) => assert!(refusal.to_string().contains("cpu"), "{refusal}"),
     }
-    // The same in a member: it offers nothing, the others do.
-    let status =
-        Patch::Merge(json!({ "status": { "resourceSummary": { "allocatable": { "cpu": odd } } } }));
+    // A member with a malformed quantity has no capacity; the other members are used.
+    let status = Patch::Merge(
+        json!({ "status": { "resourceSummary": { "allocatable": { "cpu": malformed } } } }),
+    );
     let member = plane
         .all::<Cluster>()
         .patch_status("member3", &PatchParams::default(), &status)
@@ -321,17 +334,20 @@ async fn a_malformed_quantity_stops_nobody_else() {
     if let Err(refusal) = &member {
         assert!(refusal.to_string().contains("cpu"), "{refusal}");
     }
-    let other = deployment_of("other", 3, "1");
-    let placement = but(by_free_room(), on(&["member1", "member2"]));
+    let other = deployment_with_cpu("other", 3, "1");
+    let placement = merged(
+        by_available_replicas(),
+        on_clusters(&["member1", "member2"]),
+    );
     plane
         .create_all([policy("other", &[&other], placement), other])
         .await;
-    placed(
+    wait_until_placed(
         &plane,
         "other-deployment",
         &[("member1", 1), ("member2", 2)],
     )
     .await;
-    after_all_else(&plane).await;
+    wait_for_pending_work(&plane).await;
     plane.stop().await;
 }
