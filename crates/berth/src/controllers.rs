@@ -94,7 +94,7 @@ pub struct ControllersArgs {
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Address of the API server; wins over the kubeconfig
+    /// Address of the API server; overrides the kubeconfig
     #[arg(long, value_name = "URL")]
     pub master: Option<String>,
 
@@ -105,7 +105,7 @@ pub struct ControllersArgs {
     #[command(flatten)]
     election: ElectionFlags,
 
-    /// Name of the lease; that of karmada-controller-manager, so that the two never work side by side
+    /// Name of the lease; by default that of karmada-controller-manager, so that only one of the two works at a time
     #[arg(
         long,
         value_name = "NAME",
@@ -157,23 +157,23 @@ pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(),
     let config = connect::config(&target).await?;
     let client = connect::lasting_client(config, &target, Component::Controllers)?;
     let Some(lease) = lease else {
-        return Box::pin(work(client, controllers, cancel)).await;
+        return Box::pin(run_controllers(client, controllers, cancel)).await;
     };
     let (inner, namespace) = (client.clone(), client.default_namespace().to_owned());
-    let working = async |gate: LeaderGate, cancel| {
+    let work = async |gate: LeaderGate, cancel| {
         let client = ClientBuilder::new(connect::over(inner), namespace)
             .with_layer(&gate)
             .build();
-        Box::pin(work(client, controllers, cancel)).await
+        Box::pin(run_controllers(client, controllers, cancel)).await
     };
-    match lead(client, lease, &cancel, working).await {
+    match lead(client, lease, &cancel, work).await {
         Term::Never => Ok(()),
         Term::Worked(worked) => worked,
         Term::Lost => Err(ControllersError::LeadershipLost),
     }
 }
 
-async fn work(
+async fn run_controllers(
     client: kube::Client,
     controllers: ControllerSet,
     cancel: CancellationToken,

@@ -27,7 +27,7 @@ pub enum Get {
 /// Flags of `berth get clusters`.
 #[derive(Args, Clone, Debug)]
 pub struct ListArgs {
-    /// Names of members; all if there are none
+    /// Names of members [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
 

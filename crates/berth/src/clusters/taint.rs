@@ -16,7 +16,7 @@ pub struct TaintArgs {
     #[arg(value_name = "NAME... TAINT", required = true)]
     pub words: Vec<String>,
 
-    /// Overwrites the value of an existing taint
+    /// Overwrite the values of existing taints
     #[arg(long)]
     pub overwrite: bool,
 

@@ -1,4 +1,4 @@
-//! Flags of the failover controllers. Names and defaults are karmada-controller-manager's where it has them.
+//! Flags of the failover controllers. Those that karmada-controller-manager also has keep its names and defaults.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -12,7 +12,7 @@ use kube::api::ObjectMeta;
 
 use super::nodes::{InvalidQuantity, step};
 
-/// Returns the number of pods that the manifest lists, spread over the nodes; without a number, one for each node.
+/// Returns as many pods as the manifest lists, spread over the nodes; without a number, one for each node.
 pub(super) fn of(cluster: &Cluster, nodes: &[Node]) -> Result<Vec<Pod>, InvalidQuantity> {
     let status = cluster.status.clone().unwrap_or_default();
     let allocated = status.resource_summary.unwrap_or_default().allocated;

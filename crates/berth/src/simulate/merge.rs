@@ -115,7 +115,7 @@ pub(crate) fn is_same(a: &Value, b: &Value) -> bool {
     stripped(a) == stripped(b)
 }
 
-/// Reports whether two objects are equal apart from status and metadata. Other changes increment the generation.
+/// Reports whether two objects are equal apart from status and metadata, and therefore have the same generation.
 pub(crate) fn has_same_spec(a: &Value, b: &Value) -> bool {
     let spec = |value: &Value| {
         let mut fields = value.as_object().cloned().unwrap_or_default();

@@ -24,7 +24,7 @@ impl Admission for DefaultsOnly {
     }
 }
 
-/// Keykeywords of a schema that define structure and defaults. All others only validate.
+/// Keywords of a schema that define structure and defaults. All others only validate.
 const STRUCTURAL: [&str; 8] = [
     "type",
     "description",

@@ -20,7 +20,7 @@ use super::source::WatchEvent;
 pub(super) struct Row {
     /// Kind of the resource, such as `Deployment`.
     pub(super) kind: String,
-    /// Name of the policy; empty if listed is none.
+    /// Name of the policy; empty if there is none.
     pub(super) policy: String,
     /// Names of the bindings that require it.
     pub(super) follows: Vec<String>,
@@ -313,9 +313,8 @@ mod tests {
         for (event, expected) in [
             (
                 binding(&none, &none, &json!({})),
-                &[
-                    "shop/web-deployment  listed       Deployment of policy web, 2 replicas: nowhere",
-                ][..],
+                &["shop/web-deployment  there       Deployment of policy web, 2 replicas: nowhere"]
+                    [..],
             ),
             (
                 binding(&none, &none, &unfit),
@@ -401,7 +400,7 @@ mod tests {
         for (event, expected) in [
             (
                 settings(&on("m1")),
-                "shop/settings-configmap  listed       ConfigMap follows web-deployment: m1",
+                "shop/settings-configmap  there       ConfigMap follows web-deployment: m1",
             ),
             (
                 settings(&on("m2")),
