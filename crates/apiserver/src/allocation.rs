@@ -1,8 +1,7 @@
-//! What no two services may have: ports of nodes, and addresses.
+//! Allocation of node ports and cluster IPs to services.
 //!
-//! What they hold is kept in an index that follows every write, so that nobody reads all services to find what is
-//! free. What a write asks for is set aside until the write has ended, however it ends. It knows services and nothing
-//! of how they are written.
+//! An index follows every write, so that finding a free item does not read all services. A write reserves what it
+//! requests until it ends, successful or not. This module knows services, and nothing of how they are written.
 
 mod pool;
 mod ports;
@@ -15,18 +14,18 @@ use serde_json::{Value, json};
 
 use crate::error::{ApiError, Cause};
 use crate::store::{Change, Key, Store, Stored};
-use pool::{Pool, Refusal};
+use pool::{Pool, Unavailable};
 
 /// The table of services.
 const SERVICES: &str = "services";
-/// The usual range of ports, and of addresses without the first and the last.
+/// The default range of node ports, and the addresses of the default service range without the first and the last.
 const PORTS: (i64, i64) = (30_000, 32_767);
 const ADDRESSES: (Ipv4Addr, Ipv4Addr) = (
     Ipv4Addr::new(10, 96, 0, 1),
     Ipv4Addr::new(10, 111, 255, 254),
 );
 
-/// See the module documentation.
+/// The node ports and addresses in use.
 #[derive(Debug, Default)]
 pub(crate) struct Allocation {
     inner: Mutex<Inner>,
@@ -36,8 +35,8 @@ pub(crate) struct Allocation {
 struct Inner {
     ports: Pool<i64>,
     addresses: Pool<Ipv4Addr>,
-    /// What each service holds.
-    held: HashMap<Key, Holding>,
+    /// The items of each service.
+    held: HashMap<Key, ServiceItems>,
 }
 
 impl Default for Inner {
@@ -50,14 +49,14 @@ impl Default for Inner {
     }
 }
 
-/// What one service has.
+/// The items of one service.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct Holding {
+struct ServiceItems {
     ports: Vec<i64>,
     addresses: Vec<Ipv4Addr>,
 }
 
-impl Holding {
+impl ServiceItems {
     fn of(service: &Value) -> Self {
         let spec = &service["spec"];
         let ports = spec["ports"].as_array().into_iter().flatten();
@@ -74,29 +73,29 @@ impl Holding {
     }
 }
 
-/// What is set aside for a write, until this is dropped.
+/// Items reserved for a write until this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Reserved<'a> {
     of: &'a Allocation,
-    what: Holding,
+    what: ServiceItems,
 }
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
         let mut inner = self.of.inner.lock();
         for port in &self.what.ports {
-            inner.ports.give_back(*port);
+            inner.ports.cancel(*port);
         }
         for address in &self.what.addresses {
-            inner.addresses.give_back(*address);
+            inner.addresses.cancel(*address);
         }
     }
 }
 
 impl Inner {
     fn replace(&mut self, key: &Key, service: Option<&Stored>) {
-        let now = service.map(|service| Holding::of(&service.value()));
+        let now = service.map(|service| ServiceItems::of(&service.value()));
         let before = match now.clone() {
             Some(now) => self.held.insert(key.clone(), now),
             None => self.held.remove(key),
@@ -120,7 +119,7 @@ impl Inner {
 }
 
 impl Allocation {
-    /// Takes in what a store held before it told of changes.
+    /// Adds the services of a store that is not observed yet.
     pub(crate) fn load(&self, store: &Store) {
         let mut inner = self.inner.lock();
         for service in store.list(SERVICES, None).items {
@@ -128,7 +127,7 @@ impl Allocation {
         }
     }
 
-    /// Notes a change. Called with the store locked.
+    /// Records a change. Called with the store locked.
     pub(crate) fn observe(&self, table: &str, change: &Change) {
         if table != SERVICES {
             return;
@@ -141,8 +140,8 @@ impl Allocation {
         self.inner.lock().replace(&current.key, after);
     }
 
-    /// Gives a service what it lacks, and sets aside what it asks for until the answer is dropped; says what it cannot
-    /// have.
+    /// Allocates what a service lacks and reserves what it requests until the result is dropped; fails if an item is
+    /// not available.
     pub(crate) fn reserve(
         &self,
         key: &Key,
@@ -152,10 +151,10 @@ impl Allocation {
     ) -> Result<Reserved<'_>, ApiError> {
         let mut reserved = Reserved {
             of: self,
-            what: Holding::default(),
+            what: ServiceItems::default(),
         };
         let mut inner = self.inner.lock();
-        // An address that there was stays; that it does is for the checks to see.
+        // An existing address stays; validation refuses a change.
         let had = old.is_some_and(|old| old["spec"]["clusterIP"].is_string());
         let addresses = Some(&mut inner.addresses).filter(|_| !had);
         let given = addresses
@@ -163,7 +162,7 @@ impl Allocation {
                 address(pool, key, service, &mut reserved.what, dry_run)
             })
             .and_then(|()| {
-                let ports = ports::Giving {
+                let ports = ports::PortAllocation {
                     pool: &mut inner.ports,
                     key,
                     asked: &mut reserved.what.ports,
@@ -171,23 +170,23 @@ impl Allocation {
                 };
                 ports.give(service)
             });
-        // What was set aside is given back with the lock released.
+        // Reservations are released without holding the lock.
         drop(inner);
         given.map(|()| reserved)
     }
 }
 
-/// The address of a service that has one of its own.
+/// Returns the cluster IP of a service, if it has one.
 fn address(
     pool: &mut Pool<Ipv4Addr>,
     key: &Key,
     service: &mut Value,
-    asked: &mut Holding,
+    asked: &mut ServiceItems,
     dry_run: bool,
 ) -> Result<(), ApiError> {
     let spec = &mut service["spec"];
     let given = spec["clusterIP"].as_str().unwrap_or_default();
-    // Addresses without a first one are refused by the checks.
+    // Validation refuses `clusterIPs` without `clusterIP`.
     let alone = spec["clusterIPs"]
         .as_array()
         .is_some_and(|all| !all.is_empty());
@@ -195,7 +194,7 @@ fn address(
         return Ok(());
     }
     if given.is_empty() {
-        let free = pool.any(key).ok_or_else(|| {
+        let free = pool.reserve_any(key).ok_or_else(|| {
             ApiError::internal("failed to allocate a serviceIP: range is full".to_owned())
         })?;
         asked.addresses.push(free);
@@ -206,19 +205,19 @@ fn address(
     let Ok(address) = given.parse::<Ipv4Addr>() else {
         return Ok(());
     };
-    match pool.ask(address, key) {
+    match pool.reserve_item(address, key) {
         Ok(()) => {
             asked.addresses.push(address);
             Ok(())
         }
         Err(refusal) => {
             let why = match refusal {
-                Refusal::Taken => "provided IP is already allocated".to_owned(),
-                // Which ranges there are is looked up only when it counts.
-                Refusal::Outside(_) if !dry_run => {
+                Unavailable::Taken => "provided IP is already allocated".to_owned(),
+                // The ranges are looked up only if they matter.
+                Unavailable::Outside(_) if !dry_run => {
                     "the provided network does not match the current range".to_owned()
                 }
-                Refusal::Outside(range) => {
+                Unavailable::Outside(range) => {
                     format!("the provided IP ({address}) is not in the valid range. {range}")
                 }
             };
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_set_aside_until_the_write_has_ended() {
+    fn items_stay_reserved_until_the_write_ends() {
         let (all, a, b) = (
             Allocation::default(),
             Key::new("n", "a"),
@@ -271,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_free_again_when_the_service_goes_or_lets_it_go() {
+    fn items_are_released_with_the_service_or_by_an_update() {
         let (all, a, b) = (
             Allocation::default(),
             Key::new("n", "a"),
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_of_the_range_and_of_one_service() {
+    fn addresses_are_in_the_range_and_unique() {
         let (all, a, b) = (
             Allocation::default(),
             Key::new("n", "a"),
@@ -324,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn every_port_of_the_range_is_given_once() {
+    fn every_port_of_the_range_is_allocated_once() {
         let (all, key) = (Allocation::default(), Key::new("n", "a"));
         let ports: Vec<Value> = (1..=2768).map(|port| json!({"port": port})).collect();
         let mut full = service(json!({"type": "NodePort", "ports": ports}));

@@ -123,15 +123,6 @@ impl Cause {
         )
     }
 
-    /// The value is not acceptable, and shown in these words.
-    pub(crate) fn invalid_as(field: impl Into<String>, shown: &str, detail: &str) -> Self {
-        Self::new(
-            "FieldValueInvalid",
-            field,
-            format!("Invalid value: {shown}: {detail}"),
-        )
-    }
-
     /// The value is not acceptable, and too large to be shown.
     pub(crate) fn invalid_unshown(field: impl Into<String>, detail: &str) -> Self {
         Self::new(
@@ -139,26 +130,6 @@ impl Cause {
             field,
             format!("Invalid value: {detail}"),
         )
-    }
-
-    /// The value is there twice, and shown in these words.
-    pub(crate) fn duplicate_as(field: impl Into<String>, shown: &str) -> Self {
-        let message = format!("Duplicate value: {shown}");
-        Self::new("FieldValueDuplicate", field, message)
-    }
-
-    /// The value is not one of the few allowed, and shown in these words.
-    pub(crate) fn not_supported_as(
-        field: impl Into<String>,
-        shown: &str,
-        allowed: &[&str],
-    ) -> Self {
-        let list: Vec<String> = allowed.iter().map(|a| format!("\"{a}\"")).collect();
-        let message = format!(
-            "Unsupported value: {shown}: supported values: {}",
-            list.join(", ")
-        );
-        Self::new("FieldValueNotSupported", field, message)
     }
 
     /// The value is there twice, and too large to be shown.

@@ -1,4 +1,4 @@
-//! What names, labels and the like may look like, and what is said of those that do not.
+//! Rules for names, labels, ports and similar texts. Each function returns what is wrong, if anything.
 
 use std::net::IpAddr;
 use std::sync::LazyLock;
@@ -44,7 +44,7 @@ fn matches(pattern: Option<&Regex>, text: &str) -> bool {
     pattern.is_some_and(|p| p.is_match(text))
 }
 
-/// What is wrong with a DNS subdomain.
+/// Checks a DNS subdomain.
 pub(crate) fn subdomain(text: &str) -> Option<String> {
     if text.len() > 253 {
         return Some("must be no more than 253 characters".into());
@@ -54,7 +54,7 @@ pub(crate) fn subdomain(text: &str) -> Option<String> {
     })
 }
 
-/// What is wrong with a host that may begin with `*.`.
+/// Checks a host name that may start with `*.`.
 pub(super) fn host(text: &str) -> Option<String> {
     if !text.contains('*') {
         return subdomain(text);
@@ -64,29 +64,29 @@ pub(super) fn host(text: &str) -> Option<String> {
     })
 }
 
-/// What is wrong with a domain that names are looked up in.
+/// Checks a DNS search domain.
 pub(super) fn search_domain(text: &str) -> Option<String> {
     (!matches(PATTERNS.search.as_ref(), text)).then(|| {
         format!("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{SEARCH}')")
     })
 }
 
-/// What is wrong with an RFC 1123 label.
+/// Checks an RFC 1123 label.
 pub(super) fn dns_label(text: &str) -> Option<String> {
     name(text, NameRule::Label)
 }
 
-/// What is wrong with an RFC 1035 label.
+/// Checks an RFC 1035 label.
 pub(crate) fn dns_1035(text: &str) -> Option<String> {
     name(text, NameRule::Service)
 }
 
-/// What is wrong with a part of a path.
+/// Checks a path segment.
 pub(super) fn path_segment(text: &str) -> Option<String> {
     name(text, NameRule::PathSegment)
 }
 
-/// What is wrong with a name.
+/// Checks the name of an object.
 pub(super) fn name(text: &str, rule: NameRule) -> Option<String> {
     match rule {
         NameRule::Subdomain => subdomain(text),
@@ -104,7 +104,7 @@ pub(super) fn name(text: &str, rule: NameRule) -> Option<String> {
     }
 }
 
-/// What is wrong with a key of labels or annotations, or another name with an optional domain.
+/// Checks a name with an optional domain prefix, such as the key of a label.
 pub(crate) fn qualified_name(key: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let parts: Vec<&str> = key.split('/').collect();
@@ -135,7 +135,7 @@ pub(crate) fn qualified_name(key: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with the value of a label.
+/// Checks the value of a label.
 pub(crate) fn label_value(value: &str) -> Option<String> {
     if value.len() > 63 {
         return Some("must be no more than 63 bytes".into());
@@ -145,7 +145,7 @@ pub(crate) fn label_value(value: &str) -> Option<String> {
     })
 }
 
-/// What is wrong with the name of a port.
+/// Checks the name of a port.
 pub(super) fn port_name(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let mut say = |wrong: bool, why: &str| {
@@ -171,18 +171,18 @@ pub(super) fn port_name(text: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with the number of a port.
+/// Checks the number of a port.
 pub(super) fn port_number(number: i64) -> Option<String> {
     (!(1..=65535).contains(&number)).then(|| "must be between 1 and 65535, inclusive".to_owned())
 }
 
-/// What is wrong with an IP address.
+/// Checks an IP address.
 pub(super) fn ip(text: &str) -> Option<String> {
     let wrong = text.parse::<IpAddr>().is_err();
     wrong.then(|| "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned())
 }
 
-/// What is wrong with a key of a config map or secret.
+/// Checks a key of a ConfigMap or Secret.
 pub(super) fn config_key(key: &str) -> Option<String> {
     if key.len() > 253 {
         return Some("must be no more than 253 characters".to_owned());
@@ -199,14 +199,14 @@ pub(super) fn config_key(key: &str) -> Option<String> {
     }
 }
 
-/// What is wrong with the name of an environment variable.
+/// Checks the name of an environment variable.
 pub(super) fn variable(name: &str) -> Option<String> {
     (!name.chars().all(|c| (' '..='~').contains(&c) && c != '=')).then(|| {
         "a valid environment variable name must consist only of printable ASCII characters other than '='".to_owned()
     })
 }
 
-/// What is wrong with a share in percent.
+/// Checks a percentage.
 pub(super) fn percent(text: &str) -> Option<String> {
     let digits = text.strip_suffix('%');
     let good = digits.is_some_and(|d| !d.is_empty() && d.chars().all(|c| c.is_ascii_digit()));

@@ -1,5 +1,5 @@
-//! Bodies in `application/vnd.kubernetes.protobuf`. Go clients write built-in kinds in it, and do not fall back to
-//! JSON when it is refused.
+//! Bodies in `application/vnd.kubernetes.protobuf`. Go clients send built-in kinds in this format, without a fallback
+//! to JSON.
 
 mod messages;
 mod object;
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_config_map_arrives() {
+    fn config_maps_are_decoded() {
         let data = field(2, &[field(1, b"k"), field(2, b"v")].concat());
         let raw = [field(1, &field(1, b"cm")), data].concat();
         let expected = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cm"}, "data": {"k": "v"}});
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_keeps_its_times_and_whom_it_is_managed_by() {
+    fn leases_keep_times_and_managed_fields() {
         // 1700000000 s, and 120,000 ns.
         let time = [vec![8, 0x80, 0xe2, 0xcf, 0xaa, 6], vec![16, 0xc0, 0xa9, 7]].concat();
         let managed = [
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_take_either_form() {
+    fn schemas_are_decoded_in_both_forms() {
         let text = field(5, b"string");
         let either = |message: Vec<u8>| {
             [vec![0xf2, 1, u8::try_from(message.len()).unwrap()], message].concat()
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_too_deeply_is_refused() {
+    fn deeply_nested_messages_are_refused() {
         let mut props = Vec::new();
         for _ in 0..2000 {
             let mut length = props.len();

@@ -19,7 +19,7 @@ use crate::admission::Admission;
 use crate::authentication::Authenticator;
 use crate::authentication::service_account::Signer;
 use crate::authorization::bootstrap;
-use crate::builtin::seed;
+use crate::builtins::seed;
 use crate::connect::Connect;
 use crate::credentials::Credentials;
 use crate::error::{ApiError, Reason};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, deployment, map, said, version};
+use crate::objects::{Objects, Said, deployment, map, said, version};
 use crate::server;
 
 /// Manager, operation, subresource and fields of each entry.
@@ -265,7 +265,7 @@ async fn each_door_has_managers_of_its_own() {
     assert_eq!(one.3["f:spec"].get("f:replicas"), None, "it was taken");
     let refused = deployments.apply("web", "one", &deployment("web")).await;
     let why = "Apply failed with 1 conflict: conflict with \"scaler\" with subresource \"scale\" using apps/v1: .spec.replicas";
-    let (code, message) = said(&refused);
+    let Said(code, message) = said(&refused);
     // An applier is known by its name alone, whatever its door.
     let known = [
         why,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::definitions::{Kind, definition};
-use crate::objects::{Objects, deployment, map, said};
+use crate::objects::{Objects, Said, deployment, map, said};
 use crate::server;
 use crate::server::Served;
 use crate::warned::warned;
@@ -34,7 +34,7 @@ async fn options_are_checked_one_by_one() {
         assert_eq!(said(&refused), (422, why.as_str()));
     }
     let refused = maps.post("?fieldManager=a%00b", &object).await;
-    let (code, message) = said(&refused);
+    let Said(code, message) = said(&refused);
     let end = "invalid character U+0000 (at position 1)";
     assert!(code == 422 && message.ends_with(end), "{code} {message}");
     assert_eq!(maps.post("?dryRun=All&dryRun=All", &object).await.code, 201);
@@ -107,7 +107,7 @@ async fn quotas_and_ranges_are_refused_for_names_and_scopes() {
         json!({"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}, "max": {"a b": "1"}});
     let range = json!({"metadata": {"name": "a"}, "spec": {"limits": [limit]}});
     let refused = ranges.post("", &range).await;
-    let (code, message) = said(&refused);
+    let Said(code, message) = said(&refused);
     let start =
         "LimitRange \"a\" is invalid: spec.limits[0].max[a b]: Invalid value: \"a b\": name part";
     assert!(
@@ -328,7 +328,7 @@ async fn custom_resources_have_metadata_of_the_same_types() {
     let mut applied = object(json!({"name": "c"}));
     applied["spec"] = json!({"inner": []});
     let refused = objects.apply("c", "one", &applied).await;
-    let (code, message) = said(&refused);
+    let Said(code, message) = said(&refused);
     assert!(
         code == 500 && message.contains(": .spec.inner: expected map"),
         "{code} {message}"
@@ -336,7 +336,7 @@ async fn custom_resources_have_metadata_of_the_same_types() {
     let mut nested = object(json!({"name": "b"}));
     nested["spec"] = json!({"inner": {}});
     let refused = objects.post("", &nested).await;
-    let (code, message) = said(&refused);
+    let Said(code, message) = said(&refused);
     let found = "spec.inner.apiVersion: Required value, spec.inner.kind: Required value";
     assert!(code == 422 && message.contains(found), "{code} {message}");
 }

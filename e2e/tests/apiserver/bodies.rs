@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, Objects, map, said};
+use crate::objects::{JSON, Objects, Said, map, outline, said};
 use crate::server;
 
 /// The most that a server reads.
@@ -151,7 +151,7 @@ async fn bodies_of_all_types_are_read_and_of_no_others() {
         "multipart/form-data; boundary=x",
     ] {
         let answer = post(strange).await;
-        let (code, message) = said(&answer);
+        let Said(code, message) = said(&answer);
         assert!(
             code == 415
                 && message.starts_with(
@@ -193,7 +193,7 @@ async fn bodies_that_are_no_objects_are_refused() {
         let answer = maps
             .send("POST", "?dryRun=All", &[JSON], body.clone())
             .await;
-        let (code, found) = said(&answer);
+        let Said(code, found) = said(&answer);
         assert!(
             code == 400 && found.starts_with(start),
             "{}: {found}",
@@ -234,7 +234,7 @@ async fn yaml_and_protobuf_that_are_no_objects_are_told_in_a_line() {
         "a: !!binary x",
     ] {
         let answer = maps.send("POST", "?dryRun=All", &[YAML], body).await;
-        let (code, message) = said(&answer);
+        let Said(code, message) = said(&answer);
         let why = message.strip_prefix(&unrecognized("yaml: "));
         assert!(
             code == 400 && why.is_some_and(|why| !why.is_empty() && !why.contains('\n')),
@@ -254,7 +254,7 @@ async fn yaml_and_protobuf_that_are_no_objects_are_told_in_a_line() {
     let answer = maps
         .send("PATCH", "/a?fieldManager=m", &[apply], "a: [")
         .await;
-    let (code, message) = said(&answer);
+    let Said(code, message) = said(&answer);
     assert!(
         code == 400
             && message.starts_with("error decoding YAML: error converting YAML to JSON: yaml: "),

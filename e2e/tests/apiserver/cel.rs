@@ -1,4 +1,4 @@
-//! Validation rules of custom resources: what they refuse, and in which words.
+//! Validation rules of custom resources.
 
 use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ async fn a_refusal_has_the_message_reason_and_path_of_its_rule() {
 }
 
 #[tokio::test]
-async fn changes_are_judged_by_what_was_before() {
+async fn transition_rules_compare_with_the_old_value() {
     let server = server().await;
     let kind = Kind::install(
         &server,
@@ -194,7 +194,7 @@ async fn the_libraries_of_kubernetes_are_there() {
 }
 
 #[tokio::test]
-async fn rules_wait_for_a_sound_structure() {
+async fn rules_are_evaluated_only_on_a_valid_structure() {
     let server = server().await;
     let kind = Kind::install(
         &server,
@@ -215,85 +215,42 @@ async fn rules_wait_for_a_sound_structure() {
 }
 
 #[tokio::test]
-async fn rules_that_cannot_hold_are_refused_with_their_definition() {
+async fn invalid_rules_are_refused_with_their_definition() {
     let server = server().await;
     let at = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0]";
-    let shown = |rule: &str| {
-        format!(
-            "{{\"Rule\":\"{rule}\",\"Message\":\"\",\"MessageExpression\":\"\",\"Reason\":null,\"FieldPath\":\"\",\"OptionalOldSelf\":null}}"
-        )
-    };
-    let cases = [
-        (
-            json!({"rule": ""}),
-            format!("{at}.rule: Required value: rule is not specified"),
-        ),
-        (
-            json!({"rule": "self.b > 1"}),
-            format!(
-                "{at}.rule: Invalid value: {}: compilation failed: ERROR: <input>:1:5: undefined field 'b'\n | self.b > 1\n | ....^",
-                shown("self.b \\u003e 1")
-            ),
-        ),
-        (
-            json!({"rule": "self.a.c > 1"}),
-            format!(
-                "{at}.rule: Invalid value: {}: compilation failed: ERROR: <input>:1:7: type 'int' does not support field selection\n | self.a.c > 1\n | ......^",
-                shown("self.a.c \\u003e 1")
-            ),
-        ),
-        (
-            json!({"rule": "foo > 1"}),
-            format!(
-                "{at}.rule: Invalid value: {}: compilation failed: ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')\n | foo > 1\n | ^",
-                shown("foo \\u003e 1")
-            ),
-        ),
-        (
-            json!({"rule": "nofn(self.a)"}),
-            format!(
-                "{at}.rule: Invalid value: {}: compilation failed: ERROR: <input>:1:5: undeclared reference to 'nofn' (in container '')\n | nofn(self.a)\n | ....^",
-                shown("nofn(self.a)")
-            ),
-        ),
-        (
-            json!({"rule": "self.a"}),
-            format!(
-                "{at}.rule: Invalid value: {}: cel expression must evaluate to a bool",
-                shown("self.a")
-            ),
-        ),
-        (
-            json!({"rule": "self.a >"}),
-            format!(
-                "{at}.rule: Invalid value: {}: compilation failed: ERROR: <input>:1:9: Syntax error: mismatched input '<EOF>' expecting {{'[', '{{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}}\n | self.a >\n | ........^",
-                shown("self.a \\u003e")
-            ),
-        ),
+    for (rule, cause) in [
+        (json!({"rule": ""}), "rule FieldValueRequired"),
+        (json!({"rule": "self.b > 1"}), "rule FieldValueInvalid"),
+        (json!({"rule": "self.a.c > 1"}), "rule FieldValueInvalid"),
+        (json!({"rule": "foo > 1"}), "rule FieldValueInvalid"),
+        (json!({"rule": "nofn(self.a)"}), "rule FieldValueInvalid"),
+        (json!({"rule": "self.a"}), "rule FieldValueInvalid"),
+        (json!({"rule": "self.a >"}), "rule FieldValueInvalid"),
         (
             json!({"rule": "true", "message": "a\nb"}),
-            format!("{at}.message: Invalid value: \"a\\nb\": must not contain line breaks"),
+            "message FieldValueInvalid",
+        ),
+        (
+            json!({"rule": "true", "messageExpression": "self.zz"}),
+            "messageExpression FieldValueInvalid",
         ),
         (
             json!({"rule": "true", "fieldPath": ".zz"}),
-            format!("{at}.fieldPath: Invalid value: \".zz\": must be a valid path"),
+            "fieldPath FieldValueInvalid",
         ),
         (
             json!({"rule": "true", "reason": "Nope"}),
-            format!(
-                "{at}.reason: Unsupported value: \"Nope\": supported values: \"FieldValueDuplicate\", \"FieldValueForbidden\", \"FieldValueInvalid\", \"FieldValueRequired\""
-            ),
+            "reason FieldValueNotSupported",
         ),
-    ];
-    for (rule, expected) in cases {
+    ] {
         let definition = ruled(json!({"a": {"type": "integer"}}), json!([rule]));
         let answer = define(&server, &definition).await;
-        assert_eq!(causes(&answer), [expected], "{rule}");
+        assert_eq!(answer.causes(), [format!("{at}.{cause}")], "{rule}");
     }
 }
 
 #[tokio::test]
-async fn sets_and_keyed_lists_are_joined_and_compared_in_their_own_way() {
+async fn sets_and_keyed_lists_compare_and_join_by_item() {
     let server = server().await;
     let text = || json!({"type": "string", "maxLength": 5});
     let set = || json!({"type": "array", "maxItems": 5, "x-kubernetes-list-type": "set", "items": text()});

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::definitions::DEFINITIONS;
-use crate::objects::{Objects, said};
+use crate::objects::{Objects, Said, said};
 use crate::server;
 
 /// A definition with these fields in its spec and its only version.
@@ -99,7 +99,7 @@ async fn warnings_about_versions_are_texts_of_deprecated_ones() {
         let refused = definitions
             .post("?dryRun=All", &definition(&json!({}), &version))
             .await;
-        let (code, message) = said(&refused);
+        let Said(code, message) = said(&refused);
         let whole = format!(
             "spec.versions[0].deprecationWarning: Invalid value: {}: {why}",
             json!(warning)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, Objects, deployment, map, names, said, version};
+use crate::objects::{JSON, Objects, Said, deployment, map, names, said, version};
 use crate::server;
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn options_that_make_no_sense_delete_nothing() {
         let other = maps
             .delete(rest, &json!({"kind": "ConfigMap", "apiVersion": "v1"}))
             .await;
-        let (code, message) = said(&other);
+        let Said(code, message) = said(&other);
         let begins = "no kind \"ConfigMap\" is registered for version \"v1\"";
         assert!(code == 400 && message.starts_with(begins), "{message}");
         let text = maps

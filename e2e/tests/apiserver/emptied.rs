@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, deployment, map, said};
+use crate::objects::{Objects, Said, deployment, map, said};
 use crate::server;
 
 /// The fields of an applier.
@@ -59,7 +59,7 @@ async fn empty_values_overrule_what_is_there() {
     let resumed = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
         "spec": {"paused": false, "minReadySeconds": 0}});
     let refused = deployments.apply("web", "one", &resumed).await;
-    let (code, message) = said(&refused);
+    let Said(code, message) = said(&refused);
     assert_eq!(code, 409, "{message}");
     assert!(
         message.ends_with(":\n- .spec.minReadySeconds\n- .spec.paused"),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, map, names, said, version};
+use crate::objects::{Objects, Said, map, names, said, version};
 use crate::server;
 use crate::server::{ROOT_CA, Served};
 
@@ -179,7 +179,7 @@ async fn nobody_can_read_the_future() {
         format!("?resourceVersionMatch=NotOlderThan&resourceVersion={future}"),
     ] {
         let answer = maps.get(&rest).await;
-        let (code, message) = said(&answer);
+        let Said(code, message) = said(&answer);
         assert_eq!((code, &answer.json["reason"]), (504, &json!("Timeout")));
         let begins = format!("Timeout: Too large resource version: {future}, current: ");
         assert!(message.starts_with(&begins), "{rest}: {message}");
@@ -287,7 +287,7 @@ async fn answers_come_in_the_form_that_is_asked_for() {
         ),
     ] {
         let answer = maps.get_as(rest, accept).await;
-        let (code, message) = said(&answer);
+        let Said(code, message) = said(&answer);
         assert_eq!(
             (code, &answer.json["reason"]),
             (406, &json!("NotAcceptable"))

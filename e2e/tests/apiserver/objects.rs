@@ -123,10 +123,56 @@ pub(crate) fn deployment(name: &str) -> Value {
             "ports": [{"containerPort": 80}]}]}}}})
 }
 
-/// What a refusal says: its code and its message.
-pub(crate) fn said(answer: &Answer) -> (u16, &str) {
+/// Returns code and message of an answer, to be compared with [`Said`].
+pub(crate) fn said(answer: &Answer) -> Said<'_> {
     let message = answer.json["message"].as_str();
-    (answer.code, message.unwrap_or(&answer.text))
+    Said(answer.code, message.unwrap_or(&answer.text))
+}
+
+/// The code and message of an answer. Messages about invalid objects equal if they name the same fields and reasons.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Said<'a>(pub(crate) u16, pub(crate) &'a str);
+
+impl PartialEq<(u16, &str)> for Said<'_> {
+    fn eq(&self, (code, message): &(u16, &str)) -> bool {
+        self.0 == *code && outline(self.1) == outline(message)
+    }
+}
+
+/// Reduces a message to the fields and reasons of its causes, or to what comes before the problem of a decoder.
+pub(crate) fn outline(message: &str) -> String {
+    const REASONS: [&str; 8] = [
+        "Invalid value",
+        "Required value",
+        "Forbidden",
+        "Duplicate value",
+        "Unsupported value",
+        "Not found",
+        "Too long",
+        "Too many",
+    ];
+    if let Some((start, _)) = message.split_once("json: cannot unmarshal") {
+        return start.to_owned();
+    }
+    let causes = message.split_once(" is invalid: ").map_or(message, |m| m.1);
+    let mut found: Vec<String> = REASONS
+        .iter()
+        .flat_map(|reason| {
+            causes
+                .match_indices(&format!(": {reason}"))
+                .filter_map(|(at, _)| {
+                    let field = causes[..at].rsplit([' ', '\n']).next()?;
+                    Some(format!("{} {reason}", field.trim_start_matches('[')))
+                })
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    if found.is_empty() {
+        return message.to_owned();
+    }
+    found.sort();
+    found.dedup();
+    found.join(", ")
 }
 
 /// The names of the items of a list, but for the ConfigMap that each namespace has of its own.

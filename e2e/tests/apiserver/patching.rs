@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, deployment, map, said};
+use crate::objects::{Objects, Said, deployment, map, said};
 use crate::server;
 
 #[tokio::test]
@@ -140,7 +140,7 @@ async fn a_patch_cannot_make_it_another_object() {
         ),
     ] {
         let answer = maps.merge("/a", &patch).await;
-        let (found, message) = said(&answer);
+        let Said(found, message) = said(&answer);
         assert!(
             found == code && message.starts_with(part),
             "{patch}: {found} {message}"

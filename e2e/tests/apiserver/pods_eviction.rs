@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::objects::said;
 use crate::server;
 use crate::server::{Answer, Served};
 
@@ -171,11 +172,7 @@ async fn what_is_no_eviction_of_the_pod_is_refused() {
         ),
     ] {
         let answer = scene.post("p", query, &body).await;
-        assert_eq!(
-            (answer.code, &answer.json["message"]),
-            (code, &json!(why)),
-            "{body}"
-        );
+        assert_eq!(said(&answer), (code, &*why), "{body}");
     }
     let none = scene.evict("none", "", Value::Null).await;
     assert_eq!(
@@ -272,7 +269,7 @@ async fn a_budget_says_why_nobody_may_go() {
     scene.budget("c").await;
     let answer = scene.evict("p", "", Value::Null).await;
     let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-    assert_eq!((answer.code, &answer.json["message"]), (500, &json!(why)));
+    assert_eq!(said(&answer), (500, &*why));
     assert!(scene.stays("p").await);
 }
 

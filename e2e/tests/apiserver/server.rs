@@ -158,6 +158,20 @@ pub(crate) struct Answer {
     pub(crate) json: Value,
 }
 
+impl Answer {
+    /// Returns field and reason of each cause of a refusal, sorted and without repetitions.
+    pub(crate) fn causes(&self) -> Vec<String> {
+        let causes = self.json["details"]["causes"].as_array();
+        let text = |cause: &Value, name: &str| cause[name].as_str().unwrap_or_default().to_owned();
+        let causes: std::collections::BTreeSet<String> = causes
+            .into_iter()
+            .flatten()
+            .map(|cause| format!("{} {}", text(cause, "field"), text(cause, "reason")))
+            .collect();
+        causes.into_iter().collect()
+    }
+}
+
 #[allow(dead_code, reason = "each module uses what it needs")]
 impl Served {
     /// The administrator's kubeconfig.

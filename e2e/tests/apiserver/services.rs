@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
+use crate::objects::said;
 use crate::server;
 use crate::server::{Answer, Served};
 
@@ -102,11 +103,7 @@ async fn addresses_and_ports_are_of_their_ranges_and_of_one_service() {
         let path = format!("/api/v1/namespaces/{namespace}/services{dry}");
         let answer = send(&server, &path, "wrong", &spec).await;
         let message = format!("Service \"wrong\" is invalid: {why}");
-        assert_eq!(
-            (answer.code, &answer.json["message"]),
-            (422, &json!(message)),
-            "{spec}"
-        );
+        assert_eq!(said(&answer), (422, &*message), "{spec}");
     }
 
     let one = create(&server, &namespace, "one", &json!({"ports": ports})).await;
@@ -292,11 +289,7 @@ async fn a_change_keeps_what_was_given_and_lets_go_what_no_longer_fits() {
     ] {
         let answer = patch(&server, &namespace, name, &change).await;
         let message = format!("Service \"{name}\" is invalid: {why}");
-        assert_eq!(
-            (answer.code, &answer.json["message"]),
-            (422, &json!(message)),
-            "{change}"
-        );
+        assert_eq!(said(&answer), (422, &*message), "{change}");
     }
     // `kubectl replace` and Helm send no addresses.
     let path = format!("/api/v1/namespaces/{namespace}/services/inside");

@@ -110,14 +110,8 @@ async fn a_scale_is_decoded_and_its_writers_have_no_time() {
     let path = format!("{deployments}/d/scale");
     for (replicas, why) in [
         (json!(-1), "must be greater than or equal to 0"),
-        (
-            json!("x"),
-            "json: cannot unmarshal string into Go struct field ScaleSpec.spec.replicas of type int32",
-        ),
-        (
-            json!(3_000_000_000_u32),
-            "json: cannot unmarshal number 3000000000 into Go struct field ScaleSpec.spec.replicas of type int32",
-        ),
+        (json!("x"), "into spec.replicas of type int32"),
+        (json!(3_000_000_000_u32), "into spec.replicas of type int32"),
     ] {
         let change = json!({"spec": {"replicas": replicas}}).to_string();
         let answer = server.raw("PATCH", &path, &[MERGE], change).await;

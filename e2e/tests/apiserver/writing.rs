@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, Objects, deployment, map, said, version};
+use crate::objects::{JSON, Objects, Said, deployment, map, said, version};
 use crate::server;
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn who_replaces_says_what_and_may_say_which_version() {
     }
     let other = json!({"metadata": {"name": "a", "uid": "other"}});
     let other = maps.put("/a", &other).await;
-    let (code, message) = said(&other);
+    let Said(code, message) = said(&other);
     let ends = format!(
         "Precondition failed: UID in precondition: other, UID in object meta: {}",
         made["metadata"]["uid"].as_str().unwrap()
@@ -326,7 +326,7 @@ async fn replicas_have_a_door_of_their_own() {
     ];
     for (body, begins) in refusals {
         let answer = deployments.put("/web/scale", &body).await;
-        let (code, message) = said(&answer);
+        let Said(code, message) = said(&answer);
         assert!(code == 400 && message.starts_with(begins), "{message}");
     }
     let negative = deployments
@@ -398,7 +398,7 @@ async fn how_strict_a_server_is_with_strange_fields_is_up_to_the_client() {
             let header = ("content-type", kind.as_str());
             let rest = "/a?fieldValidation=Strict";
             let answer = maps.send("PATCH", rest, &[header], patch).await;
-            let (code, message) = said(&answer);
+            let Said(code, message) = said(&answer);
             assert_eq!(code, 422, "{message}");
             let why = format!("strict decoding error: {why}");
             assert!(message.ends_with(&why), "{message}");

@@ -1,4 +1,4 @@
-//! A range of things, each of which belongs to at most one service.
+//! A range of items, each of which belongs to at most one service.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,11 +6,11 @@ use std::net::Ipv4Addr;
 
 use crate::store::Key;
 
-/// What a range consists of.
+/// An item of a range.
 pub(super) trait Item: Copy + Eq + Hash + Ord {
-    /// So many steps behind this one.
+    /// Returns the item `steps` behind this one.
     fn plus(self, steps: u32) -> Self;
-    /// How many steps lead to another one.
+    /// Returns the distance to another item.
     fn steps_to(self, other: Self) -> u32;
 }
 
@@ -34,11 +34,11 @@ impl Item for Ipv4Addr {
     }
 }
 
-/// Why something cannot be had.
+/// The reason why an item is not available.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum Unavailable {
     Taken,
-    /// It is not of the range, and what is.
+    /// The item is not in this range.
     Outside(String),
 }
 
@@ -46,10 +46,10 @@ pub(super) enum Refusal {
 pub(super) struct Pool<T> {
     first: T,
     last: T,
-    /// What the items are called, and how the range is written.
+    /// The name of the items and the text of the range.
     shown: String,
     holders: HashMap<T, Key>,
-    /// What is asked for by writes under way: by whom, and by how many of them.
+    /// Items reserved by running writes, with the service and the number of reservations.
     asked: HashMap<T, (Key, usize)>,
 }
 
@@ -64,25 +64,25 @@ impl<T: Item> Pool<T> {
         }
     }
 
-    /// Sets an item aside.
-    pub(super) fn ask(&mut self, item: T, key: &Key) -> Result<(), Refusal> {
-        // A service keeps what it has, wherever that came from.
+    /// Reserves an item.
+    pub(super) fn reserve_item(&mut self, item: T, key: &Key) -> Result<(), Unavailable> {
+        // A service keeps its items, even those outside of the range.
         if self.holders.get(&item).is_some_and(|holder| holder == key) {
             self.note(item, key);
             return Ok(());
         }
         if item < self.first || item > self.last {
-            return Err(Refusal::Outside(self.shown.clone()));
+            return Err(Unavailable::Outside(self.shown.clone()));
         }
         if !self.is_free(item, key) {
-            return Err(Refusal::Taken);
+            return Err(Unavailable::Taken);
         }
         self.note(item, key);
         Ok(())
     }
 
-    /// Sets any free item aside.
-    pub(super) fn any(&mut self, key: &Key) -> Option<T> {
+    /// Reserves any free item.
+    pub(super) fn reserve_any(&mut self, key: &Key) -> Option<T> {
         let count = self.first.steps_to(self.last) + 1;
         let [a, b, c, d, ..] = *uuid::Uuid::new_v4().as_bytes();
         let start = u32::from_be_bytes([a, b, c, d]) % count;
@@ -94,8 +94,8 @@ impl<T: Item> Pool<T> {
         Some(found)
     }
 
-    /// Ends what [`Self::ask`] or [`Self::any`] began.
-    pub(super) fn give_back(&mut self, item: T) {
+    /// Releases a reservation.
+    pub(super) fn cancel(&mut self, item: T) {
         if let Some((_, times)) = self.asked.get_mut(&item) {
             *times -= 1;
             if *times == 0 {

@@ -1,23 +1,23 @@
-//! The ports of nodes that a service gets.
+//! Allocation of node ports to a service.
 
 use serde_json::{Value, json};
 
 use super::invalid;
-use super::pool::{Pool, Refusal};
+use super::pool::{Pool, Unavailable};
 use crate::error::ApiError;
 use crate::store::Key;
 
-/// What a service is given ports from, and what it was given.
-pub(super) struct Giving<'a> {
+/// The allocations of one write.
+pub(super) struct PortAllocation<'a> {
     pub(super) pool: &'a mut Pool<i64>,
     pub(super) key: &'a Key,
     pub(super) asked: &'a mut Vec<i64>,
-    /// Nothing is kept of it, and so the range is not looked at.
+    /// True for a dry run: nothing is stored, so the range is not searched.
     pub(super) dry_run: bool,
 }
 
-impl Giving<'_> {
-    /// Gives each port of a service a port of the nodes, and its balancer one to ask for the health of nodes.
+impl PortAllocation<'_> {
+    /// Allocates a node port to each port of a service, and a health check port to its load balancer.
     pub(super) fn give(mut self, service: &mut Value) -> Result<(), ApiError> {
         let spec = &mut service["spec"];
         let balances = spec["type"] == "LoadBalancer";
@@ -32,9 +32,9 @@ impl Giving<'_> {
         Ok(())
     }
 
-    fn ask(&mut self, wanted: i64) -> Result<(), Refusal> {
-        match self.pool.ask(wanted, self.key) {
-            Err(Refusal::Outside(_)) if self.dry_run => Ok(()),
+    fn reserve_item(&mut self, wanted: i64) -> Result<(), Unavailable> {
+        match self.pool.reserve_item(wanted, self.key) {
+            Err(Unavailable::Outside(_)) if self.dry_run => Ok(()),
             Ok(()) => {
                 self.asked.push(wanted);
                 Ok(())
@@ -45,7 +45,7 @@ impl Giving<'_> {
 
     fn each(&mut self, ports: &mut Value, automatic: bool) -> Result<(), ApiError> {
         let number = |port: &Value| port["nodePort"].as_i64().unwrap_or(0);
-        // Ports of the same number, for which only the protocol differs, share one of the nodes.
+        // Ports with the same number and different protocols share a node port.
         let all: Vec<(Value, i64)> = ports
             .as_array()
             .into_iter()
@@ -64,11 +64,11 @@ impl Giving<'_> {
                 wanted.or_else(|| automatic.then(|| same(&given).or_else(|| same(&all)))?);
             let got = match wanted {
                 Some(wanted) => {
-                    // Whether one port has it twice is for the checks to say.
+                    // Validation refuses a port that occurs twice.
                     if !self.asked.contains(&wanted) {
-                        self.ask(wanted).map_err(|refusal| {
+                        self.reserve_item(wanted).map_err(|refusal| {
                             let field = format!("spec.ports[{i}].nodePort");
-                            invalid(self.key, &field, &json!(wanted), &said(refusal))
+                            invalid(self.key, &field, &json!(wanted), &describe(refusal))
                         })?;
                     }
                     wanted
@@ -83,7 +83,7 @@ impl Giving<'_> {
     }
 
     fn any(&mut self, what: &str) -> Result<i64, ApiError> {
-        let free = self.pool.any(self.key).ok_or_else(|| {
+        let free = self.pool.reserve_any(self.key).ok_or_else(|| {
             ApiError::internal(format!("failed to allocate a {what}: range is full"))
         })?;
         self.asked.push(free);
@@ -96,8 +96,8 @@ impl Giving<'_> {
             spec["healthCheckNodePort"] = json!(self.any("HealthCheck NodePort")?);
             return Ok(());
         }
-        self.ask(wanted).map_err(|refusal| {
-            let why = said(refusal);
+        self.reserve_item(wanted).map_err(|refusal| {
+            let why = describe(refusal);
             ApiError::internal(format!(
                 "failed to allocate requested HealthCheck NodePort {wanted}: {why}"
             ))
@@ -105,9 +105,9 @@ impl Giving<'_> {
     }
 }
 
-fn said(refusal: Refusal) -> String {
+fn describe(refusal: Unavailable) -> String {
     match refusal {
-        Refusal::Taken => "provided port is already allocated".to_owned(),
-        Refusal::Outside(range) => format!("provided port is not in the valid range. {range}"),
+        Unavailable::Taken => "provided port is already allocated".to_owned(),
+        Unavailable::Outside(range) => format!("provided port is not in the valid range. {range}"),
     }
 }

@@ -1,5 +1,5 @@
-//! OpenAPI v3: one document a group and version, with the schemas kubectl explains and validates by. [`v2`] puts the
-//! same into one document for clients that know only that.
+//! OpenAPI v3: a document for each group and version, which kubectl uses to explain and validate. [`v2`] serves the
+//! same as one document for older clients.
 
 mod gnostic;
 pub(crate) mod v2;
@@ -26,7 +26,7 @@ fn path_of(group: &str, version: &str) -> String {
     }
 }
 
-/// Answers `/openapi/v3` and what is below it.
+/// Serves `/openapi/v3` and the documents below it.
 pub(crate) fn answer(
     snapshot: &Snapshot,
     headers: &HeaderMap,
@@ -63,7 +63,7 @@ pub(crate) fn answer(
     }
 }
 
-/// What tells a document from what it was, or will be, under the same path.
+/// Returns a hash that changes with the content of a document.
 fn fingerprint(resources: &GroupVersion) -> String {
     let mut hasher = DefaultHasher::new();
     env!("CARGO_PKG_VERSION").hash(&mut hasher);
@@ -89,7 +89,7 @@ fn index(snapshot: &Snapshot) -> Value {
     json!({"paths": paths})
 }
 
-/// The definition name of a resource: that of Kubernetes, or the reversed group for custom ones.
+/// Returns the definition name of a resource: that of Kubernetes, or for custom kinds the reversed group.
 fn definition_name(resource: &Resource) -> String {
     match &resource.source {
         Source::Builtin { definition, .. } => definition.clone(),
@@ -154,7 +154,7 @@ fn document(resources: &GroupVersion) -> Value {
     })
 }
 
-/// The published schema of a custom kind. Without a schema nothing but its type is known.
+/// Returns the published schema of a custom kind.
 fn custom_schema(json: &Value) -> Value {
     let mut schema = json.clone();
     if !schema.is_object() {
@@ -163,7 +163,7 @@ fn custom_schema(json: &Value) -> Value {
     if !schema["properties"].is_object() {
         schema["properties"] = json!({});
     }
-    // What is the same for all kinds.
+    // The parts that all kinds share.
     let known = published::definition("io.k8s.api.core.v1.ConfigMap").unwrap_or_default();
     for name in ["apiVersion", "kind", "metadata"] {
         schema["properties"][name] = known["properties"][name].clone();
@@ -188,7 +188,7 @@ fn references(value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
-/// The operations kubectl looks at to learn that the server validates fields.
+/// Adds the operations by which kubectl detects server-side field validation.
 fn add_paths(paths: &mut Map<String, Value>, resource: &Resource, definition: &str) {
     let kind = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
     let schema = json!({"$ref": format!("#/components/schemas/{definition}")});

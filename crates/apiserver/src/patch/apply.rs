@@ -1,5 +1,5 @@
-//! Server-side apply: merges what the applier wants into the live object, takes away what it no longer wants,
-//! and refuses to overrule others unless told to.
+//! Server-side apply: merges an applied configuration into the live object, removes dropped fields, and refuses
+//! conflicts unless forced.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,23 +7,23 @@ use serde_json::{Map, Value};
 
 use super::fields::{self, Fields, Shape, field_schema, item_step, set_step};
 use super::managed::{self, Entry, Mode};
-use super::{given_up, nulls};
+use super::{nulls, removed_fields};
 use crate::error::{ApiError, Cause, Reason};
 use crate::schema::Schema;
 
-/// What an applier may take from others.
+/// The fields that an applier may take over from other managers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Claim<'a> {
-    /// Nothing.
+    /// None.
     Free,
-    /// What it has set itself, before it went over to server-side apply: this object.
+    /// The fields that it set in this object before it switched to server-side apply.
     Own(&'a Value),
-    /// Everything.
+    /// All.
     Force,
 }
 
-/// Applies `config` for `writer`. `live` is `None` when the object is created. `settle` does to what comes of it what
-/// its types do to every object.
+/// Applies `config` for `writer`. `live` is `None` for a new object. `settle` normalizes the result as its type
+/// requires.
 pub(crate) fn apply(
     live: Option<&Value>,
     config: &Value,
@@ -52,12 +52,12 @@ pub(crate) fn apply(
     }
     merge(&mut merged, config, Some(schema));
     let others = entries.iter().filter(|e| !e.same_writer(&writer));
-    // Here it counts, too, who says the name of the object.
+    // The name counts as an owned field here.
     let mut asked_for = fields::of(config, Some(schema));
     others.for_each(|entry| asked_for.union(&entry.fields));
-    given_up::take_away(&mut merged, &previous, &asked_for, schema);
-    nulls::take_away(&mut merged, config, Some(schema));
-    // To agree with what is there is no change; to put in an empty value is one.
+    removed_fields::remove_dropped(&mut merged, &previous, &asked_for, schema);
+    nulls::remove_nulls(&mut merged, config, Some(schema));
+    // Equal values do not conflict, but adding an empty value is a change.
     let agrees = live.is_some_and(|live| fields::alike(live, &merged));
     settle(&mut merged)?;
     if agrees {
@@ -73,10 +73,10 @@ pub(crate) fn apply(
     Ok(merged)
 }
 
-/// The step of an item that has none of its keys.
+/// The step of an item without keys.
 const NO_KEYS: &str = "k:{}";
 
-/// Where `config` has two items for one, or one without a key: nobody could tell whose is whose.
+/// Returns the first list item of `config` with a duplicate or missing key.
 pub(crate) fn duplicate(config: &Value, schema: &Schema) -> Option<String> {
     fn within(map: &Map<String, Value>, schema: Option<&Schema>, path: &str) -> Option<String> {
         map.iter().find_map(|(name, inner)| {
@@ -91,7 +91,7 @@ pub(crate) fn duplicate(config: &Value, schema: &Schema) -> Option<String> {
                 let mut seen = BTreeSet::new();
                 items.iter().enumerate().find_map(|(at, item)| {
                     let step = item_step(item, keys, of_item);
-                    // A key that must be there is empty where nobody says it.
+                    // A missing required key is empty.
                     let has_none = |key: &String| !of_item.is_some_and(|of| of.required.contains(key));
                     if step == NO_KEYS && keys.iter().all(has_none) {
                         let keys: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();
@@ -115,7 +115,7 @@ pub(crate) fn duplicate(config: &Value, schema: &Schema) -> Option<String> {
                 let shown = fields::shown(&twice);
                 Some(format!("{path}: duplicate entries for key {shown}"))
             }
-            // What is one whole may have lists in it that are not.
+            // Atomic values may contain lists that merge.
             Shape::Leaf => match value {
                 Value::Object(map) => within(map, schema, path),
                 Value::Array(items) => {
@@ -130,7 +130,7 @@ pub(crate) fn duplicate(config: &Value, schema: &Schema) -> Option<String> {
     find(config, Some(schema), "")
 }
 
-/// Fields that others own and that would change.
+/// Finds fields of other managers that would change, and fails unless the claim covers them.
 fn resolve_conflicts(
     live: &Value,
     config: &Value,
@@ -164,7 +164,7 @@ fn resolve_conflicts(
             } else {
                 format!(" with subresource \"{}\"", entry.subresource)
             };
-            // Appliers are known by their name alone.
+            // Appliers are identified by name only.
             let using = if entry.mode == Mode::Apply {
                 String::new()
             } else {
@@ -205,7 +205,7 @@ fn resolve_conflicts(
     Err(error)
 }
 
-/// Puts `config` over `live`.
+/// Merges `config` into `live`.
 fn merge(live: &mut Value, config: &Value, schema: Option<&Schema>) {
     match fields::shape(config, schema) {
         Shape::Object(wanted) if live.is_object() => {
@@ -243,7 +243,7 @@ fn merge(live: &mut Value, config: &Value, schema: Option<&Schema>) {
                 items.extend(wanted.iter().filter(is_new).cloned());
             }
         }
-        // An empty object or list, or none, takes nothing away from one that merges.
+        // An empty object or list removes nothing from a merged one.
         Shape::Leaf if (is_empty(config) || config.is_null()) && merges(live, schema) => {}
         _ => *live = config.clone(),
     }
@@ -253,7 +253,7 @@ fn is_empty(value: &Value) -> bool {
     value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// True if `live` is made of parts that different appliers may own.
+/// Reports whether parts of `live` can have different managers.
 fn merges(live: &Value, schema: Option<&Schema>) -> bool {
     !is_empty(live) && !matches!(fields::shape(live, schema), Shape::Leaf)
 }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_had_set_oneself_is_no_conflict() {
+    fn own_earlier_fields_do_not_conflict() {
         let mine = json!({"spec": {"replicas": 1, "paused": true}});
         let live = go(None, "before", &mine, false).unwrap();
         let schema = builtin::compiled("io.k8s.api.apps.v1.Deployment");
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn appliers_share_conflict_and_give_up() {
+    fn appliers_share_fields_conflict_and_drop_them() {
         let one = json!({"metadata": {"labels": {"a": "1", "b": "1"}}, "spec": {"replicas": 1,
             "template": {"spec": {"containers": [{"name": "x", "image": "i"}]}}}});
         let live = go(None, "one", &one, false).unwrap();

@@ -1,4 +1,4 @@
-//! Sets of fields, as `fieldsV1` writes them, and how they arise from values.
+//! Sets of fields in the format of `fieldsV1`, and how they follow from values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::schema::{ListType, Schema, Type};
 /// A set of field paths. A step is `f:name`, `k:{"key":"value"}` or `v:value`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Fields {
-    /// True if the path that leads here is in the set.
+    /// True if the path to this node is in the set.
     pub(crate) owned: bool,
     pub(crate) below: BTreeMap<String, Self>,
 }
@@ -41,7 +41,7 @@ impl Fields {
         }
     }
 
-    /// The root of a set is never owned itself.
+    /// Parses a set. Its root is never owned.
     pub(crate) fn parse(value: &Value) -> Self {
         Self {
             owned: false,
@@ -95,7 +95,7 @@ impl Fields {
         self.below.get(step)
     }
 
-    /// Every path of the set, as people write them: `.spec.containers[name="a"].image`.
+    /// Returns all paths in readable form: `.spec.containers[name="a"].image`.
     pub(crate) fn paths(&self) -> Vec<String> {
         let mut out = Vec::new();
         self.collect(String::new(), &mut out);
@@ -112,7 +112,7 @@ impl Fields {
     }
 }
 
-/// A step as people write it.
+/// Returns a step in readable form.
 pub(crate) fn shown(step: &str) -> String {
     match step.split_at_checked(2) {
         Some(("f:", name)) => format!(".{name}"),
@@ -126,18 +126,18 @@ pub(crate) fn shown(step: &str) -> String {
     }
 }
 
-/// How a value is taken apart.
+/// The parts of a value that can be owned.
 pub(crate) enum Shape<'a> {
     Leaf,
-    /// Fields of an object.
+    /// The fields of an object.
     Object(&'a Map<String, Value>),
-    /// Items of a list that merges by key.
+    /// The items of a list that merges by key.
     Keyed(&'a [Value], &'a [String]),
-    /// Items of a set.
+    /// The items of a set.
     Set(&'a [Value]),
 }
 
-/// How `value` is taken apart under `schema`. Without a schema, objects are granular and lists are atomic.
+/// Returns the parts of a value. Without a schema, objects are granular and lists are atomic.
 pub(crate) fn shape<'a>(value: &'a Value, schema: Option<&'a Schema>) -> Shape<'a> {
     match (value, schema) {
         (Value::Object(map), Some(s)) if !s.map_atomic && !map.is_empty() => Shape::Object(map),
@@ -151,7 +151,7 @@ pub(crate) fn shape<'a>(value: &'a Value, schema: Option<&'a Schema>) -> Shape<'
     }
 }
 
-/// The schema of a field of an object.
+/// Returns the schema of a field of an object.
 pub(crate) fn field_schema<'a>(schema: Option<&'a Schema>, name: &str) -> Option<&'a Schema> {
     let schema = schema?;
     schema
@@ -160,7 +160,7 @@ pub(crate) fn field_schema<'a>(schema: Option<&'a Schema>, name: &str) -> Option
         .filter(|s| !(s.kind == Type::Any && s.properties.is_empty()))
 }
 
-/// The `k:` step of a list item; keys that are absent count with their default.
+/// Returns the `k:` step of a list item; an absent key has its default.
 pub(crate) fn item_step(item: &Value, keys: &[String], schema: Option<&Schema>) -> String {
     let mut map = Map::new();
     for key in keys {
@@ -170,7 +170,7 @@ pub(crate) fn item_step(item: &Value, keys: &[String], schema: Option<&Schema>) 
                 .and_then(|s| s.default.clone())
         };
         let value = item.get(key).cloned().or_else(default);
-        // The one built-in list key with a default.
+        // The only key of a built-in list with a default.
         let value = value.or_else(|| (key == "protocol").then(|| json!("TCP")));
         if let Some(value) = value {
             map.insert(key.clone(), value);
@@ -183,7 +183,7 @@ pub(crate) fn set_step(item: &Value) -> String {
     format!("v:{item}")
 }
 
-/// Whether two values are the same: numbers are, however they are written.
+/// Reports whether two values are equal; numbers compare by value.
 pub(crate) fn alike(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) if a.is_f64() != b.is_f64() => {
@@ -200,13 +200,13 @@ pub(crate) fn alike(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Whether there is nothing of a list that is made of its items.
+/// Reports whether a list with owned items has none.
 fn is_list_without_items(value: &Value, schema: Option<&Schema>) -> bool {
     let granular = schema.is_some_and(|s| !matches!(s.list_type, ListType::Atomic));
     granular && value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// The fields `value` sets.
+/// Returns the fields that `value` sets.
 pub(crate) fn of(value: &Value, schema: Option<&Schema>) -> Fields {
     let mut fields = Fields::default();
     match shape(value, schema) {
@@ -218,7 +218,7 @@ pub(crate) fn of(value: &Value, schema: Option<&Schema>) -> Fields {
                     continue;
                 }
                 let mut below = of(inner, of_field);
-                // Whoever names an entry of a map has made it.
+                // An entry of a map is owned by the manager that names it.
                 below.owned |= !schema.is_some_and(|s| s.properties.contains_key(name));
                 if !below.is_empty() {
                     fields.below.insert(format!("f:{name}"), below);
@@ -242,7 +242,7 @@ pub(crate) fn of(value: &Value, schema: Option<&Schema>) -> Fields {
     fields
 }
 
-/// The fields of a value that comes or goes as a whole: objects and lists in it count themselves.
+/// Returns the fields of an added or removed value, with its objects and lists themselves.
 fn appeared(value: &Value, schema: Option<&Schema>) -> Fields {
     fn own(fields: &mut Fields) {
         fields.owned = true;
@@ -253,12 +253,12 @@ fn appeared(value: &Value, schema: Option<&Schema>) -> Fields {
     fields
 }
 
-/// What changed between two values.
+/// The difference of two values.
 #[derive(Debug, Default)]
 pub(crate) struct Difference {
-    /// Set or changed in the new value.
+    /// Fields that are set or changed in the new value.
     pub(crate) changed: Fields,
-    /// In the old value only.
+    /// Fields of the old value only.
     pub(crate) removed: Fields,
 }
 
@@ -294,7 +294,7 @@ pub(crate) fn difference(
     let mut out = Difference::default();
     let nothing = Map::new();
     let (a_shape, b_shape) = match (shape(a, schema), shape(b, schema)) {
-        // Where fields or items count, an empty object or list is one without any.
+        // An empty object or list equals an absent one if its parts are owned.
         (Shape::Leaf, Shape::Object(b)) if a.is_object() => {
             (Shape::Object(&nothing), Shape::Object(b))
         }

@@ -1,5 +1,5 @@
-//! JSON patches as Go clients know them: RFC 6902, where replacing a member that is not there adds it. What a patch may
-//! cost is bounded: a short one must neither make a huge object nor take long.
+//! JSON patches (RFC 6902), where replacing an absent member adds it, as in Go clients. The cost of a patch is
+//! bounded: a short patch can neither create a huge object nor take long.
 
 use std::io;
 
@@ -10,14 +10,14 @@ use serde_json::Value;
 use crate::codec;
 use crate::error::{ApiError, Reason};
 
-/// Most operations of a patch, as in a kube-apiserver.
+/// The most operations of a patch.
 const MAX_OPERATIONS: usize = 10_000;
-/// Most bytes that all copies of a patch have together, as JSON; the same as in a kube-apiserver.
+/// The most bytes of JSON that the copies of a patch produce.
 const MAX_COPIED: usize = 3 << 20;
-/// Most list items that all operations of a patch push aside to insert or remove others. A list that fits in a request
-/// has a million items, and ten thousand insertions at its front would take a minute.
+/// The most list items that the operations of a patch shift. Ten thousand insertions at the front of a list with a
+/// million items would take a minute.
 const MAX_SHIFTED: usize = 16 << 20;
-/// Most levels of an object: what is deeper could not be read again.
+/// The most levels of an object; deeper ones could not be parsed again.
 pub(crate) const MAX_DEPTH: usize = 127;
 
 /// The operations of a patch.
@@ -70,7 +70,7 @@ impl Operations {
                 return Err(ApiError::too_large(&why));
             }
             let one = [as_go_reads_it(operation, object)];
-            // Of a patch that fails, nothing is stored.
+            // A failed patch stores nothing.
             json_patch::patch_unsafe(object, &one).map_err(|error| does_not_fit(&error))?;
         }
         Ok(())
@@ -104,7 +104,7 @@ pub(crate) fn depth(value: &Value) -> usize {
     }
 }
 
-/// Returns how deep what an operation puts in is, below the root.
+/// Returns the depth below the root that an operation adds.
 fn reaches(operation: &PatchOperation, object: &Value) -> usize {
     let source = |from: &Pointer| from.resolve(object).map_or(0, depth);
     let (path, inner) = match operation {
@@ -117,7 +117,7 @@ fn reaches(operation: &PatchOperation, object: &Value) -> usize {
     path.count() + inner
 }
 
-/// Counts the list items that an operation pushes aside at most.
+/// Returns the most list items that an operation shifts.
 fn shifts(operation: &PatchOperation, object: &Value) -> usize {
     let items = |path: &Pointer| {
         let parent = path.parent().and_then(|parent| parent.resolve(object).ok());
@@ -152,7 +152,7 @@ fn as_go_reads_it(operation: &PatchOperation, object: &Value) -> PatchOperation 
             value: replace.value.clone(),
         });
     }
-    // What is not there where it could be is copied as nothing.
+    // An absent member that could exist is copied as null.
     if let PatchOperation::Copy(copy) = operation
         && copy.from.resolve(object).is_err()
         && let Some((parent, _)) = copy.from.split_back()
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_is_not_there_can_be_replaced_but_nothing_else() {
+    fn absent_members_can_be_replaced_but_not_removed() {
         let replace = |path: &str| json!([{"op": "replace", "path": path, "value": 1}]);
         let object = json!({"a": {"x": 0}, "l": [0]});
         assert_eq!(
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_patch_is_refused() {
+    fn invalid_patches_are_refused() {
         assert_eq!(patched(json!({}), &json!({})), Err(400));
         assert_eq!(
             patched(json!({}), &json!([{"op": "paint", "path": "/a"}])),
@@ -211,8 +211,8 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_bounded_all_together() {
-        // With its quotes a copy has a mebibyte.
+    fn the_size_of_all_copies_is_bounded() {
+        // With its quotes a copy has one mebibyte.
         let object = json!({"a": "x".repeat((1 << 20) - 2), "b": []});
         let copy = json!({"op": "copy", "from": "/a", "path": "/b/-"});
         for (copies, expected) in [(3, Ok(3)), (4, Err(422))] {
@@ -221,7 +221,7 @@ mod tests {
             let found = found.map(|object| object["b"].as_array().unwrap().len());
             assert_eq!(found, expected);
         }
-        // Each one doubles the list: 2^40 items in the end.
+        // Each operation doubles the list, up to 2^40 items.
         let double = json!({"op": "copy", "from": "/a", "path": "/a/-"});
         let bomb = json!(vec![double; 40]);
         assert_eq!(patched(json!({"a": ["x"]}), &bomb), Err(422));

@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: who set which field.
+//! Field ownership in `metadata.managedFields`.
 
 use std::borrow::Cow;
 
@@ -9,21 +9,21 @@ use crate::clock;
 use crate::resource::{Resource, Subresource};
 use crate::schema::Schema;
 
-/// Whether a manager applies or updates.
+/// The kind of a manager's writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Apply,
     Update,
 }
 
-/// One manager's fields.
+/// The fields of one manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) manager: String,
     pub(crate) mode: Mode,
     pub(crate) api_version: String,
     pub(crate) subresource: String,
-    /// Of the last change; empty where nobody noted it.
+    /// The time of the last change; may be empty.
     pub(crate) time: String,
     pub(crate) fields: Fields,
 }
@@ -62,7 +62,7 @@ impl Entry {
         value
     }
 
-    /// True if the entry is the one that writes like `other` go to.
+    /// Reports whether writes of `other` belong to this entry.
     pub(crate) fn same_writer(&self, other: &Self) -> bool {
         self.manager == other.manager
             && self.mode == other.mode
@@ -71,14 +71,14 @@ impl Entry {
     }
 }
 
-/// The entries of an object.
+/// Returns the entries of an object.
 pub(crate) fn parse(object: &Value) -> Vec<Entry> {
     let list = object["metadata"]["managedFields"].as_array();
     list.map(|l| l.iter().filter_map(Entry::parse).collect())
         .unwrap_or_default()
 }
 
-/// Writes the entries that have fields left: appliers first, and those who wrote last behind the others.
+/// Stores entries that own fields: appliers first, then by time.
 pub(crate) fn store(object: &mut Value, entries: &[Entry]) {
     let mut kept: Vec<&Entry> = entries.iter().filter(|e| !e.fields.is_empty()).collect();
     kept.sort_by_key(|e| {
@@ -112,7 +112,7 @@ const SYSTEM: &[&str] = &[
     "selfLink",
 ];
 
-/// The object without what is never tracked.
+/// Returns an object without the fields that are never tracked.
 pub(crate) fn tracked(object: &Value) -> Value {
     let mut out = Map::new();
     for (key, value) in object.as_object().into_iter().flatten() {
@@ -128,7 +128,7 @@ pub(crate) fn tracked(object: &Value) -> Value {
                     out.insert(key.clone(), Value::Object(kept));
                 }
             }
-            // An empty status is what a server writes, not a client.
+            // An empty status is written by the server.
             ("status", Value::Object(status)) if status.is_empty() => {}
             _ => drop(out.insert(key.clone(), value.clone())),
         }
@@ -136,14 +136,14 @@ pub(crate) fn tracked(object: &Value) -> Value {
     Value::Object(out)
 }
 
-/// The fields of a whole object.
+/// Returns the fields of an object.
 pub(crate) fn fields_of(object: &Value, schema: &Schema) -> Fields {
     let mut fields = fields::of(&tracked(object), Some(schema));
     fields.owned = false;
     fields
 }
 
-/// A new entry for the writer of a request.
+/// Returns a new entry for the manager of a request.
 pub(crate) fn writer(
     resource: &Resource,
     manager: &str,
@@ -155,7 +155,7 @@ pub(crate) fn writer(
         mode,
         api_version: resource.api_version(),
         subresource: subresource.map(|s| s.name().to_owned()).unwrap_or_default(),
-        // Whoever scales is noted without.
+        // Writes through `scale` have no subresource in their entry.
         time: match subresource {
             Some(Subresource::Scale) => String::new(),
             _ => clock::now(),
@@ -164,7 +164,7 @@ pub(crate) fn writer(
     }
 }
 
-/// What a new object is compared with: the parts that the Go type of a built-in kind always has.
+/// Returns what a new object is compared with: the fields that its kind always has.
 fn blank(resource: &Resource) -> Value {
     if resource.is_custom() {
         return json!({});
@@ -186,10 +186,10 @@ fn blank(resource: &Resource) -> Value {
     })
 }
 
-/// Who has what nobody knows the owner of, as soon as somebody applies.
+/// The manager of all fields of an untracked object that is applied for the first time.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// The object, where it is not tracked with an owner for what it is made of.
+/// Returns the object if it is untracked, so that its fields get an owner.
 pub(crate) fn adopted<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
     if !parse(object).is_empty() {
         return Cow::Borrowed(object);
@@ -201,7 +201,7 @@ pub(crate) fn adopted<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Val
     Cow::Owned(object)
 }
 
-/// What an ordinary write through this door changes.
+/// Returns the old and new values that a write through a subresource compares.
 fn compared(
     resource: &Resource,
     door: Option<Subresource>,
@@ -214,10 +214,10 @@ fn compared(
         let Some(object) = side.as_object_mut() else {
             continue;
         };
-        // Every object has metadata, and objects of built-in kinds have a status.
+        // Every object has metadata, and built-in kinds have a status.
         object.entry("metadata").or_insert_with(|| json!({}));
         if door.is_none() && resource.status {
-            // The status is its subresource's.
+            // The status belongs to its subresource.
             object.remove("status");
         } else if resource.status && !resource.is_custom() {
             object.entry("status").or_insert_with(|| json!({}));
@@ -229,7 +229,7 @@ fn compared(
     difference
 }
 
-/// Whether the field at a path is among these.
+/// Reports whether a set contains a path.
 fn owns(fields: &Fields, path: &str) -> bool {
     let found = path
         .split('.')
@@ -261,7 +261,7 @@ pub(crate) fn record(
         if !entries.iter().any(|entry| owns(&entry.fields, path)) {
             difference = Difference::default();
         }
-        // To a Scale, no replicas are as if none were said.
+        // For a Scale, zero replicas equal absent ones.
         if path.split('.').fold(&*new, |v, step| &v[step]) == 0 {
             difference.removed.union(&difference.changed);
             difference.changed = Fields::default();
@@ -291,7 +291,7 @@ pub(crate) fn record(
     store(new, &entries);
 }
 
-/// True if two lists of entries differ at most in their times.
+/// Reports whether two lists of entries differ at most in their times.
 pub(crate) fn same_but_times(a: &Value, b: &Value) -> bool {
     if a == b {
         return true;

@@ -1,5 +1,5 @@
-//! Nulls in what is applied. They say that a field is not there, and who says so owns it; types of Go have no place for
-//! them, and nor has what is stored.
+//! Nulls in applied configurations. A null states that a field is absent, and its manager owns that; it is not
+//! stored.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::fields::{self, Shape, field_schema, item_step};
 use crate::schema::Schema;
 
-/// Takes away the nulls that `config` has put in: they say that a field is not there.
-pub(super) fn take_away(merged: &mut Value, config: &Value, schema: Option<&Schema>) {
+/// Removes the nulls that `config` added.
+pub(super) fn remove_nulls(merged: &mut Value, config: &Value, schema: Option<&Schema>) {
     match fields::shape(config, schema) {
         Shape::Object(wanted) => {
             let Some(object) = merged.as_object_mut() else {
@@ -19,7 +19,7 @@ pub(super) fn take_away(merged: &mut Value, config: &Value, schema: Option<&Sche
             for (name, value) in wanted {
                 let schema = field_schema(of, name);
                 let is_field = of.is_none_or(|s| s.properties.contains_key(name));
-                // An entry of a map that is null stays, and gets the value that its type has for nothing.
+                // A null map entry becomes the zero value of its type.
                 if value.is_null()
                     && is_field
                     && object.get(name).is_some_and(Value::is_null)
@@ -27,7 +27,7 @@ pub(super) fn take_away(merged: &mut Value, config: &Value, schema: Option<&Sche
                 {
                     object.remove(name);
                 } else if let Some(inner) = object.get_mut(name) {
-                    take_away(inner, value, schema);
+                    remove_nulls(inner, value, schema);
                 }
             }
         }
@@ -39,7 +39,7 @@ pub(super) fn take_away(merged: &mut Value, config: &Value, schema: Option<&Sche
                 .collect();
             for item in merged.as_array_mut().into_iter().flatten() {
                 if let Some(value) = wanted.get(&item_step(item, keys, of_item)) {
-                    take_away(item, value, of_item);
+                    remove_nulls(item, value, of_item);
                 }
             }
         }
@@ -54,12 +54,12 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn nulls_that_were_put_in_are_taken_away_again() {
+    fn applied_nulls_are_removed() {
         let config = json!({"spec": {"replicas": null, "template": {"spec": {"containers": [
             {"name": "c", "args": null}]}}}});
         let schema = builtin::compiled("io.k8s.api.apps.v1.Deployment");
         let mut merged = config.clone();
-        take_away(&mut merged, &config, Some(&schema));
+        remove_nulls(&mut merged, &config, Some(&schema));
         let expected = json!({"spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}});
         assert_eq!(merged, expected);
     }

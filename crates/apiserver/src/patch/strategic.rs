@@ -1,5 +1,5 @@
-//! Strategic merge patch, for built-in kinds: lists merge by key where the kind says so, and directives
-//! (`$patch`, `$retainKeys`, `$deleteFromPrimitiveList`, `$setElementOrder`) steer the rest.
+//! Strategic merge patch for built-in kinds: lists merge by key, and directives (`$patch`, `$retainKeys`,
+//! `$deleteFromPrimitiveList`, `$setElementOrder`) control the rest.
 
 use std::collections::{HashMap, HashSet};
 
@@ -142,7 +142,7 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
     let live = items.clone();
     let of_item = schema.and_then(|s| s.items.as_deref());
     let identity = |item: &Value| item.get(key).unwrap_or(&Value::Null).to_string();
-    // Where the items of each identity are. Lists may be long, and none is searched for each item of another.
+    // An index of the items by identity, so that long lists are not searched for each item.
     let mut merged: Vec<Option<Value>> = std::mem::take(items).into_iter().map(Some).collect();
     let mut places: HashMap<String, Vec<usize>> = HashMap::new();
     for (at, item) in live.iter().enumerate() {
@@ -151,7 +151,7 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
         }
     }
     for item in patch {
-        // Where there was no list there is nothing to tell it from.
+        // Without an existing list there is nothing to compare with.
         if new_list && item.get(key).is_none() && item.is_object() && directive(item).is_none() {
             merged.push(Some(item.clone()));
             continue;
@@ -182,8 +182,7 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
     Ok(())
 }
 
-/// Puts the items of a merged list in order: those of the patch as the patch has them, the others as they were, and
-/// one of the others before one of the patch only where it was before it already. New items come first, therefore.
+/// Orders the items of a merged list: those of the patch in its order, the others in theirs. New items come first.
 fn interleave(
     merged: &mut Vec<Value>,
     live: &[Value],
@@ -218,7 +217,7 @@ fn interleave(
     merged.extend(of_patch.map(|(_, item)| item));
 }
 
-/// Sorts the items the order names; others keep their place behind those they followed.
+/// Sorts the items that the order names; the others stay behind their predecessors.
 fn reorder(items: &mut [Value], order: &[Value], key: Option<&str>) {
     let identity = |v: &Value| {
         let part = key.map_or(Some(v), |key| v.get(key));
@@ -318,12 +317,12 @@ mod tests {
             json!({"metadata": {"finalizers": long, "$setElementOrder/finalizers": long}});
         let merged = go(finalizers.clone(), &finalizers);
         assert_eq!(merged["metadata"]["finalizers"], json!(long));
-        // Where each item is compared with each other one it takes minutes.
+        // Comparing all items with each other would take minutes.
         assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
     }
 
     #[test]
-    fn directives_steer() {
+    fn directives_are_followed() {
         let start = deployment(&json!([{"name": "a", "image": "1", "args": ["x"]}]));
         let got = go(
             start.clone(),

@@ -1,11 +1,11 @@
-//! Whether what is applied to a custom resource has the types of its schema: what has another can be neither merged nor
-//! owned. Objects of built-in kinds are decoded into their own types.
+//! Type checks of applied custom resources: a value of the wrong type can be neither merged nor owned. Built-in kinds
+//! are decoded into their types instead.
 
 use serde_json::Value;
 
 use crate::schema::{Additional, Schema, Type};
 
-/// The first value that has another type than its field, and which.
+/// Returns the path and type of the first value with the wrong type.
 pub(crate) fn mistyped(value: &Value, schema: &Schema, path: &str) -> Option<String> {
     let wrong = |expected: &str| Some(format!("{path}: expected {expected}"));
     match (schema.kind, value) {
@@ -42,7 +42,7 @@ mod tests {
     use crate::schema::compile;
 
     #[test]
-    fn every_type_is_looked_at_wherever_it_is() {
+    fn wrong_types_are_found_at_every_level() {
         let schema = compile::custom(
             &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "count": {"type": "integer"}, "list": {"type": "array", "items": {"type": "string"}},

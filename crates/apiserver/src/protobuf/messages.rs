@@ -1,4 +1,4 @@
-//! What the numbers of fields mean, read from `messages.txt`.
+//! The fields of messages by number, read from `messages.txt`.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -7,15 +7,15 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) number: u64,
-    /// Its name in JSON; none where the fields of its message are fields of the one around it.
+    /// The name in JSON; none if the fields of the message belong to the enclosing one.
     pub(super) name: Option<&'static str>,
     pub(super) shape: Shape,
     pub(super) kind: Kind,
-    /// Left out where it is zero, as Go's JSON encoding does; what is not sent at all is left out anyway.
+    /// True if JSON omits a zero value.
     pub(super) unless_zero: bool,
 }
 
-/// How often a field's value is there.
+/// How a field repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     One,
@@ -23,7 +23,7 @@ pub(super) enum Shape {
     Map,
 }
 
-/// What a value is.
+/// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -37,10 +37,10 @@ pub(super) enum Kind {
     MicroTime,
     Quantity,
     IntOrString,
-    /// JSON as it is.
+    /// Embedded JSON.
     Raw,
     Message(&'static str),
-    /// A message that JSON writes as the one field of it that is set.
+    /// A message of which JSON writes the one field that is set.
     Either(&'static str),
 }
 
@@ -107,15 +107,15 @@ fn all() -> &'static Messages {
     })
 }
 
-/// The fields of a message.
+/// Returns the fields of a message.
 pub(super) fn named(message: &str) -> Option<&'static [Field]> {
     all().get(message).map(Vec::as_slice)
 }
 
-/// The fields of a kind.
+/// Returns the fields of a kind.
 pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<&'static [Field]> {
     if kind == "DeleteOptions" {
-        // It is sent in the name of the group that it is meant for.
+        // Clients send it with the group of the target.
         return named("meta.v1.DeleteOptions");
     }
     let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_understood() {
+    fn every_line_can_be_parsed() {
         let text = include_str!("messages.txt");
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let (name, fields) = line.split_once(':').unwrap();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn every_built_in_kind_is_there() {
+    fn every_built_in_kind_has_a_message() {
         for resource in crate::registry::Registry::new(Vec::new()).snapshot().all() {
             let api_version = resource.api_version();
             assert!(

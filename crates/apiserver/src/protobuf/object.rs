@@ -1,4 +1,4 @@
-//! A message becomes JSON, as Go writes what it reads from it.
+//! Conversion of messages to JSON.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,10 +9,10 @@ use super::messages::{self, Field, Kind, Shape};
 use super::wire::{Reader, Wire, broken, text};
 use crate::error::ApiError;
 
-/// How deeply messages may be nested, as for JSON.
+/// The deepest nesting of messages, as for JSON.
 const DEPTH: usize = 128;
 
-/// The fields of a message. Numbers that mean nothing are from a later version, and passed over.
+/// Reads the fields of a message. Unknown fields are skipped.
 pub(super) fn read(bytes: &[u8], fields: &[Field]) -> Result<Map<String, Value>, ApiError> {
     message(bytes, fields, DEPTH)
 }
@@ -64,7 +64,7 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// Appends an element, or the numbers that are packed into one field.
+/// Appends an element, or all numbers of a packed field.
 fn append(list: &mut Vec<Value>, kind: Kind, wire: Wire<'_>, depth: usize) -> Result<(), ApiError> {
     match (kind, wire) {
         (Kind::Int, Wire::Bytes(bytes)) => {
@@ -78,7 +78,7 @@ fn append(list: &mut Vec<Value>, kind: Kind, wire: Wire<'_>, depth: usize) -> Re
     Ok(())
 }
 
-/// Key and value of a map entry. What is not sent is zero.
+/// Reads key and value of a map entry; an absent one is zero.
 fn entry(kind: Kind, wire: Wire<'_>, depth: usize) -> Result<(String, Value), ApiError> {
     let Wire::Bytes(bytes) = wire else {
         return Err(broken());
@@ -132,7 +132,7 @@ fn value(kind: Kind, wire: Wire<'_>, depth: usize) -> Result<Value, ApiError> {
     })
 }
 
-/// A schema where there is one, else what stands in its place.
+/// Returns the schema if present, else its alternative.
 fn either(mut fields: Map<String, Value>) -> Value {
     let schema = fields.remove("schema");
     schema
@@ -140,7 +140,7 @@ fn either(mut fields: Map<String, Value>) -> Value {
         .unwrap_or_default()
 }
 
-/// The first field of a message, where it is bytes.
+/// Returns the first field of a message, if it is bytes.
 fn first(bytes: &[u8]) -> Result<&[u8], ApiError> {
     match Reader::new(bytes).next()? {
         Some((1, Wire::Bytes(bytes))) => Ok(bytes),
@@ -148,7 +148,7 @@ fn first(bytes: &[u8]) -> Result<&[u8], ApiError> {
     }
 }
 
-/// Seconds and nanoseconds since 1970. A time that is not set is sent as nothing.
+/// Reads a time as seconds and nanoseconds since 1970; an absent one is null.
 fn time(bytes: &[u8], digits: usize) -> Result<Value, ApiError> {
     if bytes.is_empty() {
         return Ok(Value::Null);

@@ -2,7 +2,7 @@
 
 use crate::error::ApiError;
 
-/// It ends before it should.
+/// Returns the error of a truncated message.
 fn cut_off() -> ApiError {
     ApiError::bad_request("unexpected EOF")
 }
@@ -11,15 +11,15 @@ pub(super) fn broken() -> ApiError {
     ApiError::bad_request("the protobuf body is malformed")
 }
 
-/// One value on the wire.
+/// A value on the wire.
 pub(super) enum Wire<'a> {
-    /// A number of any length.
+    /// A number of variable length.
     Number(u64),
-    /// Bytes, or a number of a fixed length.
+    /// Bytes, or a number of fixed length.
     Bytes(&'a [u8]),
 }
 
-/// Reads the fields of one message in order.
+/// A reader of the fields of a message.
 pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// The number and the value of the next field.
+    /// Returns the number and value of the next field.
     pub(super) fn next(&mut self) -> Result<Option<(u64, Wire<'a>)>, ApiError> {
         if self.0.is_empty() {
             return Ok(None);

@@ -1,5 +1,4 @@
-//! The schemas of the built-in kinds, taken from k8s-openapi. Generated on first use and shared by every
-//! server of the process.
+//! The schemas of built-in kinds from k8s-openapi, generated on first use and shared by all servers of the process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -12,18 +11,18 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value};
 
 use super::compile::{CompileError, Resolve, compile};
-use super::{Schema, Type, merge_keys, written};
+use super::{Schema, Type, merge_keys, null_lists};
 
 static DEFINITIONS: LazyLock<Map<String, Value>> = LazyLock::new(generate);
 
 static COMPILED: LazyLock<Mutex<HashMap<String, Arc<Schema>>>> = LazyLock::new(Mutex::default);
 
-/// OpenAPI definitions by name, `io.k8s.api.apps.v1.Deployment`.
+/// Returns the OpenAPI definitions by name, such as `io.k8s.api.apps.v1.Deployment`.
 pub(crate) fn definitions() -> &'static Map<String, Value> {
     &DEFINITIONS
 }
 
-/// The compiled schema of a definition; open if there is none.
+/// Returns the compiled schema of a definition, or the open schema.
 pub(crate) fn compiled(name: &str) -> Arc<Schema> {
     if let Some(schema) = COMPILED.lock().get(name) {
         return schema.clone();
@@ -37,7 +36,7 @@ pub(crate) fn compiled(name: &str) -> Arc<Schema> {
     schema
 }
 
-/// The schema of `metadata`.
+/// Returns the schema of `metadata`.
 pub(crate) fn object_meta() -> Arc<Schema> {
     compiled("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 }
@@ -119,7 +118,7 @@ impl Resolve for Memo {
         let Some(json) = DEFINITIONS.get(name) else {
             return Ok(Schema::open());
         };
-        // Only the schema of schemas refers to itself; it is left open, but for its keywords.
+        // Only JSONSchemaProps refers to itself; it is open except for its keywords.
         if name.ends_with(".JSONSchemaProps") {
             return Ok(Arc::new(Schema {
                 of_schemas: true,
@@ -151,6 +150,6 @@ impl Resolve for Memo {
 
     fn annotate(&self, definition: &str, property: &str, schema: &mut Schema) {
         merge_keys::annotate(definition, property, schema);
-        written::annotate(definition, property, schema);
+        null_lists::annotate(definition, property, schema);
     }
 }

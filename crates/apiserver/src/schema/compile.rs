@@ -1,4 +1,4 @@
-//! From OpenAPI v3 JSON, as found in CRDs, to [`Schema`].
+//! Compilation of OpenAPI v3 JSON to [`Schema`].
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Additional, Limits, ListType, Schema, Type, rules};
 
-/// Why a schema cannot be used.
+/// The reason why a schema cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CompileError {
     #[error(
@@ -23,17 +23,17 @@ pub(crate) enum CompileError {
     Depth { path: String },
 }
 
-/// Deep enough for real schemas, shallow enough for the stack.
+/// The deepest nesting of schemas, bounded by the stack.
 const MAX_DEPTH: usize = 64;
 
-/// Resolves references to other schemas; CRDs have none.
+/// A resolver of references to other schemas.
 pub(crate) trait Resolve {
     fn resolve(&mut self, name: &str, depth: usize) -> Result<Arc<Schema>, CompileError>;
-    /// Merge metadata of `property` of the definition being compiled.
+    /// Adds the merge rule of a property of the definition being compiled.
     fn annotate(&self, definition: &str, property: &str, schema: &mut Schema);
 }
 
-/// CRD schemas have no references.
+/// A resolver for definitions, whose schemas have no references.
 pub(crate) struct NoReferences;
 
 impl Resolve for NoReferences {
@@ -77,7 +77,7 @@ fn flag(schema: &Value, name: &str) -> bool {
     schema[name].as_bool().unwrap_or(false)
 }
 
-/// Compiles one node and what is below it.
+/// Compiles a node and everything below it.
 pub(crate) fn compile(
     json: &Value,
     path: &str,
@@ -162,7 +162,7 @@ pub(crate) fn compile(
     Ok(schema)
 }
 
-/// The name behind `$ref`, also when wrapped in a single `allOf` to carry a description.
+/// Returns the name behind `$ref`, also when a single `allOf` wraps it.
 pub(super) fn reference(json: &Value) -> Option<&str> {
     let direct = json
         .get("$ref")

@@ -1,54 +1,48 @@
-//! What Go says of an object of a built-in kind that cannot be decoded into its types: clients print it, and people
-//! search for it. The types are those of the OpenAPI definitions; it must not know what is done with the object.
+//! Typed decoding of built-in kinds: refuses values of the wrong type, and drops empty fields as a Go client library
+//! does. The types are those of the OpenAPI definitions.
 
 mod empty;
-mod named;
-mod scalar;
 mod types;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use berth_apimachinery::quantity::Quantity;
 use serde_json::{Map, Value};
 
 use crate::go_text::type_name;
-use scalar::{base64_problem, time_problem};
-use types::{Field, GoType, Struct, Types, types};
+use types::{Field, FieldType, Struct, Types, types};
 
-/// The struct whose parts no schema describes, as it is one.
+/// The struct that describes schemas; it has no schema itself.
 const SCHEMA: &str = "JSONSchemaProps";
 
-const BAD_QUANTITY: &str = "quantities must match the regular expression \
-                            '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-
-/// Takes from an object of this definition what is empty and to Go not there; says what is wrong if it cannot be decoded.
+/// Drops empty fields that equal absent ones from an object of a definition; returns the first value that cannot be
+/// decoded.
 pub(crate) fn problem(definition: &str, object: &mut Value) -> Option<String> {
     let root = types().find(definition)?;
-    let mut at = At {
+    let mut decoder = Decoder {
         types: types(),
-        owner: root.name,
         path: Vec::new(),
     };
-    at.fields(root, object.as_object_mut()?)
+    decoder.fields(root, object.as_object_mut()?)
 }
 
-/// Where the decoder is.
-struct At {
+struct Decoder {
     types: &'static Types,
-    /// The struct whose field is decoded.
-    owner: &'static str,
-    /// The fields that lead there, without places in lists.
+    /// The fields that lead to the current value, without list indexes.
     path: Vec<&'static str>,
 }
 
-impl At {
+impl Decoder {
     fn fields(&mut self, of: &'static Struct, object: &mut Map<String, Value>) -> Option<String> {
-        let owner = std::mem::replace(&mut self.owner, of.name);
         let mut empties = of.name == SCHEMA;
         let found = object.iter_mut().find_map(|(name, value)| {
             let (name, field) = of.fields.get_key_value(name.as_str())?;
             empties |= field.omit_empty && is_empty(value);
-            self.field(name, field, value)
+            self.path.push(name);
+            let found = self.value(&field.kind, value);
+            self.path.pop();
+            found
         });
-        self.owner = owner;
         if empties {
             object.retain(|name, value| {
                 let field = of.fields.get(name.as_str());
@@ -62,70 +56,77 @@ impl At {
         found
     }
 
-    fn field(
-        &mut self,
-        name: &'static str,
-        field: &'static Field,
-        value: &mut Value,
-    ) -> Option<String> {
-        let depth = self.path.len();
-        self.path.extend(field.within);
-        self.path.push(name);
-        let found = self.value(&field.kind, value);
-        self.path.truncate(depth);
-        found
-    }
-
-    fn value(&mut self, kind: &'static GoType, value: &mut Value) -> Option<String> {
-        match (kind, &mut *value) {
-            (_, Value::Null)
-            | (GoType::Any, _)
-            | (GoType::Text(_) | GoType::IntOrString, Value::String(_))
-            | (GoType::Bool, Value::Bool(_))
-            | (GoType::Float | GoType::Quantity, Value::Number(_)) => None,
-            (GoType::Bytes, Value::String(text)) => base64_problem(text),
-            (GoType::Int32 | GoType::IntOrString, Value::Number(number)) => {
-                let small = number.as_i64().is_some_and(|n| i32::try_from(n).is_ok());
-                (!small).then(|| self.said(&format!("number {number}"), "int32"))
+    fn value(&mut self, kind: &'static FieldType, value: &mut Value) -> Option<String> {
+        let fits = match (kind, &mut *value) {
+            (FieldType::List(inner), Value::Array(items)) => {
+                return items.iter_mut().find_map(|item| self.value(inner, item));
             }
-            (GoType::Int64, Value::Number(number)) => {
-                let good = number.is_i64();
-                (!good).then(|| self.said(&format!("number {number}"), "int64"))
+            (FieldType::Map(inner), Value::Object(entries)) => {
+                return entries
+                    .values_mut()
+                    .find_map(|entry| self.value(inner, entry));
             }
-            (GoType::Quantity, _) => {
-                let good = value
-                    .as_str()
-                    .is_some_and(|text| Quantity::parse(text).is_ok());
-                (!good).then(|| BAD_QUANTITY.to_owned())
-            }
-            (GoType::Time { micro }, Value::String(text)) => time_problem(text, *micro),
-            (GoType::List(inner, _), Value::Array(items)) => {
-                items.iter_mut().find_map(|item| self.value(inner, item))
-            }
-            (GoType::Map(inner, _), Value::Object(entries)) => entries
-                .values_mut()
-                .find_map(|entry| self.value(inner, entry)),
-            (GoType::Struct(place), Value::Object(object)) => {
+            (FieldType::Struct(place), Value::Object(object)) => {
                 let of = self.types.at(*place);
-                self.fields(of, object)
+                return self.fields(of, object);
             }
-            (GoType::IntOrString, _) => Some(self.wrong(value, "int32")),
-            (GoType::Time { .. }, _) => Some(self.wrong(value, "string")),
-            (other, _) => Some(self.wrong(value, &self.types.name_of(other))),
+            (_, Value::Null)
+            | (FieldType::Any, _)
+            | (FieldType::Text | FieldType::IntOrString, Value::String(_))
+            | (FieldType::Bool, Value::Bool(_))
+            | (FieldType::Float | FieldType::Quantity, Value::Number(_)) => true,
+            (FieldType::Bytes, Value::String(text)) => is_base64(text),
+            (FieldType::Int32 | FieldType::IntOrString, Value::Number(number)) => {
+                number.as_i64().is_some_and(|n| i32::try_from(n).is_ok())
+            }
+            (FieldType::Int64, Value::Number(number)) => number.is_i64(),
+            (FieldType::Quantity, Value::String(text)) => Quantity::parse(text).is_ok(),
+            (FieldType::Time { micro }, Value::String(text)) => is_time(text, *micro),
+            _ => false,
+        };
+        if fits {
+            return None;
         }
-    }
-
-    fn wrong(&self, value: &Value, go: &str) -> String {
-        self.said(type_name(value), go)
-    }
-
-    fn said(&self, found: &str, go: &str) -> String {
-        let (owner, path) = (self.owner, self.path.join("."));
-        format!("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {go}")
+        let found = match value {
+            Value::String(_) | Value::Number(_) => value.to_string(),
+            _ => type_name(value).to_owned(),
+        };
+        let (path, expected) = (self.path.join("."), kind.name());
+        Some(format!(
+            "json: cannot unmarshal {found} into {path} of type {expected}"
+        ))
     }
 }
 
-/// Whether Go has this value where nothing is said.
+fn is_base64(text: &str) -> bool {
+    if text.contains(['\r', '\n']) {
+        STANDARD.decode(text.replace(['\r', '\n'], "")).is_ok()
+    } else {
+        STANDARD.decode(text).is_ok()
+    }
+}
+
+/// Reports whether a text is an RFC 3339 time; `micro` demands six digits of a fraction.
+fn is_time(text: &str, micro: bool) -> bool {
+    let fraction = text.split_once('.').map_or(0, |(_, rest)| {
+        rest.bytes().take_while(u8::is_ascii_digit).count()
+    });
+    let shape: Vec<u8> = text
+        .bytes()
+        .take(19)
+        .map(|b| if b.is_ascii_digit() { b'0' } else { b })
+        .collect();
+    let zone = text.ends_with('Z')
+        || text
+            .get(text.len().saturating_sub(3)..)
+            .is_some_and(|end| end.starts_with(':'));
+    shape == b"0000-00-00T00:00:00"
+        && zone
+        && (!micro || fraction == 6)
+        && text.parse::<jiff::Timestamp>().is_ok()
+}
+
+/// Reports whether a value is the zero value of its type.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Bool(flag) => !flag,
@@ -135,12 +136,12 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether this says no more of a schema than nothing.
+/// Reports whether a keyword of a schema equals an absent one.
 fn is_none(field: &Field, value: &Value) -> bool {
     match (value, &field.kind) {
         (Value::Null, _) => true,
-        (Value::Array(items), GoType::List(..)) => items.is_empty(),
-        (Value::Object(entries), GoType::Map(..)) => entries.is_empty(),
+        (Value::Array(items), FieldType::List(..)) => items.is_empty(),
+        (Value::Object(entries), FieldType::Map(..)) => entries.is_empty(),
         _ => false,
     }
 }
@@ -152,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_empty_goes_unless_go_can_tell_it_from_nothing() {
+    fn empty_fields_are_dropped_unless_they_differ_from_absent_ones() {
         let container = json!({"name": "", "image": "", "imagePullPolicy": "", "stdin": false,
             "ports": [{"containerPort": 0, "hostPort": 0}], "securityContext": {"privileged": false}});
         let mut pod = json!({"spec": {"restartPolicy": "", "runtimeClassName": "", "hostNetwork": false,
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_nothing_are_bounds() {
+    fn bounds_of_zero_are_kept() {
         let bounds = json!({"type": "integer", "minimum": 0, "maximum": 0, "maxLength": 0, "nullable": false,
             "x-kubernetes-preserve-unknown-fields": false});
         let definition = |bounds: &Value| {
@@ -179,5 +180,34 @@ mod tests {
         let mut kept = bounds;
         kept.as_object_mut().unwrap().remove("nullable");
         assert_eq!(sent, definition(&kept));
+    }
+
+    #[test]
+    fn bytes_and_times_are_checked() {
+        for good in ["", "YQ==", "YWI=", "YWJj", "YWJj\nYQ=="] {
+            assert!(is_base64(good), "{good}");
+        }
+        for bad in ["%%", "not base64!", "YQ", "YWJjYQ", "YQ==x"] {
+            assert!(!is_base64(bad), "{bad}");
+        }
+        for (good, micro) in [
+            ("2024-01-01T00:00:00Z", false),
+            ("2024-01-01T00:00:00.5Z", false),
+            ("2024-01-01T00:00:00+02:00", false),
+            ("2024-01-01T00:00:00.000000Z", true),
+        ] {
+            assert!(is_time(good, micro), "{good}");
+        }
+        for bad in [
+            "x",
+            "2024",
+            "2024-01-01",
+            "2024-01-01T00:00:00",
+            "2024-02-31T00:00:00Z",
+            "2024-01-01T00:00:00é",
+        ] {
+            assert!(!is_time(bad, false), "{bad}");
+        }
+        assert!(!is_time("2024-01-01T00:00:00Z", true));
     }
 }

@@ -1,4 +1,4 @@
-//! The keywords of the schema of a definition. What is none is dropped, as who decodes it into types would drop it.
+//! The keywords of the schemas of definitions. Unknown ones are dropped, as by a typed decoder.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -25,7 +25,7 @@ fn fields(definition: &str) -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// Drops what is no keyword, and adds the paths of it to `unknown`.
+/// Drops unknown keywords and adds their paths to `unknown`.
 pub(super) fn prune(schema: &mut Map<String, Value>, path: &str, unknown: &mut Vec<String>) {
     let mut found = Unknown {
         paths: unknown,
@@ -36,7 +36,8 @@ pub(super) fn prune(schema: &mut Map<String, Value>, path: &str, unknown: &mut V
 
 struct Unknown<'u> {
     paths: &'u mut Vec<String>,
-    /// Whether what is found is told. What is either a schema or something else is decoded without a word.
+    /// True if unknown keywords are reported. Values that are either a schema or something else are decoded without
+    /// reports.
     said: bool,
 }
 
@@ -85,14 +86,14 @@ impl Unknown<'_> {
         self.said = before;
     }
 
-    /// A map of schemas.
+    /// Visits a map of schemas.
     fn each(&mut self, value: &mut Value, path: &str) {
         for (name, value) in value.as_object_mut().into_iter().flatten() {
             self.any(value, &join(path, name));
         }
     }
 
-    /// A schema, or a list of schemas.
+    /// Visits a schema or a list of schemas.
     fn any(&mut self, value: &mut Value, path: &str) {
         match value {
             Value::Object(schema) => self.schema(schema, path),
@@ -112,7 +113,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_no_keyword_is_dropped_and_named() {
+    fn unknown_keywords_are_dropped_and_reported() {
         let mut schema = json!({"type": "object", "minimun": 1, "default": {"any": 1}, "example": {"any": 1},
             "properties": {"minimun": {"type": "string", "enum": [{"any": 1}], "x-other": 1,
                 "x-kubernetes-validations": [{"rule": "true", "nope": 1}]}},

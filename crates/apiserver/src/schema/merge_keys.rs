@@ -1,190 +1,25 @@
-//! How the lists and maps of built-in kinds merge: the facts that Kubernetes keeps in Go struct tags and that
-//! the OpenAPI types of k8s-openapi do not carry.
+//! Merge rules of the lists and objects of built-in kinds, which the OpenAPI types of k8s-openapi do not carry.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
 use super::{ListType, Schema, Strategy};
 
-/// How one field merges.
-enum Merge {
-    /// By one key, the same for strategic merge and apply.
-    Key(&'static str),
-    /// By one key in strategic merge, by several in apply.
-    Keys(&'static str, &'static [&'static str]),
-    /// By key in strategic merge, atomic in apply.
-    StrategicOnly(&'static str),
-    /// Atomic in strategic merge, by keys in apply.
-    ApplyOnly(&'static [&'static str]),
-    /// A list of scalars.
-    Set,
-    /// Atomic in strategic merge, a set in apply.
-    ApplySet,
-    /// Merge by key and drop keys the patch does not name.
-    Retain(&'static str),
-    /// An object replaced as a whole by apply.
-    AtomicMap,
-    /// An object whose keys the patch may restrict.
-    RetainMap,
-    /// An object replaced as a whole by strategic merge.
-    ReplaceMap,
-}
+/// The rules by definition and field; the format is explained in the file.
+static RULES: LazyLock<HashMap<(&str, &str), Vec<&str>>> = LazyLock::new(|| {
+    include_str!("merge_keys.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| {
+            let mut words = line.split(' ');
+            Some(((words.next()?, words.next()?), words.collect()))
+        })
+        .collect()
+});
 
-const TABLE: &[(&str, &str, Merge)] = &[
-    ("ObjectMeta", "finalizers", Merge::Set),
-    ("ObjectMeta", "ownerReferences", Merge::Key("uid")),
-    ("PodSpec", "containers", Merge::Key("name")),
-    ("PodSpec", "initContainers", Merge::Key("name")),
-    ("PodSpec", "ephemeralContainers", Merge::Key("name")),
-    ("PodSpec", "volumes", Merge::Retain("name")),
-    ("PodSpec", "imagePullSecrets", Merge::Key("name")),
-    ("PodSpec", "hostAliases", Merge::Key("ip")),
-    (
-        "PodSpec",
-        "topologySpreadConstraints",
-        Merge::Keys("topologyKey", &["topologyKey", "whenUnsatisfiable"]),
-    ),
-    ("PodSpec", "resourceClaims", Merge::Retain("name")),
-    ("PodSpec", "schedulingGates", Merge::Key("name")),
-    ("PodSpec", "nodeSelector", Merge::AtomicMap),
-    (
-        "Container",
-        "ports",
-        Merge::Keys("containerPort", &["containerPort", "protocol"]),
-    ),
-    ("Container", "env", Merge::Key("name")),
-    ("Container", "volumeMounts", Merge::Key("mountPath")),
-    ("Container", "volumeDevices", Merge::Key("devicePath")),
-    ("EphemeralContainer", "env", Merge::Key("name")),
-    (
-        "EphemeralContainer",
-        "ports",
-        Merge::Keys("containerPort", &["containerPort", "protocol"]),
-    ),
-    (
-        "EphemeralContainer",
-        "volumeDevices",
-        Merge::Key("devicePath"),
-    ),
-    (
-        "ContainerStatus",
-        "allocatedResourcesStatus",
-        Merge::Key("name"),
-    ),
-    ("ContainerStatus", "volumeMounts", Merge::Key("mountPath")),
-    (
-        "ResourceStatus",
-        "resources",
-        Merge::ApplyOnly(&["resourceID"]),
-    ),
-    ("PodStatus", "resourceClaimStatuses", Merge::Retain("name")),
-    (
-        "PodFailurePolicyOnExitCodesRequirement",
-        "values",
-        Merge::ApplySet,
-    ),
-    ("ContainerRestartRuleOnExitCodes", "values", Merge::ApplySet),
-    ("UncountedTerminatedPods", "failed", Merge::ApplySet),
-    ("UncountedTerminatedPods", "succeeded", Merge::ApplySet),
-    ("Endpoint", "addresses", Merge::ApplySet),
-    ("ReplicationControllerSpec", "selector", Merge::AtomicMap),
-    ("EndpointAddress", "", Merge::AtomicMap),
-    ("EndpointPort", "", Merge::AtomicMap),
-    ("FileKeySelector", "", Merge::AtomicMap),
-    ("OwnerReference", "", Merge::AtomicMap),
-    ("RawExtension", "", Merge::AtomicMap),
-    ("ScopeSelector", "", Merge::AtomicMap),
-    ("SecretReference", "", Merge::AtomicMap),
-    ("ServiceBackendPort", "", Merge::AtomicMap),
-    ("TopologySelectorTerm", "", Merge::AtomicMap),
-    ("TypedLocalObjectReference", "", Merge::AtomicMap),
-    (
-        "EphemeralContainer",
-        "volumeMounts",
-        Merge::Key("mountPath"),
-    ),
-    (
-        "ResourceRequirements",
-        "claims",
-        Merge::ApplyOnly(&["name"]),
-    ),
-    ("PodStatus", "conditions", Merge::Key("type")),
-    ("PodStatus", "podIPs", Merge::Key("ip")),
-    ("PodStatus", "hostIPs", Merge::StrategicOnly("ip")),
-    (
-        "ServiceSpec",
-        "ports",
-        Merge::Keys("port", &["port", "protocol"]),
-    ),
-    ("ServiceSpec", "selector", Merge::AtomicMap),
-    ("ServiceStatus", "conditions", Merge::Key("type")),
-    ("ServiceAccount", "secrets", Merge::Key("name")),
-    ("NamespaceStatus", "conditions", Merge::Key("type")),
-    ("NodeSpec", "podCIDRs", Merge::Set),
-    ("NodeStatus", "conditions", Merge::Key("type")),
-    ("NodeStatus", "addresses", Merge::Key("type")),
-    (
-        "autoscaling.v1.CrossVersionObjectReference",
-        "",
-        Merge::AtomicMap,
-    ),
-    (
-        "MutatingWebhookConfiguration",
-        "webhooks",
-        Merge::Key("name"),
-    ),
-    (
-        "ValidatingWebhookConfiguration",
-        "webhooks",
-        Merge::Key("name"),
-    ),
-    ("MutatingWebhook", "matchConditions", Merge::Key("name")),
-    ("ValidatingWebhook", "matchConditions", Merge::Key("name")),
-    (
-        "PersistentVolumeClaimStatus",
-        "conditions",
-        Merge::Key("type"),
-    ),
-    (
-        "ReplicationControllerStatus",
-        "conditions",
-        Merge::Key("type"),
-    ),
-    ("DeploymentSpec", "strategy", Merge::RetainMap),
-    ("DeploymentStatus", "conditions", Merge::Key("type")),
-    ("ReplicaSetStatus", "conditions", Merge::Key("type")),
-    ("StatefulSetStatus", "conditions", Merge::Key("type")),
-    ("DaemonSetStatus", "conditions", Merge::Key("type")),
-    ("JobStatus", "conditions", Merge::StrategicOnly("type")),
-    ("LabelSelector", "", Merge::AtomicMap),
-    ("ObjectReference", "", Merge::AtomicMap),
-    ("LocalObjectReference", "", Merge::AtomicMap),
-    ("ObjectFieldSelector", "", Merge::AtomicMap),
-    ("ResourceFieldSelector", "", Merge::AtomicMap),
-    ("ConfigMapKeySelector", "", Merge::AtomicMap),
-    ("SecretKeySelector", "", Merge::AtomicMap),
-    ("NodeSelector", "", Merge::AtomicMap),
-    ("NodeSelectorTerm", "", Merge::AtomicMap),
-    ("RoleRef", "", Merge::AtomicMap),
-    ("Subject", "", Merge::AtomicMap),
-    (
-        "CustomResourceDefinitionStatus",
-        "conditions",
-        Merge::ApplyOnly(&["type"]),
-    ),
-    ("PodDisruptionBudgetSpec", "selector", Merge::ReplaceMap),
-    (
-        "PodDisruptionBudgetStatus",
-        "conditions",
-        Merge::Key("type"),
-    ),
-    (
-        "HorizontalPodAutoscalerStatus",
-        "conditions",
-        Merge::Key("type"),
-    ),
-];
-
-/// The same as extensions of an OpenAPI schema.
+/// Returns the merge rule of a field as extensions of its OpenAPI schema.
 pub(super) fn extensions(definition: &str, property: &str) -> Vec<(&'static str, Value)> {
     let mut schema = Schema::default();
     annotate(definition, property, &mut schema);
@@ -215,51 +50,48 @@ pub(super) fn extensions(definition: &str, property: &str) -> Vec<(&'static str,
     all
 }
 
-/// Adds merge metadata to `schema`, which is `property` of `definition` (or the definition itself when empty).
+/// Adds the merge rule of `property` of `definition` to its schema, or that of the definition if `property` is empty.
 pub(super) fn annotate(definition: &str, property: &str, schema: &mut Schema) {
-    let is = |name: &str| {
-        let rest = definition.strip_suffix(name);
-        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    };
-    let Some((_, _, merge)) = TABLE.iter().find(|(d, p, _)| *p == property && is(d)) else {
+    let short = definition.rsplit('.').next().unwrap_or(definition);
+    let versioned = definition.strip_prefix("io.k8s.api.").unwrap_or(definition);
+    let property = if property.is_empty() { "." } else { property };
+    let rule = RULES
+        .get(&(short, property))
+        .or_else(|| RULES.get(&(versioned, property)));
+    let Some((rule, keys)) = rule.and_then(|rule| rule.split_first()) else {
         return;
     };
-    let by = |key: &str| {
-        Some(Strategy {
-            merge_key: Some(key.to_owned()),
-            ..Strategy::default()
-        })
+    let strategy = Strategy {
+        merge_key: keys.first().map(|key| (*key).to_owned()),
+        ..Strategy::default()
     };
-    let map = |keys: &[&str]| ListType::Map(keys.iter().map(|k| (*k).to_owned()).collect());
-    match merge {
-        Merge::Key(key) => (schema.strategy, schema.list_type) = (by(key), map(&[key])),
-        Merge::Keys(key, keys) => (schema.strategy, schema.list_type) = (by(key), map(keys)),
-        Merge::StrategicOnly(key) => schema.strategy = by(key),
-        Merge::ApplyOnly(keys) => schema.list_type = map(keys),
-        Merge::Set => {
-            (schema.strategy, schema.list_type) = (Some(Strategy::default()), ListType::Set);
-        }
-        Merge::ApplySet => schema.list_type = ListType::Set,
-        Merge::Retain(key) => {
-            schema.strategy = Some(Strategy {
-                merge_key: Some((*key).to_owned()),
-                retain_keys: true,
-                ..Strategy::default()
-            });
-            schema.list_type = map(&[key]);
-        }
-        Merge::AtomicMap => schema.map_atomic = true,
-        Merge::RetainMap => {
+    let by_key = || ListType::Map(keys.iter().map(|key| (*key).to_owned()).collect());
+    match *rule {
+        "merge" => (schema.strategy, schema.list_type) = (Some(strategy), by_key()),
+        "merge-retain" => {
             schema.strategy = Some(Strategy {
                 retain_keys: true,
-                ..Strategy::default()
+                ..strategy
+            });
+            schema.list_type = by_key();
+        }
+        "merge-patch" => schema.strategy = Some(strategy),
+        "merge-apply" => schema.list_type = by_key(),
+        "set" => (schema.strategy, schema.list_type) = (Some(strategy), ListType::Set),
+        "set-apply" => schema.list_type = ListType::Set,
+        "atomic" => schema.map_atomic = true,
+        "retain" => {
+            schema.strategy = Some(Strategy {
+                retain_keys: true,
+                ..strategy
             });
         }
-        Merge::ReplaceMap => {
+        "replace" => {
             schema.strategy = Some(Strategy {
                 replaces: true,
-                ..Strategy::default()
+                ..strategy
             });
         }
+        _ => {}
     }
 }

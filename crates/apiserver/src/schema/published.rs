@@ -1,285 +1,28 @@
-//! The definitions of built-in kinds as documents show them: what k8s-openapi's types say, with the facts that they
-//! leave out and without the fields that they require only because Rust has no zero values. Nothing is validated by
-//! these.
+//! The definitions of built-in kinds for OpenAPI documents: those of k8s-openapi, with enumerations and merge rules added,
+//! and without the fields that it requires only because Rust has no zero values. Nothing is validated by these.
 
 use serde_json::{Value, json};
 
 use super::{builtin, merge_keys};
 
-/// Fields of definitions, and below them, where items or values of a map are meant.
-type Places = &'static [(&'static str, &'static str)];
+/// The values of enumerations: fields, and below them with `/*` their items or map values.
+fn enums() -> impl Iterator<Item = (&'static str, &'static str, Vec<&'static str>)> {
+    include_str!("enums.txt")
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .flat_map(|(places, values)| {
+            let values = values
+                .split(' ')
+                .map(|value| if value == "\"\"" { "" } else { value });
+            let values: Vec<&str> = values.collect();
+            places.split(' ').filter_map(move |place| {
+                let (owner, path) = place.split_once('.')?;
+                Some((owner, path, values.clone()))
+            })
+        })
+}
 
-/// The values that fields may have.
-const VALUES: &[(Places, &[&str])] = &[
-    (
-        &[("HostPathVolumeSource", "type")],
-        &[
-            "",
-            "BlockDevice",
-            "CharDevice",
-            "Directory",
-            "DirectoryOrCreate",
-            "File",
-            "FileOrCreate",
-            "Socket",
-        ],
-    ),
-    (&[("ServiceSpec", "ipFamilies/*")], &["", "IPv4", "IPv6"]),
-    (&[("NamespaceStatus", "phase")], &["Active", "Terminating"]),
-    (
-        &[("CronJobSpec", "concurrencyPolicy")],
-        &["Allow", "Forbid", "Replace"],
-    ),
-    (
-        &[
-            ("Container", "imagePullPolicy"),
-            ("EphemeralContainer", "imagePullPolicy"),
-            ("ImageVolumeSource", "pullPolicy"),
-        ],
-        &["Always", "IfNotPresent", "Never"],
-    ),
-    (
-        &[("PodSpec", "restartPolicy")],
-        &["Always", "Never", "OnFailure"],
-    ),
-    (
-        &[("PodSecurityContext", "fsGroupChangePolicy")],
-        &["Always", "OnRootMismatch"],
-    ),
-    (
-        &[("PodDisruptionBudgetSpec", "unhealthyPodEvictionPolicy")],
-        &["AlwaysAllow", "IfHealthyBudget"],
-    ),
-    (
-        &[("PersistentVolumeStatus", "phase")],
-        &["Available", "Bound", "Failed", "Pending", "Released"],
-    ),
-    (
-        &[("PodStatus", "qosClass")],
-        &["BestEffort", "Burstable", "Guaranteed"],
-    ),
-    (
-        &[
-            ("ResourceQuotaSpec", "scopes/*"),
-            ("ScopedResourceSelectorRequirement", "scopeName"),
-        ],
-        &[
-            "BestEffort",
-            "CrossNamespacePodAffinity",
-            "NotBestEffort",
-            "NotTerminating",
-            "PriorityClass",
-            "Terminating",
-            "VolumeAttributesClass",
-        ],
-    ),
-    (
-        &[("VolumeMount", "mountPropagation")],
-        &["Bidirectional", "HostToContainer", "None"],
-    ),
-    (
-        &[
-            ("PersistentVolumeClaimSpec", "volumeMode"),
-            ("PersistentVolumeSpec", "volumeMode"),
-        ],
-        &["Block", "Filesystem"],
-    ),
-    (
-        &[("PersistentVolumeClaimStatus", "phase")],
-        &["Bound", "Lost", "Pending"],
-    ),
-    (&[("ServiceSpec", "sessionAffinity")], &["ClientIP", "None"]),
-    (
-        &[
-            ("ServiceSpec", "externalTrafficPolicy"),
-            ("ServiceSpec", "internalTrafficPolicy"),
-        ],
-        &["Cluster", "Local"],
-    ),
-    (
-        &[("PodSpec", "dnsPolicy")],
-        &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"],
-    ),
-    (
-        &[("ServiceSpec", "type")],
-        &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"],
-    ),
-    (
-        &[("PersistentVolumeClaimStatus", "allocatedResourceStatuses/*")],
-        &[
-            "ControllerResizeInProgress",
-            "ControllerResizeInfeasible",
-            "NodeResizeInProgress",
-            "NodeResizeInfeasible",
-            "NodeResizePending",
-        ],
-    ),
-    (
-        &[("PodFailurePolicyRule", "action")],
-        &["Count", "FailIndex", "FailJob", "Ignore"],
-    ),
-    (
-        &[("AzureDiskVolumeSource", "kind")],
-        &["Dedicated", "Managed", "Shared"],
-    ),
-    (
-        &[("SecurityContext", "procMount")],
-        &["Default", "Unmasked"],
-    ),
-    (
-        &[
-            ("PersistentVolumeSpec", "persistentVolumeReclaimPolicy"),
-            ("StorageClass", "reclaimPolicy"),
-        ],
-        &["Delete", "Recycle", "Retain"],
-    ),
-    (
-        &[("TopologySpreadConstraint", "whenUnsatisfiable")],
-        &["DoNotSchedule", "ScheduleAnyway"],
-    ),
-    (
-        &[("NodeSelectorRequirement", "operator")],
-        &["DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"],
-    ),
-    (
-        &[("ScopedResourceSelectorRequirement", "operator")],
-        &["DoesNotExist", "Exists", "In", "NotIn"],
-    ),
-    (
-        &[("NetworkPolicySpec", "policyTypes/*")],
-        &["Egress", "Ingress"],
-    ),
-    (
-        &[("Toleration", "operator")],
-        &["Equal", "Exists", "Gt", "Lt"],
-    ),
-    (
-        &[("HTTPIngressPath", "pathType")],
-        &["Exact", "ImplementationSpecific", "Prefix"],
-    ),
-    (
-        &[("EndpointSlice", "addressType")],
-        &["FQDN", "IPv4", "IPv6"],
-    ),
-    (
-        &[("PodStatus", "phase")],
-        &["Failed", "Pending", "Running", "Succeeded", "Unknown"],
-    ),
-    (
-        &[("JobSpec", "podReplacementPolicy")],
-        &["Failed", "TerminatingOrFailed"],
-    ),
-    (
-        &[
-            ("Container", "terminationMessagePolicy"),
-            ("EphemeralContainer", "terminationMessagePolicy"),
-        ],
-        &["FallbackToLogsOnError", "File"],
-    ),
-    (
-        &[("ValidationRule", "reason")],
-        &[
-            "FieldValueDuplicate",
-            "FieldValueForbidden",
-            "FieldValueInvalid",
-            "FieldValueRequired",
-        ],
-    ),
-    (&[("HTTPGetAction", "scheme")], &["HTTP", "HTTPS"]),
-    (
-        &[
-            ("TopologySpreadConstraint", "nodeAffinityPolicy"),
-            ("TopologySpreadConstraint", "nodeTaintsPolicy"),
-        ],
-        &["Honor", "Ignore"],
-    ),
-    (
-        &[("StorageClass", "volumeBindingMode")],
-        &["Immediate", "WaitForFirstConsumer"],
-    ),
-    (
-        &[("PodFailurePolicyOnExitCodesRequirement", "operator")],
-        &["In", "NotIn"],
-    ),
-    (
-        &[("ModifyVolumeStatus", "status")],
-        &["InProgress", "Infeasible", "Pending"],
-    ),
-    (&[("JobSpec", "completionMode")], &["Indexed", "NonIndexed"]),
-    (
-        &[("AppArmorProfile", "type"), ("SeccompProfile", "type")],
-        &["Localhost", "RuntimeDefault", "Unconfined"],
-    ),
-    (
-        &[("PodSecurityContext", "supplementalGroupsPolicy")],
-        &["Merge", "Strict"],
-    ),
-    (
-        &[
-            ("PodSpec", "preemptionPolicy"),
-            ("PriorityClass", "preemptionPolicy"),
-        ],
-        &["Never", "PreemptLowerPriority"],
-    ),
-    (
-        &[("Taint", "effect"), ("Toleration", "effect")],
-        &["NoExecute", "NoSchedule", "PreferNoSchedule"],
-    ),
-    (
-        &[("AzureDiskVolumeSource", "cachingMode")],
-        &["None", "ReadOnly", "ReadWrite"],
-    ),
-    (
-        &[
-            ("DaemonSetUpdateStrategy", "type"),
-            ("StatefulSetUpdateStrategy", "type"),
-        ],
-        &["OnDelete", "RollingUpdate"],
-    ),
-    (
-        &[("StatefulSetSpec", "podManagementPolicy")],
-        &["OrderedReady", "Parallel"],
-    ),
-    (
-        &[("NodeStatus", "phase")],
-        &["Pending", "Running", "Terminated"],
-    ),
-    (
-        &[("ServiceSpec", "ipFamilyPolicy")],
-        &["PreferDualStack", "RequireDualStack", "SingleStack"],
-    ),
-    (
-        &[
-            ("PersistentVolumeClaimSpec", "accessModes/*"),
-            ("PersistentVolumeClaimStatus", "accessModes/*"),
-            ("PersistentVolumeSpec", "accessModes/*"),
-        ],
-        &[
-            "ReadOnlyMany",
-            "ReadWriteMany",
-            "ReadWriteOnce",
-            "ReadWriteOncePod",
-        ],
-    ),
-    (
-        &[("DeploymentStrategy", "type")],
-        &["Recreate", "RollingUpdate"],
-    ),
-    (
-        &[
-            ("ContainerPort", "protocol"),
-            ("EndpointPort", "protocol"),
-            ("PortStatus", "protocol"),
-            ("ServicePort", "protocol"),
-            ("EndpointPort", "protocol"),
-            ("IngressPortStatus", "protocol"),
-            ("NetworkPolicyPort", "protocol"),
-        ],
-        &["SCTP", "TCP", "UDP"],
-    ),
-];
-
-/// Definitions whose `name` may be missing, for old clients.
+/// Definitions whose `name` is optional, for old clients.
 const NAMELESS: &[&str] = &[
     "ConfigMapEnvSource",
     "ConfigMapKeySelector",
@@ -291,7 +34,7 @@ const NAMELESS: &[&str] = &[
     "SecretProjection",
 ];
 
-/// A definition by name, `io.k8s.api.apps.v1.Deployment`.
+/// Returns a definition by name, such as `io.k8s.api.apps.v1.Deployment`.
 pub(crate) fn definition(name: &str) -> Option<Value> {
     let mut schema = builtin::definitions().get(name)?.clone();
     let short = name.rsplit('.').next().unwrap_or(name);
@@ -313,11 +56,9 @@ pub(crate) fn definition(name: &str) -> Option<Value> {
     for (field, property) in properties.into_iter().flatten() {
         extend(property, merge_keys::extensions(name, field));
     }
-    for (places, values) in VALUES {
-        for (_, path) in places.iter().filter(|(owner, _)| *owner == short) {
-            if let Some(place) = below(&mut schema, path) {
-                place["enum"] = json!(values);
-            }
+    for (_, path, values) in enums().filter(|(owner, ..)| *owner == short) {
+        if let Some(place) = below(&mut schema, path) {
+            place["enum"] = json!(values);
         }
     }
     for (owner, path) in [
@@ -333,7 +74,7 @@ pub(crate) fn definition(name: &str) -> Option<Value> {
     Some(schema)
 }
 
-/// The signals of Linux by name.
+/// Returns the names of Linux signals.
 fn signals() -> Vec<String> {
     const NAMES: &str = "ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT RTMAX RTMIN \
                          SEGV STKFLT STOP SYS TERM TRAP TSTP TTIN TTOU URG USR1 USR2 VTALRM WINCH XCPU XFSZ";
@@ -365,7 +106,7 @@ fn extend(schema: &mut Value, extensions: Vec<(&'static str, Value)>) {
     }
 }
 
-/// The schema of a field, or with `/*` that of its items or values.
+/// Returns the schema of a field, or with `/*` that of its items or values.
 fn below<'a>(schema: &'a mut Value, path: &str) -> Option<&'a mut Value> {
     let (field, inner) = match path.strip_suffix("/*") {
         Some(field) => (field, true),
@@ -388,22 +129,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fact_is_about_a_field_that_there_is() {
-        for (places, _) in VALUES {
-            for (owner, path) in *places {
-                let suffix = format!(".{owner}");
-                let mut names = builtin::definitions().keys();
-                let found = names.any(|name| {
-                    name.ends_with(&suffix)
-                        && below(&mut builtin::definitions()[name].clone(), path).is_some()
-                });
-                assert!(found, "{owner} {path}");
-            }
+    fn every_enumeration_names_an_existing_field() {
+        for (owner, path, _) in enums() {
+            let suffix = format!(".{owner}");
+            let mut names = builtin::definitions().keys();
+            let found = names.any(|name| {
+                name.ends_with(&suffix)
+                    && below(&mut builtin::definitions()[name].clone(), path).is_some()
+            });
+            assert!(found, "{owner} {path}");
         }
     }
 
     #[test]
-    fn what_merges_is_told() {
+    fn definitions_have_merge_rules() {
         let spec = definition("io.k8s.api.core.v1.PodSpec").unwrap();
         let containers = &spec["properties"]["containers"];
         assert_eq!(containers["x-kubernetes-patch-strategy"], "merge");

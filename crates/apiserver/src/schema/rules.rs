@@ -1,39 +1,16 @@
-//! Validation rules beyond the structural schema: the CEL expressions of `x-kubernetes-validations`.
-//!
-//! A rule is read once, with the schema it belongs to ([`syntax`]), checked against the types of that schema
-//! ([`mod@check`]) and made ready to run ([`expression`]); [`evaluate`] runs the rules of a schema against an object,
-//! with [`values`] as what CEL sees of it. [`condition`] is for expressions about a request. Nothing here knows kinds.
+//! Validation rules of schemas: the CEL expressions of `x-kubernetes-validations`.
 
-mod bounds;
-mod check;
-mod condition;
-mod constants;
-mod cost;
 pub(crate) mod evaluate;
-mod expression;
-mod functions;
-mod macros;
-mod prepare;
-mod syntax;
-mod types;
-mod uses;
 mod values;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-pub(crate) use check::check;
-pub(crate) use condition::{About, Condition};
-pub(crate) use constants::failing;
-pub(crate) use cost::{Sizes, most, most_values};
-use expression::Expression;
-pub(crate) use syntax::Syntax;
-pub(crate) use types::CelType;
-use values::escape;
+use crate::cel::{Expression, Gives, Variable};
 
-/// What kind of refusal a rule asks for.
+/// The reason of the cause that a broken rule gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Refusal {
     #[default]
@@ -44,7 +21,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// The names that CRDs use.
+    /// The names in definitions.
     pub(crate) const NAMES: [&str; 4] = [
         "FieldValueDuplicate",
         "FieldValueForbidden",
@@ -62,94 +39,85 @@ impl Refusal {
     }
 }
 
-/// One rule, ready to be run.
+/// A compiled rule.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
     expression: Arc<Expression>,
-    /// The rule as written.
+    /// The expression as written.
     text: String,
     message: Option<String>,
     message_expression: Option<Arc<Expression>>,
     refusal: Refusal,
-    /// Appended to the path of the value; empty if the rule names no field.
+    /// Appended to the path of the value; may be empty.
     field_path: String,
-    /// True if the rule is about a change, and says nothing of new values.
+    /// True if the rule compares with the old value.
     transition: bool,
-    /// `oldSelf` is an optional value, and the rule applies to new values too.
+    /// True if `oldSelf` is an optional value; the rule then applies to new values too.
     optional_old: bool,
-    /// The only fields of `self` and `oldSelf` that the rule looks at, if that can be told.
+    /// The fields of `self` and `oldSelf` that the rule reads; none if it reads them as a whole.
     fields: Option<BTreeSet<String>>,
-    /// True if lists may be compared regardless of order where the schema says that order means nothing.
+    /// True if sets and keyed lists may be sorted before they are compared.
     unordered: bool,
 }
 
 impl Rule {
-    /// What errors call the rule: its message, or else its text.
+    /// Returns the message of the rule, or else its text.
     fn shown(&self) -> &str {
         self.message.as_deref().unwrap_or(self.text.as_str()).trim()
     }
 }
 
-/// The rules of a schema node, `schema` being its JSON, and `resource` whether it is the root of one. Rules that
-/// cannot be run are left out: a definition with such a rule is refused before it gets here.
+/// Returns the variables of a rule on a schema node; `resource` is true for the root of a resource.
+pub(crate) fn variables<'s>(rule: &Value, schema: &'s Value, resource: bool) -> [Variable<'s>; 2] {
+    ["self", "oldSelf"].map(|name| Variable {
+        name,
+        schema: Some(schema),
+        resource,
+        optional: name == "oldSelf" && rule["optionalOldSelf"] == true,
+    })
+}
+
+/// Compiles the rules of a schema node. Skips rules that do not compile: a definition with such a rule is refused.
 pub(crate) fn compile(schema: &Value, resource: bool) -> Vec<Rule> {
     let rules = schema["x-kubernetes-validations"].as_array();
-    let this = rules.and_then(|_| CelType::of(schema, "self", resource));
-    let this = this.unwrap_or(CelType::Dyn);
     rules
         .into_iter()
         .flatten()
         .filter_map(|json| {
-            let text = json["rule"].as_str()?.to_owned();
+            let text = |name: &str| json[name].as_str().filter(|text| !text.is_empty());
+            let variables = variables(json, schema, resource);
+            let ready = |source: &str, gives: Gives| {
+                Expression::compile(source, &variables, gives)
+                    .ok()
+                    .map(Arc::new)
+            };
+            let rule = json["rule"].as_str()?;
+            let expression = ready(rule, Gives::Bool)?;
             let optional_old = json["optionalOldSelf"] == true;
-            let ready = |source: &str| {
-                let old = if optional_old {
-                    CelType::optional(this.clone())
-                } else {
-                    this.clone()
-                };
-                let syntax = Syntax::parse(source).ok()?;
-                let special =
-                    check(&syntax, &this, &old).map_or_else(|_| BTreeMap::new(), |c| c.special);
-                Expression::new(syntax, &special)
-            };
-            let expression = ready(&text)?;
-            let said = |name: &str| {
-                json[name]
-                    .as_str()
-                    .filter(|s| !s.is_empty())
-                    .map(str::to_owned)
-            };
-            let transition = expression.uses().variable("oldSelf");
+            let uses = expression.uses();
+            let transition = uses.variable("oldSelf");
             Some(Rule {
                 transition,
-                fields: expression
-                    .uses()
+                fields: uses
                     .fields_of(&["self", "oldSelf"])
                     .filter(|_| !optional_old),
-                unordered: transition && !expression.uses().indexes(),
-                expression: Arc::new(expression),
-                message: said("message"),
-                message_expression: said("messageExpression")
-                    .and_then(|source| ready(&source))
-                    .map(Arc::new),
-                refusal: json["reason"]
-                    .as_str()
-                    .map(Refusal::parse)
-                    .unwrap_or_default(),
-                field_path: json["fieldPath"]
-                    .as_str()
+                unordered: transition && !uses.indexes(),
+                message: text("message").map(str::to_owned),
+                message_expression: text("messageExpression")
+                    .and_then(|source| ready(source, Gives::String)),
+                refusal: text("reason").map(Refusal::parse).unwrap_or_default(),
+                field_path: text("fieldPath")
                     .and_then(|path| field_path(path, schema))
                     .unwrap_or_default(),
                 optional_old,
-                text,
+                text: rule.to_owned(),
+                expression,
             })
         })
         .collect()
 }
 
-/// The `fieldPath` of a rule as it is appended to paths: `.a.b`, with keys of maps in brackets. None if the
-/// schema has no such field.
+/// Returns the `fieldPath` of a rule as it is appended to paths, `.a.b[key]`; none if the schema has no such field.
 pub(crate) fn field_path(path: &str, schema: &Value) -> Option<String> {
     let (mut rest, mut at, mut out) = (path, schema, String::new());
     while !rest.is_empty() {

@@ -1,11 +1,11 @@
-//! Bringing an object into shape: defaults filled in, unknown fields dropped (and named), nulls resolved.
+//! Defaults, pruning of unknown fields, and removal of nulls.
 
 use berth_apimachinery::quantity::Quantity;
 use serde_json::{Map, Value};
 
 use super::{Additional, Schema, Type, keywords};
 
-/// Fills in the defaults of absent fields.
+/// Sets the defaults of absent fields.
 pub(crate) fn default(value: &mut Value, schema: &Schema) {
     if !schema.has_defaults {
         return;
@@ -44,7 +44,7 @@ pub(crate) fn default(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// Drops nulls where none are allowed, so that defaults can take their place.
+/// Drops nulls that are not allowed, so that defaults apply.
 pub(crate) fn drop_nulls(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(object) => {
@@ -69,8 +69,7 @@ pub(crate) fn drop_nulls(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// Most unknown and repeated fields of an object that are reported, and most bytes of their paths together; further ones
-/// are not named.
+/// The most unknown or duplicate fields that are reported, and the most bytes of their paths.
 pub(crate) const MOST_NOTED: usize = 100;
 pub(crate) const MOST_NOTED_BYTES: usize = 64 << 10;
 
@@ -142,7 +141,7 @@ fn within(path: &mut String, step: &str, go: impl FnOnce(&mut String)) {
     path.truncate(length);
 }
 
-/// `a.b` from `a` and `b`.
+/// Joins two paths with a dot.
 pub(crate) fn join(path: &str, name: &str) -> String {
     if path.is_empty() {
         name.to_owned()
@@ -151,11 +150,11 @@ pub(crate) fn join(path: &str, name: &str) -> String {
     }
 }
 
-/// The list of autoscalers of which an empty one says something else than none: not the defaults.
+/// The list of an autoscaler whose empty value differs from an absent one.
 const NO_POLICIES: &str = "policies";
 
-/// What decoding into Go types does to built-in kinds: nulls and empty lists and maps that need not be there vanish,
-/// and quantities become canonical strings.
+/// Normalizes an object of a built-in kind as a typed decoder does: drops optional nulls, empty lists and empty maps,
+/// and canonicalizes quantities.
 pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(object) => {
@@ -214,8 +213,7 @@ pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// What storing does to built-in kinds: of lists that are always written, it does not tell those without items from those
-/// that are not there.
+/// Normalizes an object as storage does: an empty list that is always written becomes null.
 pub(crate) fn as_stored(value: &mut Value, schema: &Schema) {
     if !schema.has_always_written {
         return;
@@ -243,7 +241,7 @@ pub(crate) fn as_stored(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// An entry of a map or an item of a list that is null has the value of a Go variable that nothing was written to.
+/// Replaces a null entry or item by the zero value of its type.
 fn not_null(value: &mut Value, of: &Schema) {
     if value.is_null() {
         *value = match of.kind {
@@ -257,7 +255,7 @@ fn not_null(value: &mut Value, of: &Schema) {
     }
 }
 
-/// Whether an object of this schema is a map of names that are not known beforehand.
+/// Reports whether an object has arbitrary keys.
 fn is_map(schema: &Schema) -> bool {
     matches!(schema.additional, Additional::Of(_)) && schema.properties.is_empty()
 }
@@ -287,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_dropped_and_named() {
+    fn unknown_fields_are_dropped_and_reported() {
         let schema = builtin::compiled("io.k8s.api.apps.v1.Deployment");
         let mut object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"labels": {"any": "x"}},
             "spec": {"replicass": 1, "template": {"spec": {"containers": [{"name": "a", "imag": "b"}]}}}});

@@ -1,4 +1,4 @@
-//! Checks a value against a schema, with the messages of a real server.
+//! Validation of values against a schema.
 
 use std::collections::HashSet;
 
@@ -8,22 +8,22 @@ use super::shape::join;
 use super::{Additional, Limits, ListType, Schema, Type, rules};
 use crate::error::Cause;
 
-/// Everything wrong with `value`.
+/// Returns everything wrong with `value`.
 pub(crate) fn validate(value: &Value, schema: &Schema) -> Vec<Cause> {
     let mut causes = Vec::new();
     check(value, None, schema, "", &mut causes);
     causes
 }
 
-/// Everything wrong with a custom resource that replaces `old`: structure first, then rules. What is wrong in
-/// parts that did not change is let be.
+/// Returns everything wrong with a custom resource that replaces `old`: structure first, then rules. Unchanged parts
+/// may stay invalid.
 pub(crate) fn custom(value: &Value, old: Option<&Value>, schema: &Schema) -> Vec<Cause> {
     let mut causes = Vec::new();
     check(value, old, schema, "", &mut causes);
     if !schema.has_rules {
         return causes;
     }
-    // Rules may rely on the structure.
+    // Rules rely on a valid structure.
     if causes.iter().any(Cause::blocks_rules) {
         causes.push(Cause::invalid(
             "<nil>",
@@ -48,7 +48,7 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// True if the JSON type of `value` is what `kind` asks for.
+/// Reports whether a value has a JSON type.
 pub(crate) fn fits(value: &Value, kind: Type) -> bool {
     match kind {
         Type::Object => value.is_object(),
@@ -97,7 +97,7 @@ fn check(value: &Value, old: Option<&Value>, schema: &Schema, path: &str, causes
         Value::Object(object) => {
             for (name, inner) in object {
                 if let Some(property) = schema.properties.get(name) {
-                    // Metadata has validation of its own.
+                    // Metadata is validated elsewhere.
                     if !property.object_meta {
                         check(
                             inner,
@@ -331,7 +331,7 @@ fn check_combinations(value: &Value, limits: &Limits, path: &str, causes: &mut V
     }
 }
 
-/// A duration as Go writes them, `1h30m`.
+/// Reports whether a text is a duration such as `1h30m`.
 fn is_duration(text: &str) -> bool {
     let rest = text.trim_start_matches(['-', '+']);
     if rest == "0" {
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_those_of_a_real_server() {
+    fn causes_name_the_field_and_the_problem() {
         let schema = json!({"type": "object", "required": ["name"], "properties": {
             "name": {"type": "string", "minLength": 2, "pattern": "^[a-z]+$"},
             "mode": {"type": "string", "enum": ["A", "B"]},

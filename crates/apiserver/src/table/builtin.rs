@@ -1,4 +1,4 @@
-//! The columns of the built-in kinds, by group of kinds.
+//! The columns of built-in kinds.
 
 mod cell;
 
@@ -12,7 +12,7 @@ mod workloads;
 
 use super::BuiltinColumn;
 
-/// The columns after the name. Kinds without any of their own have their age.
+/// Returns the columns after the name; the default is the age.
 pub(crate) fn builtin_columns(group: &str, plural: &str) -> &'static [BuiltinColumn] {
     let groups = [
         namespaces::columns,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::client::{Client, Target};
 use super::matching::Rule;
 use super::review::Version;
-use crate::schema::rules::Condition;
+use crate::cel::Condition;
 use crate::selector::compiled;
 
 /// The effect of a failed webhook call on the request.

@@ -4,8 +4,8 @@ use berth_apimachinery::label_selector::CompiledSelector;
 use serde_json::Value;
 
 use super::configuration::{FailurePolicy, Webhook};
+use crate::cel::About;
 use crate::resource::Resource;
-use crate::schema::rules::About;
 use crate::selector::label_map;
 
 /// The operation of a request.

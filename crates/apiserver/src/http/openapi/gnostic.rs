@@ -1,9 +1,9 @@
-//! A version 2 document in the protobuf messages of gnostic, the form in which client-go reads it. Field numbers are
-//! those of gnostic's `OpenAPIv2.proto`.
+//! The v2 document as protobuf messages of gnostic, which client-go reads. Field numbers are those of gnostic's
+//! `OpenAPIv2.proto`.
 
 use serde_json::{Map, Value};
 
-/// One message, written field by field.
+/// A protobuf message under construction.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -22,7 +22,7 @@ impl Message {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Strings are left out where they are empty.
+    /// Adds a string unless it is empty.
     fn text(&mut self, field: u64, value: &Value) {
         if let Some(text) = value.as_str().filter(|text| !text.is_empty()) {
             self.bytes(field, text.as_bytes());
@@ -65,7 +65,7 @@ impl Message {
         self.bytes(field, &inner.0);
     }
 
-    /// Entries of a map, as messages of a name and a value.
+    /// Adds the entries of a map as messages of name and value.
     fn named(&mut self, field: u64, value: &Value, encode: impl Fn(&Value) -> Self) {
         for (name, inner) in value.as_object().into_iter().flatten() {
             let mut entry = Self::default();
@@ -75,7 +75,7 @@ impl Message {
         }
     }
 
-    /// What begins with `x-`.
+    /// Adds the fields that start with `x-`.
     fn extensions(&mut self, field: u64, value: &Value) {
         let ours: Map<String, Value> = value
             .as_object()
@@ -88,7 +88,7 @@ impl Message {
     }
 }
 
-/// Any value, as YAML, which JSON is.
+/// Returns any value as YAML, of which JSON is a subset.
 fn any(value: &Value) -> Message {
     let mut out = Message::default();
     out.bytes(2, value.to_string().as_bytes());
@@ -101,7 +101,7 @@ fn wrapped(field: u64, inner: &Message) -> Message {
     out
 }
 
-/// The whole document.
+/// Encodes the whole document.
 pub(super) fn encode(document: &Value) -> Vec<u8> {
     let mut info = Message::default();
     info.text(1, &document["info"]["title"]);
@@ -176,7 +176,7 @@ fn operation(value: &Value) -> Message {
     out
 }
 
-/// A parameter where one or a reference to one may stand.
+/// Returns a parameter as one of a choice of parameter and reference.
 fn parameter(value: &Value) -> Message {
     let mut inner = Message::default();
     let place = value["in"].as_str().unwrap_or_default();
@@ -190,7 +190,7 @@ fn parameter(value: &Value) -> Message {
         inner.flag(1, &value["required"]);
         inner.text(2, &value["in"]);
         inner.text(4, &value["name"]);
-        // Parameters of paths have no field for empty values.
+        // Path parameters have no field for empty values.
         let (field, typed, unique) = if place == "path" {
             (4, 5, 19)
         } else {

@@ -1,4 +1,4 @@
-//! OpenAPI v2: all groups in one document, as JSON, or as the protobuf that client-go asks for.
+//! OpenAPI v2: all groups in one document, as JSON or protobuf.
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -10,16 +10,16 @@ use crate::error::{ApiError, Reason};
 use crate::http::{discovery, etag, respond};
 use crate::registry::Snapshot;
 
-/// The form that client-go asks for, in its two spellings.
+/// The media type of protobuf, in two spellings.
 const PROTOBUF: [&str; 2] = [
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
 ];
 
-/// The extension that names the kinds of a definition.
+/// The extension with the kinds of a definition.
 const KINDS: &str = "x-kubernetes-group-version-kind";
 
-/// Answers `/openapi/v2`.
+/// Serves `/openapi/v2`.
 pub(crate) fn answer(
     snapshot: &Snapshot,
     headers: &HeaderMap,
@@ -94,7 +94,7 @@ fn whole(snapshot: &Snapshot) -> Value {
     })
 }
 
-/// A definition may stand for several kinds; each group names its own.
+/// Adds a definition. One that several kinds share lists them all.
 fn add(definitions: &mut Map<String, Value>, name: String, schema: Value) {
     match definitions.get_mut(&name) {
         None => drop(definitions.insert(name, schema)),
@@ -110,15 +110,15 @@ fn add(definitions: &mut Map<String, Value>, name: String, schema: Value) {
     }
 }
 
-/// Reduces a kind that keeps unknown fields at its root to an object of that kind: readers of version 2 refuse fields
-/// beside those that a schema names.
+/// Reduces a kind that preserves unknown fields at its root to a plain object: v2 clients refuse fields that a schema
+/// does not name.
 fn open_root(schema: &mut Value) {
     if schema["x-kubernetes-preserve-unknown-fields"] == true && schema[KINDS].is_array() {
         *schema = json!({"type": "object", KINDS: schema[KINDS]});
     }
 }
 
-/// Types that JSON knows as one of two.
+/// Handles types that JSON writes in two ways.
 fn special(name: &str, schema: &mut Value) {
     match name.rsplit('.').next() {
         Some("IntOrString") => {
@@ -130,7 +130,7 @@ fn special(name: &str, schema: &mut Value) {
     }
 }
 
-/// Leaves out what version 2 does not know, and what makes its readers refuse valid objects.
+/// Removes keywords that v2 does not know, and those that make its clients refuse valid objects.
 fn downgrade(schema: &mut Value) {
     let Some(map) = schema.as_object_mut() else {
         return;
@@ -180,7 +180,7 @@ fn downgrade(schema: &mut Value) {
     }
 }
 
-/// The operations of a path, and the parameters in it.
+/// Returns the operations of a path with its parameters.
 fn path_item(path: &str, item: Value) -> Value {
     let Value::Object(operations) = item else {
         return item;
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_keeps_what_version_two_can_say() {
+    fn schemas_keep_keywords_of_version_two() {
         let mut schema = json!({"type": "object", "properties": {
             "meta": {"description": "d", "allOf": [{"$ref": "#/components/schemas/a.B"}]},
             "port": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_is_open_at_its_root_is_an_object() {
+    fn kinds_that_preserve_unknown_fields_become_objects() {
         let kinds = json!([{"group": "g", "version": "v1", "kind": "K"}]);
         let mut open = json!({"type": "object", "description": "d", "x-kubernetes-preserve-unknown-fields": true,
             "properties": {"spec": {}}, "x-kubernetes-group-version-kind": kinds});

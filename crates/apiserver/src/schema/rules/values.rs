@@ -1,4 +1,4 @@
-//! What CEL sees of an object: typed by its schema, with field names escaped as CEL needs them.
+//! Conversion of objects to CEL values, typed by their schema.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,18 +9,19 @@ use kube_cel::cel;
 use kube_cel::cel::objects::{Key, Map};
 use serde_json::Value;
 
+use crate::cel::escape;
 use crate::schema::{ListType, Schema};
 
-/// How to convert.
+/// The options of a conversion.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct How<'a> {
-    /// At the root, only these fields, as CEL spells them.
+    /// The fields to convert at the root, as CEL spells them.
     pub(super) fields: Option<&'a BTreeSet<String>>,
-    /// Lists whose order means nothing are put in one order, so that they compare as sets.
+    /// True to sort sets and keyed lists, so that they compare regardless of order.
     pub(super) unordered: bool,
 }
 
-/// The CEL value of `value`.
+/// Converts a value.
 pub(super) fn convert(value: &Value, schema: Option<&Schema>, how: How<'_>) -> cel::Value {
     let inner = How {
         fields: None,
@@ -56,20 +57,28 @@ pub(super) fn convert(value: &Value, schema: Option<&Schema>, how: How<'_>) -> c
                 let of = property
                     .map(AsRef::as_ref)
                     .or_else(|| schema.and_then(|s| s.field(name).map(AsRef::as_ref)));
-                // A null is an absent field to a rule.
+                // Rules see a null as an absent field.
                 if value.is_null() && property.is_some() {
                     continue;
                 }
-                // Keys of maps are data and stay as they are.
+                // Keys of maps are not escaped.
                 let key = if property.is_some() {
                     escape(name)
                 } else {
                     name.clone()
                 };
-                if how.fields.is_some_and(|f| !f.contains(&key)) {
+                if how
+                    .fields
+                    .is_some_and(|f| !f.contains(&key) && !f.contains(name))
+                {
                     continue;
                 }
-                map.insert(Key::String(Arc::new(key)), convert(value, of, inner));
+                let value = convert(value, of, inner);
+                // Rules may select a property named by a reserved word with or without escaping it.
+                if property.is_some() && key != *name && !name.contains(['.', '-', '/']) {
+                    map.insert(Key::String(Arc::new(name.clone())), value.clone());
+                }
+                map.insert(Key::String(Arc::new(key)), value);
             }
             cel::Value::Map(Map { map: Arc::new(map) })
         }
@@ -93,7 +102,7 @@ fn string(text: &str, schema: Option<&Schema>) -> cel::Value {
     let format = schema
         .and_then(|s| s.limits.as_ref())
         .and_then(|l| l.format.as_deref());
-    // The types of dates and times are those of the crate's own parser of CEL literals.
+    // The CEL crate parses dates and times as in CEL literals.
     match format {
         Some("byte") => STANDARD
             .decode(text)
@@ -107,67 +116,5 @@ fn string(text: &str, schema: Option<&Schema>) -> cel::Value {
             cel::functions::duration(Arc::new(text.to_owned())).unwrap_or_else(|_| plain())
         }
         _ => plain(),
-    }
-}
-
-/// Words that are no field names in CEL.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
-/// Whether a word is no name in CEL.
-pub(super) fn is_reserved(word: &str) -> bool {
-    RESERVED.contains(&word)
-}
-
-/// A property name as rules spell it.
-pub(crate) fn escape(name: &str) -> String {
-    if is_reserved(name) {
-        return format!("__{name}__");
-    }
-    if !name.contains(['.', '-', '/']) && !name.contains("__") {
-        return name.to_owned();
-    }
-    name.replace("__", "__underscores__")
-        .replace('.', "__dot__")
-        .replace('-', "__dash__")
-        .replace('/', "__slash__")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_escaped() {
-        for (name, escaped) in [
-            ("plain_name", "plain_name"),
-            ("foo-bar", "foo__dash__bar"),
-            ("a.b/c", "a__dot__b__slash__c"),
-            ("under__score", "under__underscores__score"),
-            ("namespace", "__namespace__"),
-        ] {
-            assert_eq!(escape(name), escaped);
-        }
     }
 }

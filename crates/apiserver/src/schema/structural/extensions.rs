@@ -1,4 +1,4 @@
-//! What Kubernetes adds to the language of schemas, and defaults: whether they fit the rest of the node.
+//! Validation of the Kubernetes extensions of a schema, and of defaults.
 
 use serde_json::{Value, json};
 

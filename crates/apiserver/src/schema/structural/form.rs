@@ -1,4 +1,4 @@
-//! What the nodes of a structural schema must say, and may not.
+//! Validation of the form of structural schemas.
 
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ impl Check {
 
     pub(super) fn keywords(&mut self, schema: &Value, path: &str) {
         if let Some(pattern) = schema["pattern"].as_str()
-            && let Err(error) = crate::schema::pattern::read(pattern)
+            && let Err(error) = crate::pattern::read(pattern)
         {
             let detail = format!("must be a valid regular expression, but isn't: {error}");
             self.causes.push(Cause::invalid(

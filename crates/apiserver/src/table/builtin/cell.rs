@@ -1,4 +1,4 @@
-//! What cells are made of: kinds of columns, and how values become one line.
+//! Kinds of columns, and texts of cells.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(super) const fn number(name: &'static str, cell: fn(&Value) -> Value) -> Bui
     }
 }
 
-/// A point in time, or true and false.
+/// Returns a column of a certain type.
 pub(super) const fn typed(
     name: &'static str,
     kind: &'static str,
@@ -101,7 +101,7 @@ pub(super) fn labels(map: &Value) -> String {
         .unwrap_or_default()
 }
 
-/// A label selector on one line.
+/// Returns a label selector as one line.
 pub(super) fn selector(selector: &Value) -> String {
     let mut parts: Vec<String> = Vec::new();
     let simple = labels(&selector["matchLabels"]);

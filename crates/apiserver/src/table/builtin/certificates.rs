@@ -1,4 +1,4 @@
-//! The columns of requests for certificates.
+//! The columns of certificate signing requests.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::cell::{AGE, or, text};
 use crate::clock;
 use crate::table::BuiltinColumn;
 
-/// What has become of a request.
+/// Returns the state of a request.
 fn condition(object: &Value) -> Value {
     let conditions = object["status"]["conditions"].as_array();
     let is = |kind: &str| {
@@ -31,7 +31,7 @@ fn condition(object: &Value) -> Value {
     json!(said)
 }
 
-/// The columns of a kind after its name, if it is one of these.
+/// Returns the columns of a kind after its name.
 pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColumn]> {
     Some(match (group, plural) {
         ("certificates.k8s.io", "certificatesigningrequests") => {

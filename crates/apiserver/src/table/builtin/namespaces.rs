@@ -1,4 +1,4 @@
-//! The columns of namespaces and of what most of them hold.
+//! The columns of namespaces and common namespaced kinds.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn event_last_seen(o: &Value) -> Value {
     )
 }
 
-/// Who reported an event, and where it runs.
+/// Returns the source of an event.
 fn event_source(object: &Value) -> Value {
     let source = &object["source"];
     let component = match string(&source["component"]) {
@@ -44,7 +44,7 @@ fn event_source(object: &Value) -> Value {
     })
 }
 
-/// The columns of a kind after its name, if it is one of these.
+/// Returns the columns of a kind after its name.
 pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColumn]> {
     Some(match (group, plural) {
         ("", "namespaces") => const { &[text("Status", |o| o["status"]["phase"].clone()), AGE] },

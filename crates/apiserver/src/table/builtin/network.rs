@@ -1,4 +1,4 @@
-//! The columns of services, what is behind them, and who may reach them.
+//! The columns of services, endpoints and network policies.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn external_ip(o: &Value) -> Value {
     }
 }
 
-/// The first few addresses of an endpoints object.
+/// Returns the first addresses of an Endpoints object.
 fn endpoints(object: &Value) -> Value {
     const SHOWN: usize = 3;
     let mut all = Vec::new();
@@ -71,7 +71,7 @@ fn ingress_hosts(o: &Value) -> Value {
     )
 }
 
-/// The columns of a kind after its name, if it is one of these.
+/// Returns the columns of a kind after its name.
 pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColumn]> {
     Some(match (group, plural) {
         ("", "services") => {

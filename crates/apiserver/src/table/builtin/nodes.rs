@@ -1,4 +1,4 @@
-//! The columns of pods, of their templates, and of the nodes that they run on.
+//! The columns of pods, pod templates and nodes.
 
 use serde_json::{Value, json};
 
@@ -63,12 +63,12 @@ fn node_address(o: &Value, kind: &str) -> Value {
     found.map_or_else(|| json!("<none>"), |a| a["address"].clone())
 }
 
-/// One field of the containers of a pod spec.
+/// Returns a field of all containers of a pod spec.
 fn of_containers(spec: &Value, field: &str) -> Value {
     joined(&spec["containers"], |c| string(&c[field]), "")
 }
 
-/// The columns of a kind after its name, if it is one of these.
+/// Returns the columns of a kind after its name.
 pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColumn]> {
     Some(match (group, plural) {
         ("", "pods") => {

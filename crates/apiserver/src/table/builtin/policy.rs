@@ -1,4 +1,4 @@
-//! The columns of who may do what, of budgets, leases, priorities, webhooks and definitions.
+//! The columns of roles, budgets, leases, priority classes, webhooks and definitions.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn role_ref(o: &Value) -> Value {
     ))
 }
 
-/// The subjects of one kind that a binding names.
+/// Returns the subjects of one kind of a binding.
 fn subjects(object: &Value, kind: &str) -> Value {
     let named: Vec<String> = object["subjects"]
         .as_array()
@@ -28,7 +28,7 @@ fn subjects(object: &Value, kind: &str) -> Value {
     json!(named.join(", "))
 }
 
-/// The columns of a kind after its name, if it is one of these.
+/// Returns the columns of a kind after its name.
 pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColumn]> {
     Some(match (group, plural) {
         ("policy", "poddisruptionbudgets") => {

@@ -1,11 +1,11 @@
-//! The columns of volumes, claims on them and their classes.
+//! The columns of volumes, claims and storage classes.
 
 use serde_json::json;
 
 use super::cell::{AGE, joined, or, string, text, wide};
 use crate::table::BuiltinColumn;
 
-/// The columns of a kind after its name, if it is one of these.
+/// Returns the columns of a kind after its name.
 pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColumn]> {
     Some(match (group, plural) {
         ("", "persistentvolumes") => {

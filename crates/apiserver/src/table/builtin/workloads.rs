@@ -83,7 +83,7 @@ fn hpa_targets(o: &Value) -> Value {
     joined(&o["spec"]["metrics"], target, "<none>")
 }
 
-/// The columns of a kind after its name, if it is one of these.
+/// Returns the columns of a kind after its name.
 #[expect(clippy::too_many_lines, reason = "a table of columns")]
 pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColumn]> {
     Some(match (group, plural) {

@@ -9,7 +9,7 @@ use super::{WriteKind, limit_range, priority, webhooks};
 use crate::admission::{Admission, AdmissionRequest, Denial, Operation};
 use crate::allocation::Reserved;
 use crate::authorization::escalation;
-use crate::builtin::{self, signing_request};
+use crate::builtins::{self, signing_request};
 use crate::error::ApiError;
 use crate::patch::managed;
 use crate::resource::{Resource, Subresource};
@@ -118,7 +118,7 @@ pub(super) fn admit<'a>(
     let invalid = |causes| ApiError::invalid(&resource.group, &resource.kind, &key.name, causes);
     let mut reserved = Ok(None);
     if !resource.is_custom() {
-        builtin::prepare(resource, value, old, call.subresource);
+        builtins::prepare(resource, value, old, call.subresource);
         shape::as_stored(value, resource.schema());
         if resource.is("", "services") {
             let allocation = &call.shared.allocation;
@@ -130,8 +130,8 @@ pub(super) fn admit<'a>(
                 return reserved;
             }
         }
-        if old.is_none() && signing_request::is_one(resource) {
-            signing_request::asked_by(&call.identity, value);
+        if old.is_none() && signing_request::is_signing_request(resource) {
+            signing_request::record_requester(&call.identity, value);
         }
     }
     if resource.group == "rbac.authorization.k8s.io" {
@@ -145,11 +145,11 @@ pub(super) fn admit<'a>(
         };
         escalation::check(&call.shared.access, &grant)?;
     }
-    let mut causes = builtin::metadata::validate(resource, value, old);
+    let mut causes = builtins::metadata::validate(resource, value, old);
     if resource.is_custom() {
         causes.extend(validate::custom(value, old, resource.schema()));
     } else {
-        causes.extend(builtin::validate(resource, value, old, call.subresource));
+        causes.extend(builtins::validate(resource, value, old, call.subresource));
     }
     if !causes.is_empty() {
         return Err(invalid(causes));
@@ -185,7 +185,7 @@ fn default(resource: &Resource, value: &mut Value) {
         shape::drop_nulls(value, resource.schema());
         shape::default(value, resource.schema());
     } else {
-        builtin::default(resource, value);
+        builtins::default(resource, value);
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
 use crate::allocation::Reserved;
 use crate::authorization;
 use crate::authorization::attributes::Attributes;
-use crate::builtin::warnings::warnings;
+use crate::builtins::warnings::warnings;
 use crate::clock;
 use crate::error::{ApiError, Cause, Reason};
 use crate::registry::custom;

@@ -3,7 +3,7 @@
 use berth_apimachinery::quantity::Quantity;
 use serde_json::{Map, Value, json};
 
-use crate::builtin::pod_resources::{PodResources, Quantities, quantities};
+use crate::builtins::pod_resources::{PodResources, Quantities, quantities};
 use crate::error::ApiError;
 use crate::store::{Key, Stored};
 use crate::tables;

@@ -13,7 +13,7 @@ use super::{
     quota, webhooks,
 };
 use crate::allocation::Reserved;
-use crate::builtin::warnings::warnings;
+use crate::builtins::warnings::warnings;
 use crate::error::ApiError;
 use crate::registry::custom;
 use crate::resource::Resource;

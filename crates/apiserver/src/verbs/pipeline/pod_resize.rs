@@ -3,7 +3,7 @@
 use berth_apimachinery::quantity::Quantity;
 use serde_json::Value;
 
-use crate::builtin::pod_resources::PodResources;
+use crate::builtins::pod_resources::PodResources;
 use crate::error::{ApiError, Cause};
 use crate::resource::Subresource;
 use crate::store::Key;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::edit_meta;
-use crate::builtin::{pod_parts, signing_request};
+use crate::builtins::{pod_subresources, signing_request};
 use crate::patch::managed;
 use crate::resource::{Resource, Subresource};
 use crate::verbs::Call;
@@ -69,9 +69,9 @@ pub(super) fn restore(call: &Call, old: &Value, new: &mut Value) {
         Some(part @ (Subresource::Ephemeral | Subresource::Resize)) => {
             let managed = new["metadata"].get("managedFields").cloned();
             *new = if part == Subresource::Resize {
-                pod_parts::resized(old, new)
+                pod_subresources::resized(old, new)
             } else {
-                pod_parts::with_ephemeral(old, new)
+                pod_subresources::with_ephemeral(old, new)
             };
             if let Some(managed) = managed {
                 new["metadata"]["managedFields"] = managed;
@@ -79,7 +79,7 @@ pub(super) fn restore(call: &Call, old: &Value, new: &mut Value) {
         }
         Some(Subresource::Binding) => {}
         Some(Subresource::Scale) | None => {
-            if signing_request::is_one(resource) {
+            if signing_request::is_signing_request(resource) {
                 new["spec"] = old["spec"].clone();
             }
             if resource.status

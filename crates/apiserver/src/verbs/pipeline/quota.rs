@@ -1,7 +1,7 @@
-//! ResourceQuotas: what a namespace uses, and that it uses no more than it may.
+//! Resource quotas.
 //!
-//! Use is counted when it is asked for, from the objects that are there. Whoever creates something in a namespace with
-//! quotas takes turns with the others, so that two cannot have the same last place.
+//! Usage is counted on demand from the existing objects. Creations in a namespace with quotas are serialized, so that
+//! two cannot both take the last unit.
 
 mod scope;
 
@@ -12,7 +12,7 @@ use parking_lot::MutexGuard;
 use scope::Scope;
 use serde_json::{Value, json};
 
-use crate::builtin::pod_resources::PodResources;
+use crate::builtins::pod_resources::PodResources;
 use crate::error::ApiError;
 use crate::resource::{Resource, Subresource};
 use crate::shared::Shared;
@@ -20,7 +20,7 @@ use crate::store::Key;
 use crate::tables::QUOTAS;
 use crate::verbs::Call;
 
-/// Kinds of core that are counted by their name alone, too.
+/// Core kinds that are also counted by their plain name.
 const COUNTED: &[&str] = &[
     "configmaps",
     "persistentvolumeclaims",
@@ -30,7 +30,7 @@ const COUNTED: &[&str] = &[
     "secrets",
     "services",
 ];
-/// What each container has to say as soon as a quota is about it.
+/// Resources that every container must declare if a quota limits them.
 const COMPUTE: &[&str] = &[
     "cpu",
     "limits.cpu",
@@ -43,7 +43,7 @@ const COMPUTE: &[&str] = &[
 /// Amounts by the names that quotas use.
 type Amounts = BTreeMap<String, Quantity>;
 
-/// The name under which objects of a resource are counted.
+/// Returns the name under which objects of a resource are counted.
 fn counted(group: &str, plural: &str) -> String {
     if group.is_empty() {
         format!("count/{plural}")
@@ -52,7 +52,7 @@ fn counted(group: &str, plural: &str) -> String {
     }
 }
 
-/// What an object takes of the quotas of its namespace.
+/// Returns what an object uses of the quotas of its namespace.
 fn demand(group: &str, plural: &str, value: &Value) -> Amounts {
     let one = Quantity::from_integer(1);
     let mut all = Amounts::from([(counted(group, plural), one)]);
@@ -72,8 +72,8 @@ fn demand(group: &str, plural: &str, value: &Value) -> Amounts {
 }
 
 fn of_pod(pod: &Value, all: &mut Amounts) {
-    if is_over(pod) {
-        // Only that it exists counts.
+    if has_ended(pod) {
+        // Only the object itself counts.
         all.remove("pods");
         return;
     }
@@ -89,8 +89,8 @@ fn of_pod(pod: &Value, all: &mut Amounts) {
     }
 }
 
-/// Whether a pod has ended.
-fn is_over(pod: &Value) -> bool {
+/// Reports whether a pod has ended.
+fn has_ended(pod: &Value) -> bool {
     matches!(
         pod["status"]["phase"].as_str(),
         Some("Failed" | "Succeeded")
@@ -137,7 +137,7 @@ fn of_claim(claim: &Value, all: &mut Amounts) {
 struct Quota {
     name: String,
     hard: Amounts,
-    /// What all pods that it counts have in common; with any of these it counts nothing else.
+    /// Restrictions on pods; a quota with scopes counts nothing else.
     scopes: Vec<Scope>,
 }
 
@@ -159,7 +159,7 @@ impl Quota {
         }
     }
 
-    /// Whether an object counts.
+    /// Reports whether an object counts.
     fn counts(&self, group: &str, plural: &str, value: &Value) -> bool {
         let is_pod = group.is_empty() && plural == "pods";
         self.scopes.iter().all(|scope| is_pod && scope.has(value))
@@ -171,7 +171,7 @@ fn quotas(shared: &Shared, namespace: &str) -> Vec<Quota> {
     page.items.iter().map(|q| Quota::of(&q.value())).collect()
 }
 
-/// What the objects of a namespace use of what a quota is about.
+/// Returns the usage of a quota.
 fn used(shared: &Shared, namespace: &str, quota: &Quota) -> Amounts {
     let mut all: Amounts = quota
         .hard
@@ -186,7 +186,7 @@ fn used(shared: &Shared, namespace: &str, quota: &Quota) -> Amounts {
         .collect();
     for resource in tables {
         let (group, plural) = (resource.group.as_str(), resource.plural.as_str());
-        if !concerns(quota, group, plural) {
+        if !applies_to(quota, group, plural) {
             continue;
         }
         for object in shared.store.list(&resource.table, Some(namespace)).items {
@@ -204,8 +204,8 @@ fn used(shared: &Shared, namespace: &str, quota: &Quota) -> Amounts {
     all
 }
 
-/// Whether a quota is about objects of a resource at all.
-fn concerns(quota: &Quota, group: &str, plural: &str) -> bool {
+/// Reports whether a quota applies to a resource.
+fn applies_to(quota: &Quota, group: &str, plural: &str) -> bool {
     let count = counted(group, plural);
     quota.hard.keys().any(|name| {
         *name == count
@@ -221,7 +221,7 @@ fn concerns(quota: &Quota, group: &str, plural: &str) -> bool {
     })
 }
 
-/// The turn of whoever creates an object in a namespace with quotas, or lets one grow: to be held until it is stored.
+/// Locks the quotas of a namespace for a write that may use more; held until the object is stored.
 pub(crate) fn turn<'a>(call: &'a Call, key: &Key) -> Option<MutexGuard<'a, ()>> {
     let limited = call.resource.namespaced()
         && !call
@@ -233,7 +233,7 @@ pub(crate) fn turn<'a>(call: &'a Call, key: &Key) -> Option<MutexGuard<'a, ()>> 
     limited.then(|| call.shared.quotas.lock())
 }
 
-/// Whether a change of an object may take more of a quota.
+/// Reports whether a change of an object may increase its usage.
 pub(crate) fn may_grow(call: &Call) -> bool {
     let resource = &*call.resource;
     let grows = ["services", "persistentvolumeclaims"];
@@ -243,7 +243,7 @@ pub(crate) fn may_grow(call: &Call) -> bool {
     }
 }
 
-/// Refuses an object, or what is more in it than there was, for which there is no room. The caller has its turn.
+/// Refuses an object, or the increase of its usage, that exceeds a quota. The caller holds the lock.
 pub(crate) fn check(
     call: &Call,
     key: &Key,
@@ -268,7 +268,7 @@ pub(crate) fn check(
         if !quota.counts(group, plural, value) {
             continue;
         }
-        if let Some(missing) = unsaid(resource, value, &quota) {
+        if let Some(missing) = undeclared(resource, value, &quota) {
             return refused(format!(
                 "failed quota: {}: must specify {missing}",
                 quota.name
@@ -305,8 +305,8 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// What the containers of a pod do not say although the quota has to know, with the names of the containers.
-fn unsaid(resource: &Resource, pod: &Value, quota: &Quota) -> Option<String> {
+/// Returns the resources that a quota limits and containers do not declare, with the names of the containers.
+fn undeclared(resource: &Resource, pod: &Value, quota: &Quota) -> Option<String> {
     if !resource.is("", "pods") {
         return None;
     }
@@ -335,7 +335,7 @@ fn unsaid(resource: &Resource, pod: &Value, quota: &Quota) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// The status that a quota should have.
+/// Returns the status of a quota.
 pub(crate) fn status(shared: &Shared, namespace: &str, value: &Value) -> Value {
     let quota = Quota::of(value);
     let used: BTreeMap<String, String> = used(shared, namespace, &quota)

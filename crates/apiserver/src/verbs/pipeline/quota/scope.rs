@@ -1,27 +1,27 @@
-//! Scopes of quotas: which pods a quota is about.
+//! Scopes of quotas, which restrict them to certain pods.
 
 use serde_json::Value;
 
-/// What a pod has to be like.
+/// A restriction on pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Scope {
     BestEffort(bool),
     Terminating(bool),
-    /// Its priority class, by name, is or is not one of these.
+    /// The priority class is or is not one of these.
     Class {
         among: bool,
         names: Vec<String>,
     },
-    /// It names a priority class.
+    /// The pod has a priority class.
     SomeClass,
-    /// It is kept near or away from pods of other namespaces.
+    /// The pod has an affinity to pods of other namespaces.
     CrossNamespaceAffinity,
-    /// Nothing is: of scopes of volumes, and conditions that cannot hold.
+    /// No pod matches: scopes of volumes, and contradictions.
     Never,
 }
 
 impl Scope {
-    /// The scopes of the spec of a quota, listed or selected.
+    /// Returns the scopes of a quota, listed or selected.
     pub(super) fn all_of(spec: &Value) -> Vec<Self> {
         let listed = spec["scopes"].as_array().into_iter().flatten();
         let listed = listed
@@ -56,7 +56,7 @@ impl Scope {
         }
     }
 
-    /// Whether a pod is like that.
+    /// Reports whether a pod matches.
     pub(super) fn has(&self, pod: &Value) -> bool {
         let spec = &pod["spec"];
         let class = spec["priorityClassName"].as_str().unwrap_or_default();
@@ -71,7 +71,7 @@ impl Scope {
     }
 }
 
-/// Whether an affinity is about pods of other namespaces.
+/// Reports whether an affinity refers to pods of other namespaces.
 fn reaches_out(affinity: &Value) -> bool {
     let list =
         |kind: &str, list: &str| affinity[kind][list].as_array().cloned().unwrap_or_default();
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scopes_tell_pods_apart() {
+    fn scopes_match_pods() {
         let urgent = json!({"spec": {"priorityClassName": "urgent", "activeDeadlineSeconds": 5}});
         let plain = json!({"spec": {"affinity": {"podAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": [{"namespaceSelector": {}}]}}}});

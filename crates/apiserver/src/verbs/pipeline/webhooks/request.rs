@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::VirtualSubresource;
+use crate::cel::About;
 use crate::error::ApiError;
 use crate::query::FieldValidation;
 use crate::registry::Snapshot;
 use crate::resource::{Resource, Subresource};
-use crate::schema::rules::About;
 use crate::store::Key;
 use crate::tables::NAMESPACES;
 use crate::verbs::delete::DeleteOptions;

@@ -1,0 +1,406 @@
+//! Defaults of pod specs, alone and in templates.
+
+use serde_json::{Value, json};
+
+use super::{items, pod_subresources, set, storage};
+use crate::builtins::pod_resources::PodResources;
+
+/// Sets the defaults of a pod.
+pub(super) fn pod(value: &mut Value) {
+    let spec = &mut value["spec"];
+    self::spec(spec);
+    for list in ["initContainers", "containers"] {
+        for container in items(spec, list) {
+            requests_from_limits(&mut container["resources"]);
+        }
+    }
+    set(spec, "enableServiceLinks", json!(true));
+    requests_of_all(value);
+    let spec = &mut value["spec"];
+    // A pod ends as soon as it can; a template keeps its negative value.
+    let grace = "terminationGracePeriodSeconds";
+    if spec[grace].as_i64().is_some_and(|seconds| seconds < 0) {
+        spec[grace] = json!(1);
+    }
+    // Unknown times are written as null.
+    if let Some(status) = value.get_mut("status") {
+        for condition in items(status, "conditions") {
+            set(condition, "lastProbeTime", Value::Null);
+            set(condition, "lastTransitionTime", Value::Null);
+        }
+    }
+}
+
+/// Applies the admission plugins that add to every pod.
+pub(super) fn admit(spec: &mut Value) {
+    node_failure_tolerations(spec);
+}
+
+/// Sets the defaults of a pod spec.
+pub(super) fn spec(spec: &mut Value) {
+    if !spec.is_object() {
+        return;
+    }
+    set(spec, "restartPolicy", json!("Always"));
+    set(spec, "dnsPolicy", json!("ClusterFirst"));
+    set(spec, "schedulerName", json!("default-scheduler"));
+    set(spec, "terminationGracePeriodSeconds", json!(30));
+    set(spec, "securityContext", json!({}));
+    match (
+        spec.get("serviceAccountName").cloned(),
+        spec.get("serviceAccount").cloned(),
+    ) {
+        (Some(name), _) => spec["serviceAccount"] = name,
+        (None, Some(name)) => spec["serviceAccountName"] = name,
+        (None, None) => {}
+    }
+    let host_network = spec["hostNetwork"] == true;
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        if !spec.get(list).is_some_and(Value::is_array) {
+            continue;
+        }
+        for container in spec[list].as_array_mut().into_iter().flatten() {
+            self::container(container, host_network);
+        }
+    }
+    if spec.get("volumes").is_some() {
+        for volume in items(spec, "volumes") {
+            self::volume(volume);
+        }
+    }
+}
+
+/// Seconds that a pod stays on a failed node unless it declares a toleration.
+const NODE_FAILURE_TOLERATION: i64 = 300;
+
+/// Adds the tolerations of the DefaultTolerationSeconds plugin: a pod stays for five minutes on a node that is not
+/// ready or unreachable.
+fn node_failure_tolerations(spec: &mut Value) {
+    let Some(spec) = spec.as_object_mut() else {
+        return;
+    };
+    let slot = spec.entry("tolerations").or_insert_with(|| json!([]));
+    let Some(tolerations) = slot.as_array_mut() else {
+        return;
+    };
+    for key in [
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    ] {
+        let covers = |toleration: &Value| {
+            let text = |field: &str| toleration[field].as_str().unwrap_or_default();
+            matches!(text("effect"), "" | "NoExecute")
+                && (text("key") == key || text("key").is_empty())
+        };
+        if !tolerations.iter().any(covers) {
+            tolerations.push(json!({
+                "key": key,
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": NODE_FAILURE_TOLERATION,
+            }));
+        }
+    }
+}
+
+fn container(container: &mut Value, host_network: bool) {
+    if !container.is_object() {
+        return;
+    }
+    let policy = pull_policy(container["image"].as_str().unwrap_or_default());
+    set(container, "imagePullPolicy", json!(policy));
+    set(
+        container,
+        "terminationMessagePath",
+        json!("/dev/termination-log"),
+    );
+    set(container, "terminationMessagePolicy", json!("File"));
+    set(container, "resources", json!({}));
+    if container.get("ports").is_some() {
+        for port in container["ports"].as_array_mut().into_iter().flatten() {
+            set(port, "protocol", json!("TCP"));
+            if host_network {
+                let number = port["containerPort"].clone();
+                set(port, "hostPort", number);
+            }
+        }
+    }
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if container.get(probe).is_some_and(Value::is_object) {
+            self::probe(&mut container[probe]);
+        }
+    }
+    for hook in ["postStart", "preStop"] {
+        let handler = container.pointer_mut(&format!("/lifecycle/{hook}/httpGet"));
+        if let Some(handler) = handler {
+            http_get(handler);
+        }
+    }
+    if container.get("env").is_some() {
+        for variable in container["env"].as_array_mut().into_iter().flatten() {
+            if let Some(source) = variable.get_mut("valueFrom") {
+                references(source);
+            }
+        }
+    }
+}
+
+/// Sets absent requests of a container to its limits.
+fn requests_from_limits(resources: &mut Value) {
+    let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else {
+        return;
+    };
+    if limits.is_empty() {
+        return;
+    }
+    set(resources, "requests", json!({}));
+    for (name, quantity) in limits {
+        set(&mut resources["requests"], &name, quantity);
+    }
+}
+
+/// Sets absent pod-level requests to the requests of the containers, or else to the pod-level limits.
+fn requests_of_all(pod: &mut Value) {
+    let whole = &pod["spec"]["resources"];
+    let is_set = ["requests", "limits"]
+        .iter()
+        .any(|part| pod_subresources::amounts(whole, part).is_some());
+    if !is_set {
+        return;
+    }
+    let shared =
+        |name: &String| matches!(name.as_str(), "cpu" | "memory") || name.starts_with("hugepages-");
+    let limits = pod_subresources::amounts(whole, "limits")
+        .cloned()
+        .unwrap_or_default();
+    let needs = PodResources::of_containers(pod).requests;
+    let asked = needs
+        .into_iter()
+        .map(|(name, amount)| (name, json!(amount.to_string())));
+    let defaults: Vec<(String, Value)> = asked
+        .chain(limits)
+        .filter(|(name, _)| shared(name))
+        .collect();
+    let whole = &mut pod["spec"]["resources"];
+    for (name, amount) in defaults {
+        set(whole, "requests", json!({}));
+        set(&mut whole["requests"], &name, amount);
+    }
+}
+
+fn probe(probe: &mut Value) {
+    set(probe, "timeoutSeconds", json!(1));
+    set(probe, "periodSeconds", json!(10));
+    set(probe, "successThreshold", json!(1));
+    set(probe, "failureThreshold", json!(3));
+    if probe.get("httpGet").is_some_and(Value::is_object) {
+        http_get(&mut probe["httpGet"]);
+    }
+    if probe.get("grpc").is_some_and(Value::is_object) {
+        set(&mut probe["grpc"], "service", json!(""));
+    }
+}
+
+fn http_get(action: &mut Value) {
+    set(action, "path", json!("/"));
+    set(action, "scheme", json!("HTTP"));
+}
+
+/// Sets the defaults of references to fields of the pod.
+fn references(holder: &mut Value) {
+    if let Some(field) = holder.get_mut("fieldRef").filter(|f| f.is_object()) {
+        set(field, "apiVersion", json!("v1"));
+    }
+    if let Some(resource) = holder.get_mut("resourceFieldRef").filter(|f| f.is_object()) {
+        set(resource, "divisor", json!("0"));
+    }
+}
+
+fn volume(volume: &mut Value) {
+    let Some(object) = volume.as_object() else {
+        return;
+    };
+    if object.len() == 1 && object.contains_key("name") {
+        volume["emptyDir"] = json!({});
+        return;
+    }
+    for kind in ["secret", "configMap", "projected", "downwardAPI"] {
+        if volume.get(kind).is_some_and(Value::is_object) {
+            set(&mut volume[kind], "defaultMode", json!(420));
+        }
+    }
+    if volume.get("hostPath").is_some_and(Value::is_object) {
+        set(&mut volume["hostPath"], "type", json!(""));
+    }
+    disks(volume);
+    if let Some(image) = volume.get_mut("image").filter(|i| i.is_object()) {
+        let policy = pull_policy(image["reference"].as_str().unwrap_or_default());
+        set(image, "pullPolicy", json!(policy));
+    }
+    if let Some(files) = volume.get_mut("downwardAPI") {
+        items(files, "items").for_each(references);
+    }
+    if let Some(projected) = volume.get_mut("projected") {
+        for source in items(projected, "sources") {
+            if let Some(token) = source
+                .get_mut("serviceAccountToken")
+                .filter(|t| t.is_object())
+            {
+                set(token, "expirationSeconds", json!(3600));
+            }
+            if let Some(files) = source.get_mut("downwardAPI") {
+                items(files, "items").for_each(references);
+            }
+        }
+    }
+    if let Some(template) = volume.pointer_mut("/ephemeral/volumeClaimTemplate") {
+        set(template, "metadata", json!({}));
+        if let Some(spec) = template.get_mut("spec").filter(|s| s.is_object()) {
+            storage::claim_spec(spec);
+        }
+    }
+}
+
+/// Sets the defaults of volumes by driver.
+fn disks(volume: &mut Value) {
+    let defaults = [
+        ("iscsi", json!({"iscsiInterface": "default"})),
+        (
+            "rbd",
+            json!({"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"}),
+        ),
+        (
+            "azureDisk",
+            json!({"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": false}),
+        ),
+        (
+            "scaleIO",
+            json!({"storageMode": "ThinProvisioned", "fsType": "xfs"}),
+        ),
+    ];
+    for (kind, fields) in defaults {
+        let Some(disk) = volume.get_mut(kind).filter(|disk| disk.is_object()) else {
+            continue;
+        };
+        for (field, value) in fields.as_object().into_iter().flatten() {
+            set(disk, field, value.clone());
+        }
+    }
+}
+
+/// Returns the default pull policy of an image. An invalid name counts as a fixed version.
+fn pull_policy(image: &str) -> &'static str {
+    if is_latest(image) && is_name(image) {
+        "Always"
+    } else {
+        "IfNotPresent"
+    }
+}
+
+/// The most characters of an image path without its registry.
+const LONGEST_NAME: usize = 255;
+
+/// Reports whether the path of an image is valid.
+fn is_name(image: &str) -> bool {
+    let path = match image.split_once('/') {
+        Some((registry, path)) if registry.contains(['.', ':']) || registry == "localhost" => path,
+        _ => image,
+    };
+    let path = path.split(':').next().unwrap_or(path);
+    path.len() <= LONGEST_NAME
+        && path.split('/').all(|part| {
+            let is_end = |end: Option<char>| end.is_some_and(|c| c.is_ascii_alphanumeric());
+            let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
+            part.chars().all(known)
+                && is_end(part.chars().next())
+                && is_end(part.chars().next_back())
+                && !part.contains("..")
+        })
+}
+
+/// Reports whether an image has the tag `latest`, explicitly or by default.
+fn is_latest(image: &str) -> bool {
+    if image.contains('@') {
+        return false;
+    }
+    let last = image.rsplit('/').next().unwrap_or(image);
+    last.split_once(':').is_none_or(|(_, tag)| tag == "latest")
+}
+
+/// Returns the quality-of-service class of a pod.
+pub(super) fn qos_class(spec: &Value) -> &'static str {
+    let (mut any, mut all) = (false, true);
+    let mut count = |resources: &Value| {
+        let (limits, requests) = (&resources["limits"], &resources["requests"]);
+        for resource in ["cpu", "memory"] {
+            any |= !limits[resource].is_null() || !requests[resource].is_null();
+            all &= !limits[resource].is_null() && limits[resource] == requests[resource];
+        }
+    };
+    // Pod-level resources take precedence over those of the containers.
+    let whole = &spec["resources"];
+    if whole.as_object().is_some_and(|whole| !whole.is_empty()) {
+        count(whole);
+    } else {
+        for list in ["initContainers", "containers"] {
+            for container in spec[list].as_array().into_iter().flatten() {
+                count(&container["resources"]);
+            }
+        }
+    }
+    match (any, all) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_default_to_limits_and_pull_policies_to_tags() {
+        let value = json!({"containers": [{"name": "a", "image": "r:5000/nginx",
+            "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}},
+            {"name": "b", "image": "nginx:1.27"}]});
+        let mut value = json!({"spec": value});
+        pod(&mut value);
+        let value = value["spec"].take();
+        assert_eq!(
+            value["containers"][0]["resources"]["requests"],
+            json!({"cpu": "500m", "memory": "1Gi"})
+        );
+        assert_eq!(value["containers"][0]["imagePullPolicy"], "Always");
+        assert_eq!(value["containers"][1]["imagePullPolicy"], "IfNotPresent");
+        assert_eq!(value["containers"][1]["resources"], json!({}));
+        assert_eq!(qos_class(&value), "Burstable");
+    }
+
+    #[test]
+    fn pods_tolerate_failing_nodes_for_five_minutes_by_default() {
+        let not_ready = json!({ "key": "node.kubernetes.io/not-ready", "operator": "Exists" });
+        let cases = [
+            (json!({}), 2),
+            (
+                json!({ "tolerations": [{ "key": "a", "operator": "Exists" }] }),
+                3,
+            ),
+            (json!({ "tolerations": [{ "operator": "Exists" }] }), 1),
+            (json!({ "tolerations": [not_ready] }), 2),
+            (
+                json!({ "tolerations": [{ "operator": "Exists", "effect": "NoSchedule" }] }),
+                3,
+            ),
+        ];
+        for (mut spec, expected) in cases {
+            let before = spec.clone();
+            node_failure_tolerations(&mut spec);
+            assert_eq!(
+                spec["tolerations"].as_array().unwrap().len(),
+                expected,
+                "{before}"
+            );
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Partial updates of pods through subresources, and the fields that a status keeps.
+
+use serde_json::{Map, Value};
+
+/// Returns the old pod with the new ephemeral containers.
+pub(crate) fn with_ephemeral(old: &Value, new: &Value) -> Value {
+    let mut kept = old.clone();
+    put(&mut kept["spec"], &new["spec"], "ephemeralContainers");
+    kept
+}
+
+/// Returns the old pod with the new resources. A changed list of containers is returned as sent, for validation to
+/// refuse it.
+pub(crate) fn resized(old: &Value, new: &Value) -> Value {
+    let mut kept = old.clone();
+    let count = |pod: &Value, list: &str| pod["spec"][list].as_array().map_or(0, Vec::len);
+    let lists = ["containers", "initContainers"];
+    if lists
+        .iter()
+        .any(|list| count(old, list) != count(new, list))
+    {
+        kept["spec"] = new["spec"].clone();
+        return kept;
+    }
+    put(&mut kept["spec"], &new["spec"], "resources");
+    for list in lists {
+        let sent = new["spec"][list].as_array().into_iter().flatten();
+        let before = kept["spec"].get_mut(list).and_then(Value::as_array_mut);
+        let same = sent
+            .clone()
+            .zip(before.iter().flat_map(|before| before.iter()))
+            .all(|(sent, before)| sent["name"] == before["name"]);
+        if !same {
+            kept["spec"][list] = new["spec"][list].clone();
+            continue;
+        }
+        for (container, sent) in before.into_iter().flatten().zip(sent) {
+            put(container, sent, "resources");
+            put(container, sent, "resizePolicy");
+        }
+    }
+    kept
+}
+
+fn put(value: &mut Value, from: &Value, field: &str) {
+    let Some(map) = value.as_object_mut() else {
+        return;
+    };
+    match from.get(field) {
+        Some(inner) => drop(map.insert(field.to_owned(), inner.clone())),
+        None => drop(map.remove(field)),
+    }
+}
+
+/// Keeps `observedGeneration` and `qosClass` if a client that does not know them omits them from a status.
+pub(super) fn keep_observed(status: &mut Value, old: &Value) {
+    const SEEN: &str = "observedGeneration";
+    let keep = |value: &mut Value, old: &Value, field: &str| {
+        if value[field].is_null() && !old[field].is_null() {
+            value[field] = old[field].clone();
+        } else if let Some(map) = value.as_object_mut()
+            && map.get(field).is_some_and(Value::is_null)
+        {
+            map.remove(field);
+        }
+    };
+    keep(status, old, SEEN);
+    keep(status, old, "qosClass");
+    let mut known: Vec<&Value> = old["conditions"].as_array().into_iter().flatten().collect();
+    for condition in super::items(status, "conditions") {
+        let place = known
+            .iter()
+            .position(|old| old["type"] == condition["type"]);
+        let before = place.map(|place| known.remove(place));
+        keep(condition, before.unwrap_or(&Value::Null), SEEN);
+    }
+}
+
+/// Returns the requests or limits of resources, unless they are empty.
+pub(super) fn amounts<'a>(resources: &'a Value, part: &str) -> Option<&'a Map<String, Value>> {
+    resources[part].as_object().filter(|map| !map.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn observed_generations_are_kept() {
+        let old = json!({"observedGeneration": 3, "qosClass": "Burstable", "conditions": [
+            {"type": "A", "observedGeneration": 2}, {"type": "B"}, {"type": "A", "observedGeneration": 1}]});
+        let mut status =
+            json!({"conditions": [{"type": "A"}, {"type": "B"}, {"type": "A"}, {"type": "A"}]});
+        keep_observed(&mut status, &old);
+        let expected = json!({"observedGeneration": 3, "qosClass": "Burstable", "conditions": [
+            {"type": "A", "observedGeneration": 2}, {"type": "B"}, {"type": "A", "observedGeneration": 1},
+            {"type": "A"}]});
+        assert_eq!(status, expected);
+    }
+}

@@ -1,0 +1,47 @@
+//! Defaults of volumes and claims.
+
+use serde_json::{Value, json};
+
+use super::set;
+
+/// Sets the defaults of a claim's spec, alone or in a template.
+pub(super) fn claim_spec(spec: &mut Value) {
+    set(spec, "volumeMode", json!("Filesystem"));
+}
+
+/// Sets the defaults of a claim. The group of a source is always written.
+pub(super) fn claim(value: &mut Value) {
+    let spec = &mut value["spec"];
+    claim_spec(spec);
+    for field in ["dataSource", "dataSourceRef"] {
+        if let Some(source) = spec.get_mut(field).filter(|s| s.is_object()) {
+            set(source, "apiGroup", Value::Null);
+        }
+    }
+}
+
+/// Copies `dataSource` to `dataSourceRef`; a new claim may have a `dataSource` of two kinds only.
+pub(super) fn copy_data_source(spec: &mut Value, creating: bool) {
+    let Some(source) = spec.get("dataSource").filter(|s| s.is_object()).cloned() else {
+        return;
+    };
+    let group = source["apiGroup"].as_str().unwrap_or_default();
+    let known = matches!(
+        (group, source["kind"].as_str()),
+        ("", Some("PersistentVolumeClaim")) | ("snapshot.storage.k8s.io", Some("VolumeSnapshot"))
+    );
+    if known || !creating {
+        set(spec, "dataSourceRef", source);
+    } else if let Some(spec) = spec.as_object_mut() {
+        spec.remove("dataSource");
+    }
+}
+
+pub(super) fn volume(value: &mut Value) {
+    let spec = &mut value["spec"];
+    set(spec, "volumeMode", json!("Filesystem"));
+    set(spec, "persistentVolumeReclaimPolicy", json!("Retain"));
+    if let Some(path) = spec.get_mut("hostPath").filter(|p| p.is_object()) {
+        set(path, "type", json!(""));
+    }
+}

@@ -1,0 +1,144 @@
+use super::*;
+
+fn value(source: &str) -> Result<Value, Failure> {
+    let expression = compiled(source).map_err(Failure::Error)?;
+    expression.run(vec![("self", Value::Int(3))], &mut Budget::new())
+}
+
+/// Compiles an expression of any type.
+fn compiled(source: &str) -> Result<Expression, String> {
+    Expression::compile(source, &[Variable::untyped("self")], Gives::Bool)
+}
+
+#[test]
+fn deeply_nested_expressions_do_not_overflow_the_stack() {
+    let nested = |open: &str, close: &str, times: usize| {
+        format!("{}true{}", open.repeat(times), close.repeat(times))
+    };
+    for source in [
+        nested("(", ")", 240),
+        format!("{} == []", nested("[", "]", 240)),
+        nested("[true].all(a, ", ")", 27),
+        format!("self{} == 1", ".x".repeat(240)),
+        format!("{} > 0", vec!["1"; 240].join(" + ")),
+        format!("{}true{}", "true ? ".repeat(110), " : true".repeat(110)),
+        nested("{1: ", "}", 120),
+        nested("size([", "])", 120),
+    ] {
+        // Accepted or not, nothing overflows.
+        drop(value(&source));
+    }
+    assert_eq!(value(&nested("(", ")", 60)), Ok(Value::Bool(true)));
+}
+
+#[test]
+fn optional_values_and_macros() {
+    for source in [
+        "optional.of(2).optMap(x, x * 2).orValue(0) == 4",
+        "!optional.none().optMap(x, x).hasValue()",
+        "optional.of(1).optFlatMap(x, optional.none()).hasValue() == false",
+        "{'a': 1}.?b.orValue(7) == 7",
+        "{'a': {'b': 1}}.?a.?b.orValue(7) == 1",
+        "{'a': 1}[?'a'].hasValue()",
+        "type(self) == int && type('a') == string",
+        "[1, 2, 3].all(x, x < 4) && [1, 2].exists(x, x == 2) && [1, 2].exists_one(x, x == 2)",
+        "[1, 2].map(x, x * 2) == [2, 4] && [1, 2].map(x, x > 1, x * 2) == [4] && [1, 2].filter(x, x > 1) == [2]",
+    ] {
+        assert_eq!(value(source), Ok(Value::Bool(true)), "{source}");
+    }
+}
+
+#[test]
+fn expensive_loops_are_stopped() {
+    let list = format!("[{}]", vec!["1"; 200].join(","));
+    let source = format!("{list}.all(a, {list}.all(b, {list}.all(c, true)))");
+    assert_eq!(value(&source), Err(Failure::Budget));
+}
+
+#[test]
+fn loops_with_two_variables() {
+    for source in [
+        "[5, 6].all(i, v, v == i + 5) && ![5, 6].exists(i, v, i == v)",
+        "{'a': 1, 'b': 2}.existsOne(k, v, v == 2) && {'a': 1}.all(k, v, k == 'a' && v == 1)",
+        "[5, 6].transformList(i, v, i * v) == [0, 6]",
+        "[5, 6, 7].transformList(i, v, i > 0, v) == [6, 7]",
+        "{'a': 1}.transformMap(k, v, v + 1) == {'a': 2}",
+        "['a', 'b'].transformMap(i, v, i == 1, v) == {1: 'b'}",
+        "['a', 'b'].transformMapEntry(i, v, {v: i}) == {'a': 0, 'b': 1}",
+        "[[1], [2, 3]].transformList(i, l, l.transformList(j, v, i + j + v)) == [[1], [3, 5]]",
+        "[3, 1, 2].sortBy(x, x) == [1, 2, 3] && ['bb', 'a'].sortBy(x, size(x)) == ['a', 'bb']",
+        "[{'n': 2}, {'n': 1}].sortBy(x, x.n).map(x, x.n) == [1, 2]",
+        "optional.unwrap([optional.of(1), optional.none()]) == [1]",
+        ".self == 3 && .size([1]) == 1",
+        "type(timestamp(0)) == google.protobuf.Timestamp",
+    ] {
+        assert_eq!(value(source), Ok(Value::Bool(true)), "{source}");
+    }
+    let twice = "['a', 'a'].transformMapEntry(i, v, {v: i}) == {}";
+    assert!(matches!(value(twice), Err(Failure::Error(why)) if why.contains("already exists")));
+}
+
+#[test]
+fn values_are_converted() {
+    for source in [
+        "string(true) == 'true' && bool('true') && bool('F') == false && dyn(1) == 1",
+        "string(duration('90m')) == '5400s' && string(duration('-1.5s')) == '-1.5s'",
+        "string(timestamp('2020-01-01T02:00:00.5+01:00')) == '2020-01-01T01:00:00.500Z'",
+        "string(1.5) == '1.5' && string(ip('::1')) == '::1' && string(b'a') == 'a'",
+        "int(timestamp(7)) == 7 && int(duration('1s')) == 1000000000 && int('7') == 7",
+        "bytes(b'a') == bytes('a') && size('éa') == 2 && 'é'.size() == 1 && size(b'é') == 2",
+        "duration('1h') + timestamp(0) == timestamp(3600) && timestamp(timestamp(0)) == timestamp(0)",
+        "{'a': {'b': 1}}.?a.b == optional.of(1) && {'a': {'c': 1}}.?a.b.orValue(2) == 2",
+        "optional.of(1) != optional.of(2) && {'a': 1}.?b == optional.none()",
+        "format.named('dns1123Label').value().validate('A').hasValue() && !format.named('x').hasValue()",
+    ] {
+        assert_eq!(value(source), Ok(Value::Bool(true)), "{source}");
+    }
+}
+
+#[test]
+fn unknown_names_and_syntax_errors_are_refused() {
+    for source in [
+        "nofn(self)",
+        "Foo{a: 1} == 1",
+        "self.nofn()",
+        "other == 1",
+        "self >",
+        "int('x') == 1",
+        "'a'.matches('[')",
+        "'text'",
+        "1 + 1",
+    ] {
+        assert!(compiled(source).is_err(), "{source}");
+    }
+}
+
+#[test]
+fn large_results_are_too_expensive() {
+    let text = format!("'{}'", "a".repeat(9000));
+    let doubled = format!(
+        "optional.of({text}){}.hasValue()",
+        ".optMap(x, x + x + x + x + x + x + x + x)".repeat(6)
+    );
+    let replaced = format!("{text}.replace('', {text}).size() > 0");
+    let squared = format!("[1].map(x, {text}).map(x, x.replace('a', {text})).size() > 0");
+    for source in [doubled, replaced, squared] {
+        assert_eq!(value(&source), Err(Failure::Budget));
+    }
+}
+
+#[test]
+fn failed_evaluations_have_a_message() {
+    for (source, expected) in [
+        ("10 / (self - 3) > 1", "division by zero"),
+        ("9223372036854775807 + self > 0", "integer overflow"),
+        ("[1][2] == 1", "index out of bounds: 2"),
+        ("{'a': 1}.b == 1", "no such key: b"),
+    ] {
+        assert_eq!(
+            value(source),
+            Err(Failure::Error(expected.into())),
+            "{source}"
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! `&&`, `||`, `all` and `exists`: a deciding value outweighs an error on either side; of several errors the first
+//! counts.
+
+use std::sync::Arc;
+
+use kube_cel::cel::context::Context;
+use kube_cel::cel::objects::Opaque;
+use kube_cel::cel::{ExecutionError, FunctionContext, IdedExpr, Value};
+
+use crate::cel::budget::exhausted;
+
+/// `&&`.
+pub(in crate::cel) const BOTH: &str = "@both";
+/// `||`.
+pub(in crate::cel) const EITHER: &str = "@either";
+/// A step of `all`; an error is kept for the end of the loop.
+pub(in crate::cel) const ALL: &str = "@all";
+/// A step of `exists`; an error is kept for the end of the loop.
+pub(in crate::cel) const EXISTS: &str = "@exists";
+/// The result of a loop, or the error that it kept.
+pub(in crate::cel) const FOUND: &str = "@found";
+
+/// An error that a later item may outweigh.
+#[derive(Debug, PartialEq)]
+struct Failed(ExecutionError);
+
+impl Eq for Failed {}
+
+impl Opaque for Failed {
+    fn runtime_type_name(&self) -> &'static str {
+        "error"
+    }
+}
+
+pub(super) fn add(context: &mut Context<'_>) {
+    context.add_function(BOTH, |call: &FunctionContext| decide(call, false));
+    context.add_function(EITHER, |call: &FunctionContext| decide(call, true));
+    context.add_function(ALL, |call: &FunctionContext| kept(decide(call, false)));
+    context.add_function(EXISTS, |call: &FunctionContext| kept(decide(call, true)));
+    context.add_function(FOUND, |found: Value| -> Result<Value, ExecutionError> {
+        truth(&found).map(Value::Bool)
+    });
+}
+
+/// Combines two truths; a `decisive` one is enough.
+fn decide(call: &FunctionContext<'_, '_>, decisive: bool) -> Result<Value, ExecutionError> {
+    let [left, right] = call.args else {
+        return Err(ExecutionError::NoSuchOverload);
+    };
+    let value = |of: &IdedExpr| truth(&Value::resolve(of, call.ptx)?);
+    let left = value(left);
+    if left == Ok(decisive) {
+        return Ok(Value::Bool(decisive));
+    }
+    match value(right) {
+        Ok(right) if right == decisive => Ok(Value::Bool(decisive)),
+        right => left.and(right).map(Value::Bool),
+    }
+}
+
+fn truth(value: &Value) -> Result<bool, ExecutionError> {
+    match value {
+        Value::Bool(truth) => Ok(*truth),
+        Value::Opaque(of) => match of.downcast_ref::<Failed>() {
+            Some(Failed(error)) => Err(error.clone()),
+            None => Err(ExecutionError::NoSuchOverload),
+        },
+        _ => Err(ExecutionError::NoSuchOverload),
+    }
+}
+
+/// Turns an error into a value, unless the budget is exhausted.
+fn kept(found: Result<Value, ExecutionError>) -> Result<Value, ExecutionError> {
+    match found {
+        Err(error) if !exhausted() => Ok(Value::Opaque(Arc::new(Failed(error)))),
+        found => found,
+    }
+}

@@ -1,0 +1,46 @@
+//! Parsing of expressions, with all macros expanded.
+
+use kube_cel::cel::IdedExpr;
+use kube_cel::cel::parser::Parser;
+
+use super::bounds::{self, Depth};
+use super::macros;
+
+/// Parses an expression and returns its tree and how deep that is.
+pub(super) fn parse(source: &str) -> Result<(IdedExpr, Depth), String> {
+    let depth = bounds::measure(source)?;
+    let root = with_stack(depth, || -> Result<IdedExpr, String> {
+        let text = macros::for_parser(source);
+        let mut root = Parser::new()
+            .enable_optional_syntax(true)
+            .parse(&text)
+            .map_err(|errors| {
+                let first = errors.errors.first();
+                first.map_or_else(
+                    || "syntax error".to_owned(),
+                    |e| format!("line {}, column {}: {}", e.pos.0, e.pos.1, e.msg),
+                )
+            })?;
+        macros::expand(&mut root)?;
+        Ok(root)
+    })??;
+    Ok((root, depth))
+}
+
+/// The stack that the deepest accepted expression needs without compiler optimisation.
+const STACK: usize = 64 << 20;
+
+/// Runs `work` with as much stack as an expression of this depth needs.
+pub(super) fn with_stack<T: Send>(
+    depth: Depth,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, String> {
+    if !depth.needs_stack() {
+        return Ok(work());
+    }
+    let done = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        thread.spawn_scoped(scope, work).ok()?.join().ok()
+    });
+    done.ok_or_else(|| "cannot start a thread for a deeply nested expression".to_owned())
+}

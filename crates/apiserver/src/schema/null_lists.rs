@@ -1,0 +1,43 @@
+//! Lists that are written even when they are absent: as null if a client omits them or after storage. The table has
+//! only lists that a valid object may omit.
+
+use super::Schema;
+
+const LISTS: &[(&str, &str)] = &[
+    ("ClusterRole", "rules"),
+    ("ContainerImage", "names"),
+    ("EndpointSlice", "endpoints"),
+    ("EndpointSlice", "ports"),
+    ("HorizontalPodAutoscalerStatus", "currentMetrics"),
+    ("LimitRangeSpec", "limits"),
+    ("PodFailurePolicy", "rules"),
+    ("ProjectedVolumeSource", "sources"),
+    ("Role", "rules"),
+];
+
+/// Marks a schema if it belongs to such a list.
+pub(super) fn annotate(definition: &str, property: &str, schema: &mut Schema) {
+    let name = definition.rsplit('.').next();
+    schema.always_written = LISTS
+        .iter()
+        .any(|(owner, list)| *list == property && Some(*owner) == name);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::builtin::definitions;
+
+    #[test]
+    fn every_entry_names_a_list() {
+        for (owner, list) in LISTS {
+            let suffix = format!(".{owner}");
+            let mut found = definitions()
+                .iter()
+                .filter(|(name, _)| name.ends_with(&suffix));
+            let is_list =
+                |(_, of): (&String, &serde_json::Value)| of["properties"][*list]["type"] == "array";
+            assert!(found.any(is_list), "{owner}.{list}");
+        }
+    }
+}
