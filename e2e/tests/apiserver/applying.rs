@@ -451,12 +451,12 @@ async fn of_what_is_there_twice_in_yaml_the_last_counts() {
     let rest = "/a?fieldManager=one&fieldValidation=Strict";
     let refused = maps.send("PATCH", rest, &apply, yaml).await;
     let duplicate = "line 8: key \"k\" already set in map";
-    let (code, message) = said(&refused);
+    let Said(code, message) = said(&refused);
     assert!(code == 400 && message.contains(duplicate), "{message}");
     let refused = maps
         .send("PUT", "/a?fieldValidation=Strict", &plain, yaml)
         .await;
-    let (code, message) = said(&refused);
+    let Said(code, message) = said(&refused);
     assert!(code == 400 && message.contains(duplicate), "{message}");
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, Objects, Said, map, outline, said};
+use crate::objects::{JSON, Objects, Said, map, said};
 use crate::server;
 
 /// The most that a server reads.

@@ -4,7 +4,7 @@ use berth_e2e::eventually;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, said};
+use crate::objects::{JSON, Said, said};
 use crate::server;
 use crate::server::{Answer, Served, raw};
 
@@ -193,7 +193,7 @@ async fn reviews_that_make_no_sense_are_refused() {
         ),
     ] {
         let answer = server.raw("POST", url, &[JSON], body.clone()).await;
-        let (found_code, found) = said(&answer);
+        let Said(found_code, found) = said(&answer);
         assert!(
             found_code == code && found.starts_with(message),
             "{body}: {found}"

@@ -149,7 +149,7 @@ async fn lists_are_refused_what_makes_no_sense() {
     ];
     for (query, code, message) in cases {
         let answer = maps.get(query).await;
-        let (found_code, found) = said(&answer);
+        let Said(found_code, found) = said(&answer);
         assert!(
             found_code == code && found.starts_with(&message),
             "{query}: {found}"

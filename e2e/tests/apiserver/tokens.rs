@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, said};
+use crate::objects::JSON;
 use crate::server;
 use crate::server::{Answer, Served, raw};
 

@@ -347,7 +347,7 @@ async fn how_strict_a_server_is_with_strange_fields_is_up_to_the_client() {
         "nope":1,"data":{"k":"1","k":"2"},"less":1,"less":2}"#;
     let post = async |query: &str| maps.send("POST", query, &[JSON], body).await;
     let strict = post("?fieldValidation=Strict").await;
-    let (code, message) = said(&strict);
+    let Said(code, message) = said(&strict);
     let start =
         "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: ";
     assert_eq!(code, 400, "{message}");
