@@ -266,17 +266,14 @@ async fn yaml_and_protobuf_that_are_no_objects_are_told_in_a_line() {
         "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
     let named = b"k8s\0\n\x0f\n\x02v1\x12\tConfigMap";
     for (body, why) in [
-        (&b""[..], "empty data (<empty>)".to_owned()),
-        (b"k8s\0", "empty body (6b387300)".to_owned()),
-        (b"abc", format!("{prefix} (616263)")),
-        (b"{}", format!("{prefix} ({{}})")),
-        (
-            b"k8s\0\xff\xff\xff",
-            "unexpected EOF (6b387300ffffff)".to_owned(),
-        ),
+        (&b""[..], "empty data".to_owned()),
+        (b"k8s\0", "empty body".to_owned()),
+        (b"abc", prefix.to_owned()),
+        (b"{}", prefix.to_owned()),
+        (b"k8s\0\xff\xff\xff", "unexpected EOF".to_owned()),
         (
             &[named.as_slice(), b"\x12\xff"].concat(),
-            "unexpected EOF (6b3873000a0f0a0276311209436f6e6669674d617012ff)".to_owned(),
+            "unexpected EOF".to_owned(),
         ),
     ] {
         let answer = maps.send("POST", "?dryRun=All", &[PROTOBUF], body).await;

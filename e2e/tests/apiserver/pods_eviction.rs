@@ -128,8 +128,7 @@ async fn what_is_no_eviction_of_the_pod_is_refused() {
             "",
             named(json!({"apiVersion": "v1", "kind": "Pod"})),
             400,
-            "Pod in version \"v1\" cannot be handled as a Eviction: converting (v1.Pod) to (policy.Eviction): unknown \
-             conversion",
+            "Pod in version \"v1\" cannot be handled as a Eviction: the kind does not match",
         ),
         (
             "",
@@ -161,7 +160,7 @@ async fn what_is_no_eviction_of_the_pod_is_refused() {
             "?dryRun=All",
             named(json!({"deleteOptions": {"dryRun": ["x"]}})),
             500,
-            "Non-matching dry-run options in request and content: [All] and ",
+            "Non-matching dry-run options in request and content: [All] and [\"x\"]",
         ),
         (
             "",

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
-use crate::objects::JSON;
+use crate::objects::{JSON, outline};
 use crate::server;
 use crate::server::{Answer, Served, raw};
 
@@ -299,7 +299,8 @@ async fn requests_for_tokens_that_make_no_sense_are_refused() {
         let answer = scene.request(&body).await;
         let found = answer.json["message"].as_str().unwrap();
         assert!(
-            answer.code == code && found.starts_with(&message),
+            answer.code == code
+                && (found.starts_with(&message) || outline(found) == outline(&message)),
             "{body}: {found}"
         );
     }

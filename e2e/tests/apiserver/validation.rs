@@ -308,7 +308,7 @@ async fn what_may_not_change_stays() {
         (
             "service",
             json!({"spec": {"clusterIP": "10.0.0.250", "clusterIPs": null}}),
-            "may not change once set",
+            "spec.clusterIPs[0]: Invalid value",
         ),
         (
             "secret",

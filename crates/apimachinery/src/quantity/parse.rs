@@ -17,6 +17,9 @@ pub enum QuantityError {
     OutOfRange(String),
 }
 
+/// The largest quantity that Kubernetes computes with, in billionths.
+const MOST: i128 = i64::MAX as i128 * NANO;
+
 /// The factor that a suffix stands for.
 enum Unit {
     /// A power of ten.
@@ -52,10 +55,7 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
     })?;
     let out_of_range = || QuantityError::OutOfRange(text.to_owned());
     let (nano, format) = match unit {
-        Unit::Ten(exponent, format) => (
-            decimal(whole, fraction, exponent).ok_or_else(out_of_range)?,
-            format,
-        ),
+        Unit::Ten(exponent, format) => (decimal(whole, fraction, exponent).unwrap_or(MOST), format),
         Unit::Two(bits) => binary(whole, fraction, bits).ok_or_else(out_of_range)?,
     };
     Ok(Quantity::from_nano(
@@ -98,7 +98,7 @@ fn unit_of(suffix: &str) -> Option<Unit> {
     }
 }
 
-/// Returns `whole.fraction * 10^exponent` in billionths, rounded up.
+/// Returns `whole.fraction * 10^exponent` in billionths, rounded up; `None` if it does not fit.
 fn decimal(whole: &str, fraction: &str, exponent: i32) -> Option<i128> {
     let digits = || {
         whole
@@ -125,11 +125,10 @@ fn decimal(whole: &str, fraction: &str, exponent: i32) -> Option<i128> {
 
 /// Returns `whole.fraction * 2^bits` in billionths, rounded up and at most `i64::MAX`.
 fn binary(whole: &str, fraction: &str, bits: u32) -> Option<(i128, Format)> {
-    let most = i128::from(i64::MAX) * NANO;
     // A number of more than 19 digits exceeds the bound.
     let whole_digits = whole.trim_start_matches('0');
     if whole_digits.len() > 19 {
-        return Some((most, Format::BinarySi));
+        return Some((MOST, Format::BinarySi));
     }
     let whole = integer_of(whole_digits.bytes())? << bits;
     let fraction = fraction.trim_end_matches('0');
@@ -148,7 +147,7 @@ fn binary(whole: &str, fraction: &str, bits: u32) -> Option<(i128, Format)> {
     } else {
         return None;
     }?;
-    let nano = nano.min(most);
+    let nano = nano.min(MOST);
     let below_one = nano > 0 && nano < NANO;
     Some((
         nano,
@@ -221,10 +220,18 @@ mod tests {
         ] {
             assert!(Quantity::parse(text).is_err(), "{text:?}");
         }
-        assert!(matches!(
-            Quantity::parse("1e40"),
-            Err(QuantityError::OutOfRange(_))
-        ));
+    }
+
+    #[test]
+    fn huge_quantities_are_capped() {
+        for text in [
+            "1e40",
+            "99999999999999999999999999999999999999999",
+            "1e2147483647",
+        ] {
+            assert_eq!(Quantity::parse(text).unwrap().nano(), MOST, "{text}");
+        }
+        assert_eq!(Quantity::parse("-1e40").unwrap().nano(), -MOST);
     }
 
     #[test]

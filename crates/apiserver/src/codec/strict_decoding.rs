@@ -37,14 +37,13 @@ pub(super) fn record(
 
 /// Returns one warning for each duplicate and each unknown field.
 pub(crate) fn warnings(unknown: &[String], duplicates: &[DuplicateField]) -> Vec<String> {
+    // The values of an unknown field are not decoded, so a JSON decoder does not notice that it occurs twice.
+    let decoded = |field: &&DuplicateField| field.line.is_some() || !unknown.contains(&field.path);
+    let duplicates = duplicates.iter().filter(decoded).map(ToString::to_string);
     let unknown = unknown
         .iter()
         .map(|path| format!("unknown field \"{path}\""));
-    duplicates
-        .iter()
-        .map(ToString::to_string)
-        .chain(unknown)
-        .collect()
+    duplicates.chain(unknown).collect()
 }
 
 /// Returns the error of strict field validation.
