@@ -1,4 +1,4 @@
-//! Members that are slow, dead, gone or not to be got into; and controllers that were away.
+//! Members that do not respond, are not ready, removed or inaccessible, and restarts of the controllers.
 
 use berth_test_requirements::needs;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use crate::fleet::Fleet;
 use crate::manifests::{cluster_role, config_map, deployment, policy};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_that_never_answers_holds_up_nobody_else() {
-    let mut fleet = Fleet::bare(1).await;
+async fn a_member_that_never_responds_does_not_delay_others() {
+    let mut fleet = Fleet::without_clusters(1).await;
     fleet.join(0).await;
-    // It takes connections up and says nothing.
+    // Accepts connections and never responds.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", silent.local_addr().unwrap());
-    let holding = tokio::spawn(async move {
-        let mut held = Vec::new();
+    let accepting = tokio::spawn(async move {
+        let mut connections = Vec::new();
         while let Ok((connection, _)) = silent.accept().await {
-            held.push(connection);
+            connections.push(connection);
         }
     });
     let (ca, token) = fleet.members[0].credentials();
     fleet.apply_secret("m0", &token, &ca).await;
     fleet.register("m0", Some(&url)).await;
     fleet.start_controllers();
-    // More than m0's workers can have in hand.
+    // More objects than m0 has workers.
     let maps: Vec<_> = (0..20)
         .map(|index| config_map(&format!("map{index}")))
         .collect();
@@ -40,32 +40,32 @@ async fn a_member_that_never_answers_holds_up_nobody_else() {
         fleet.apply(policy(map, &["m0", "m1"])).await;
     }
     for map in &maps {
-        fleet.members[0].has(map).await;
+        fleet.members[0].wait_until_exists(map).await;
     }
-    // They have not been told of the failure yet, or have: in any case they are not there.
+    // m0 lacks the objects, whether its failure has been reported yet or not.
     for index in 0..maps.len() {
         fleet
-            .until_fully_applied(&format!("map{index}-configmap"), "False")
+            .wait_for_fully_applied(&format!("map{index}-configmap"), "False")
             .await;
     }
-    holding.abort();
+    accepting.abort();
     fleet.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_that_is_not_ready_gets_everything_when_it_is() {
+async fn changes_reach_a_member_once_it_is_ready() {
     let fleet = Fleet::start(1).await;
     let m1 = &fleet.members[0];
     let (first, second) = (config_map("first"), config_map("second"));
     fleet.apply(first.clone()).await;
     fleet.apply(policy(&first, &["m1"])).await;
-    m1.has(&first).await;
+    m1.wait_until_exists(&first).await;
     fleet.report_ready("m1", false).await;
     fleet.apply(second.clone()).await;
     fleet.apply(policy(&second, &["m1"])).await;
     let work = berth_api::names::work_name("ConfigMap", "second", "default");
     fleet
-        .until_typed(&fleet.works("m1"), &work, "dispatching", |work| {
+        .wait_for_typed(&fleet.works("m1"), &work, "dispatching", |work| {
             let mut conditions = work.status.iter().flat_map(|s| &s.conditions);
             conditions.any(|c| c.type_ == "Dispatching")
         })
@@ -73,42 +73,42 @@ async fn a_member_that_is_not_ready_gets_everything_when_it_is() {
     fleet.delete(&first).await;
     let work = berth_api::names::work_name("ConfigMap", "first", "default");
     fleet
-        .until_typed(&fleet.works("m1"), &work, "deletion", |work| {
+        .wait_for_typed(&fleet.works("m1"), &work, "deletion", |work| {
             work.metadata.deletion_timestamp.is_some()
         })
         .await;
     assert!(m1.get(&first).await.is_some() && m1.get(&second).await.is_none());
     fleet.report_ready("m1", true).await;
-    m1.has(&second).await;
-    m1.lacks(&first).await;
+    m1.wait_until_exists(&second).await;
+    m1.wait_until_gone(&first).await;
     fleet.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_deleted_while_nobody_is_there_goes_afterwards() {
+async fn deletions_while_the_controllers_are_stopped_are_carried_out_later() {
     let mut fleet = Fleet::start(2).await;
     let (map, kept) = (config_map("settings"), config_map("kept"));
     for map in [&map, &kept] {
         fleet.apply(map.clone()).await;
         fleet.apply(policy(map, &["m1", "m2"])).await;
         for member in &fleet.members {
-            member.has(map).await;
+            member.wait_until_exists(map).await;
         }
     }
     fleet.stop_controllers().await;
     fleet.delete(&map).await;
-    // In the meantime somebody is busy in a member.
+    // A user deletes an object in a member meanwhile.
     fleet.members[0].delete(&kept).await;
     fleet.start_controllers();
     for member in &fleet.members {
-        member.lacks(&map).await;
-        member.has(&kept).await;
+        member.wait_until_gone(&map).await;
+        member.wait_until_exists(&kept).await;
     }
     fleet.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_token_is_told_and_a_right_one_is_noticed() {
+async fn a_wrong_token_is_reported_and_a_corrected_one_is_used() {
     let fleet = Fleet::start(1).await;
     let m1 = &fleet.members[0];
     let (ca, token) = m1.credentials();
@@ -117,36 +117,40 @@ async fn a_wrong_token_is_told_and_a_right_one_is_noticed() {
     fleet.register("m0", Some(&m1.url())).await;
     fleet.apply(map.clone()).await;
     fleet.apply(policy(&map, &["m0"])).await;
-    let binding = fleet
-        .until_fully_applied("settings-configmap", "False")
+    fleet
+        .wait_for_fully_applied("settings-configmap", "False")
         .await;
-    let told = |binding: &berth_api::ResourceBinding| {
+    let reports_unauthorized = |binding: &berth_api::ResourceBinding| {
         let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
         let mut messages = items.filter_map(|item| item.applied_message.as_deref());
         messages.any(|message| message.contains("Unauthorized"))
     };
-    drop(binding);
     fleet
-        .until_typed(&fleet.bindings(), "settings-configmap", "the reason", told)
+        .wait_for_typed(
+            &fleet.bindings(),
+            "settings-configmap",
+            "the reason",
+            reports_unauthorized,
+        )
         .await;
     fleet.apply_secret("m0", &token, &ca).await;
-    m1.has(&map).await;
+    m1.wait_until_exists(&map).await;
     fleet
-        .until_fully_applied("settings-configmap", "True")
+        .wait_for_fully_applied("settings-configmap", "True")
         .await;
     fleet.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn works_of_a_cluster_without_address_or_without_cluster_can_go() {
+async fn works_of_a_cluster_without_an_endpoint_are_reported_and_deleted() {
     let fleet = Fleet::start(1).await;
     fleet.register("m0", None).await;
     let map = config_map("settings");
     fleet.apply(map.clone()).await;
     fleet.apply(policy(&map, &["m0", "m1"])).await;
-    fleet.members[0].has(&map).await;
+    fleet.members[0].wait_until_exists(&map).await;
     let binding = fleet
-        .until_typed(&fleet.bindings(), "settings-configmap", "both", |binding| {
+        .wait_for_typed(&fleet.bindings(), "settings-configmap", "both", |binding| {
             let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
             items.filter(|item| item.applied_message.is_some()).count() == 1
         })
@@ -158,7 +162,7 @@ async fn works_of_a_cluster_without_address_or_without_cluster_can_go() {
         "{message}"
     );
     fleet.delete(&map).await;
-    fleet.members[0].lacks(&map).await;
+    fleet.members[0].wait_until_gone(&map).await;
     berth_e2e::eventually("no work to be left", async || {
         let left = fleet
             .works("m0")
@@ -177,9 +181,9 @@ async fn works_of_a_cluster_without_address_or_without_cluster_can_go() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_that_is_removed_gets_nothing_any_more_although_a_binding_names_it() {
+async fn a_removed_cluster_gets_no_more_works_although_a_binding_names_it() {
     let fleet = Fleet::start(1).await;
-    let keeping = tokio::spawn(cluster::run(
+    let cluster_controller = tokio::spawn(cluster::run(
         fleet.client.clone(),
         HeartbeatOptions::default(),
         CancellationToken::new(),
@@ -188,8 +192,8 @@ async fn a_cluster_that_is_removed_gets_nothing_any_more_although_a_binding_name
     let map = config_map("settings");
     fleet.apply(map.clone()).await;
     fleet.apply(policy(&map, &["m1"])).await;
-    m1.has(&map).await;
-    // From now on nobody places it elsewhere.
+    m1.wait_until_exists(&map).await;
+    // Keep the scheduler from placing it elsewhere.
     let suspended = Patch::Merge(json!({ "spec": { "suspension": { "scheduling": true } } }));
     fleet
         .bindings()
@@ -199,37 +203,40 @@ async fn a_cluster_that_is_removed_gets_nothing_any_more_although_a_binding_name
     let m1_cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
         "metadata": { "name": "m1" } });
     fleet
-        .until(&m1_cluster, "guarded", |cluster| {
+        .wait_for(&m1_cluster, "the finalizer", |cluster| {
             cluster["metadata"]["finalizers"][0].is_string()
         })
         .await;
     fleet.delete(&m1_cluster).await;
-    m1.lacks(&map).await;
+    m1.wait_until_gone(&map).await;
     let namespaces: Api<Namespace> = Api::all(fleet.client.clone());
-    berth_e2e::eventually("the execution namespace to go", async || {
-        match namespaces.get_opt("karmada-es-m1").await {
+    berth_e2e::eventually(
+        "deletion of the execution namespace",
+        async || match namespaces.get_opt("karmada-es-m1").await {
             Ok(None) => Ok(()),
             other => Err(format!("{other:?}")),
-        }
-    })
+        },
+    )
     .await;
-    never("a return", Duration::from_secs(3), async || {
-        match (
+    never(
+        "a new object in the removed cluster",
+        Duration::from_secs(3),
+        async || match (
             namespaces.get_opt("karmada-es-m1").await,
             m1.get(&map).await,
         ) {
             (Ok(None), None) => Ok(()),
             other => Err(format!("{other:?}")),
-        }
-    })
+        },
+    )
     .await;
-    keeping.abort();
+    cluster_controller.abort();
     fleet.stop().await;
 }
 
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_that_was_emptied_at_its_address_is_filled_again() {
+async fn a_member_replaced_by_an_empty_one_is_filled_again() {
     let mut fleet = Fleet::start(2).await;
     let (web, map, role) = (
         deployment("web", 1),
@@ -240,25 +247,25 @@ async fn a_member_that_was_emptied_at_its_address_is_filled_again() {
         fleet.apply(object.clone()).await;
         fleet.apply(policy(object, &["m1", "m2"])).await;
         for member in &fleet.members {
-            member.has(object).await;
+            member.wait_until_exists(object).await;
         }
     }
-    // The empty server has an older version than what was seen of this one.
+    // Raise the resource version above that of the new, empty server.
     for round in 0..100 {
         let changes = json!({ "metadata": { "annotations": { "round": round.to_string() } } });
         fleet.members[0].edit(&map, changes).await;
     }
     let m1 = fleet.members.remove(0);
-    let m1 = m1.replace_by_empty().await.unwrap();
+    let m1 = m1.replace_with_empty().await.unwrap();
     for object in [&web, &map, &role] {
-        m1.has(object).await;
+        m1.wait_until_exists(object).await;
     }
     fleet.edit(&map, json!({ "data": { "a": "2" } })).await;
-    m1.until(&map, "changed", |map| map["data"]["a"] == "2")
+    m1.wait_for(&map, "changed", |map| map["data"]["a"] == "2")
         .await;
-    // A deletion in the member is noticed again, too.
+    // Deletions in the new member are noticed, too.
     m1.delete(&web).await;
-    m1.has(&web).await;
+    m1.wait_until_exists(&web).await;
     fleet.members.push(m1);
     fleet.stop().await;
 }

@@ -1,10 +1,10 @@
-//! Members that refuse, break and forget: what people are told of it, and that all is well in the end.
+//! Members that reject requests, fail or lose kinds: reported errors and recovery.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use berth_api::Cluster;
 use berth_e2e::eventually;
-use berth_e2e::proxy::{Asked, Fault, Proxy};
+use berth_e2e::proxy::{Fault, Proxy, Request};
 use http::{Method, StatusCode};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use crate::fleet::{Fleet, NAMESPACE};
 use crate::manifests::{config_map, deployment, policy};
 
-/// A fleet whose only member is reached through what breaks things.
-async fn behind_proxy() -> (Fleet, Proxy) {
-    let mut fleet = Fleet::bare(1).await;
+/// Starts a fleet whose only member is reached through a fault-injecting proxy.
+async fn fleet_behind_proxy() -> (Fleet, Proxy) {
+    let mut fleet = Fleet::without_clusters(1).await;
     let (ca, token) = fleet.members[0].credentials();
     fleet.apply_secret("m1", &token, &ca).await;
     let proxy = Proxy::start(fleet.members[0].client.clone());
@@ -25,11 +25,11 @@ async fn behind_proxy() -> (Fleet, Proxy) {
     (fleet, proxy)
 }
 
-/// Waits until a binding says that its only manifest is not applied, for this reason.
-async fn not_applied(fleet: &Fleet, binding: &str, said: &str) {
-    let wanted = format!("Failed to apply all manifests (0/1): {said}");
+/// Waits until a binding reports that its only manifest is not applied, with this reason.
+async fn wait_for_apply_failure(fleet: &Fleet, binding: &str, reason: &str) {
+    let wanted = format!("Failed to apply all manifests (0/1): {reason}");
     fleet
-        .until_typed(&fleet.bindings(), binding, "the reason", |binding| {
+        .wait_for_typed(&fleet.bindings(), binding, "the reason", |binding| {
             let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
             let mut messages = items.filter_map(|item| item.applied_message.as_deref());
             messages.any(|message| message == wanted)
@@ -37,16 +37,16 @@ async fn not_applied(fleet: &Fleet, binding: &str, said: &str) {
         .await;
 }
 
-/// Waits until an event about a Deployment says this.
-async fn told(fleet: &Fleet, reason: &str, message: &str) {
+/// Waits for an event about a Deployment.
+async fn wait_for_event(fleet: &Fleet, reason: &str, message: &str) {
     let events: Api<Event> = Api::namespaced(fleet.client.clone(), NAMESPACE);
     eventually(&format!("the event {message}"), async || {
         let all = events.list(&ListParams::default()).await.unwrap().items;
         let about = all
             .iter()
             .filter(|event| event.involved_object.kind.as_deref() == Some("Deployment"));
-        let mut said = about.map(|event| (event.reason.as_deref(), event.message.as_deref()));
-        if said.any(|event| event == (Some(reason), Some(message))) {
+        let mut found = about.map(|event| (event.reason.as_deref(), event.message.as_deref()));
+        if found.any(|event| event == (Some(reason), Some(message))) {
             Ok(())
         } else {
             Err(format!("{all:?}"))
@@ -56,46 +56,46 @@ async fn told(fleet: &Fleet, reason: &str, message: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_member_refuses_is_told_in_its_own_words() {
+async fn errors_of_a_member_are_reported_unchanged() {
     let fleet = Fleet::start(1).await;
     let web = deployment("web", 1);
-    let spoiling = json!({ "apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy",
-        "metadata": { "name": "spoiling" }, "spec": { "overrideRules": [{ "overriders": {
+    let invalid = json!({ "apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy",
+        "metadata": { "name": "invalid" }, "spec": { "overrideRules": [{ "overriders": {
             "plaintext": [{ "path": "/spec/replicas", "operator": "replace", "value": -1 }] } }] } });
-    fleet.apply(spoiling.clone()).await;
+    fleet.apply(invalid.clone()).await;
     fleet.apply(web.clone()).await;
     fleet.apply(policy(&web, &["m1"])).await;
-    let said = "Deployment.apps \"web\" is invalid: spec.replicas: Invalid value: -1: \
+    let reason = "Deployment.apps \"web\" is invalid: spec.replicas: Invalid value: -1: \
         must be greater than or equal to 0";
-    not_applied(&fleet, "web-deployment", said).await;
+    wait_for_apply_failure(&fleet, "web-deployment", reason).await;
     let message =
-        format!("Failed to create or update resource(default/web) in member cluster(m1): {said}");
-    told(&fleet, "SyncFailed", &message).await;
+        format!("Failed to create or update resource(default/web) in member cluster(m1): {reason}");
+    wait_for_event(&fleet, "SyncFailed", &message).await;
 
-    fleet.delete(&spoiling).await;
-    fleet.members[0].has(&web).await;
+    fleet.delete(&invalid).await;
+    fleet.members[0].wait_until_exists(&web).await;
     let message = "Successfully applied resource(default/web) to cluster m1";
-    told(&fleet, "SyncSucceed", message).await;
+    wait_for_event(&fleet, "SyncSucceed", message).await;
     fleet.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_breaks_on_the_way_all_is_well_in_the_end() {
-    let (fleet, proxy) = behind_proxy().await;
+async fn propagation_converges_despite_random_faults() {
+    let (fleet, proxy) = fleet_behind_proxy().await;
     let maps: Vec<Value> = (0..12)
         .map(|index| config_map(&format!("map{index}")))
         .collect();
     let count = AtomicUsize::new(0);
-    proxy.rule(move |asked| {
+    proxy.rule(move |request| {
         let turn = count.fetch_add(1, Ordering::Relaxed);
-        if asked.is_watch() {
+        if request.is_watch() {
             return if turn.is_multiple_of(2) {
                 Fault::Expired
             } else {
                 Fault::None
             };
         }
-        if asked.method == Method::GET {
+        if request.method == Method::GET {
             return if turn.is_multiple_of(3) {
                 Fault::CutInLine(0)
             } else {
@@ -115,9 +115,9 @@ async fn whatever_breaks_on_the_way_all_is_well_in_the_end() {
         fleet.apply(policy(map, &["m1"])).await;
     }
     for map in &maps {
-        fleet.members[0].has(map).await;
+        fleet.members[0].wait_until_exists(map).await;
     }
-    // What changes and goes while it breaks.
+    // Edit and delete while requests fail.
     for (index, map) in maps.iter().enumerate() {
         if index % 2 == 0 {
             fleet.delete(map).await;
@@ -127,54 +127,55 @@ async fn whatever_breaks_on_the_way_all_is_well_in_the_end() {
     }
     for (index, map) in maps.iter().enumerate() {
         if index % 2 == 0 {
-            fleet.members[0].lacks(map).await;
+            fleet.members[0].wait_until_gone(map).await;
         } else {
             fleet.members[0]
-                .until(map, "the edit", |map| map["data"]["a"] == "2")
+                .wait_for(map, "the edit", |map| map["data"]["a"] == "2")
                 .await;
         }
     }
     proxy.heal();
     for index in (1..maps.len()).step_by(2) {
         let binding = format!("map{index}-configmap");
-        fleet.until_fully_applied(&binding, "True").await;
+        fleet.wait_for_fully_applied(&binding, "True").await;
     }
-    // And what somebody changes there afterwards is seen.
+    // Later changes in the member are noticed.
     fleet.members[0].delete(&maps[1]).await;
-    fleet.members[0].has(&maps[1]).await;
+    fleet.members[0].wait_until_exists(&maps[1]).await;
     fleet.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_made_without_an_answer_and_never_seen_is_removed() {
-    let (fleet, proxy) = behind_proxy().await;
-    let silent = |asked: &Asked| asked.is_watch().then_some(Fault::Silence);
-    proxy.rule(move |asked| silent(asked).unwrap_or(Fault::None));
+async fn an_object_whose_creation_response_was_lost_is_removed() {
+    let (fleet, proxy) = fleet_behind_proxy().await;
+    let silent = |request: &Request| request.is_watch().then_some(Fault::Silence);
+    proxy.rule(move |request| silent(request).unwrap_or(Fault::None));
     let (first, second) = (config_map("first"), config_map("second"));
     fleet.apply(first.clone()).await;
     fleet.apply(policy(&first, &["m1"])).await;
     eventually(
         "the ConfigMaps to be listed and watched",
-        async || match proxy.count(|asked| asked.is_watch() && asked.path.ends_with("/configmaps"))
+        async || match proxy
+            .count(|request| request.is_watch() && request.path.ends_with("/configmaps"))
         {
             0 => Err("no watch yet"),
             _ => Ok(()),
         },
     )
     .await;
-    proxy.rule(move |asked| match asked.method {
+    proxy.rule(move |request| match request.method {
         Method::POST => Fault::LoseAnswer,
-        _ => silent(asked).unwrap_or(Fault::None),
+        _ => silent(request).unwrap_or(Fault::None),
     });
     fleet.apply(second.clone()).await;
     fleet.apply(policy(&second, &["m1"])).await;
-    fleet.members[0].has(&second).await;
+    fleet.members[0].wait_until_exists(&second).await;
     fleet.delete(&second).await;
-    fleet.members[0].lacks(&second).await;
+    fleet.members[0].wait_until_gone(&second).await;
     fleet.stop().await;
 }
 
-/// The definition of Widgets, with this plural.
+/// Returns the definition of Widgets with this plural.
 fn definition(plural: &str) -> Value {
     json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": { "name": format!("{plural}.example.com") },
@@ -184,14 +185,14 @@ fn definition(plural: &str) -> Value {
                 "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } })
 }
 
-/// The definition of Widgets, made in the control plane and in the member, and a Widget that was placed there.
+/// The kind Widget, defined in control plane and member, and a Widget propagated to the member.
 struct Widgets<'a> {
     fleet: &'a Fleet,
     kind: GroupVersionKind,
 }
 
 impl<'a> Widgets<'a> {
-    async fn placed(fleet: &'a Fleet) -> Self {
+    async fn propagate(fleet: &'a Fleet) -> Self {
         let kind = GroupVersionKind::gvk("example.com", "v1", "Widget");
         let widget = json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "w" } });
         fleet.apply(definition("widgets")).await;
@@ -215,18 +216,18 @@ impl<'a> Widgets<'a> {
         .await;
         fleet.apply(policy(&widget, &["m1"])).await;
         let widgets = Self { fleet, kind };
-        widgets.in_member("widgets").await;
+        widgets.wait_in_member("widgets").await;
         widgets
     }
 
-    /// Those of the member, when they are called this.
+    /// Returns the API of the member's Widgets with this plural.
     fn api(&self, plural: &str) -> Api<DynamicObject> {
         let resource = ApiResource::from_gvk_with_plural(&self.kind, plural);
         Api::namespaced_with(self.fleet.members[0].client.clone(), NAMESPACE, &resource)
     }
 
-    /// Waits until the Widget is in the member; its UID.
-    async fn in_member(&self, plural: &str) -> Option<String> {
+    /// Waits until the Widget is in the member, and returns its UID.
+    async fn wait_in_member(&self, plural: &str) -> Option<String> {
         eventually("the widget", async || {
             match self.api(plural).get_opt("w").await {
                 Ok(Some(widget)) => Ok(widget.metadata.uid),
@@ -236,36 +237,36 @@ impl<'a> Widgets<'a> {
         .await
     }
 
-    /// Waits until the binding says that the member does not know the kind.
-    async fn until_told(&self) {
-        let said = "the server could not find the requested resource: \
+    /// Waits until the binding reports that the member does not serve the kind.
+    async fn wait_until_unserved(&self) {
+        let reason = "the server could not find the requested resource: \
             it does not serve Widget in example.com/v1";
-        not_applied(self.fleet, "w-widget", said).await;
+        wait_for_apply_failure(self.fleet, "w-widget", reason).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kind_that_vanishes_in_a_member_is_told_of_and_found_again() {
+async fn a_kind_removed_from_a_member_is_reported_and_rediscovered() {
     let fleet = Fleet::start(1).await;
     let m1 = &fleet.members[0];
-    let widgets = Widgets::placed(&fleet).await;
+    let widgets = Widgets::propagate(&fleet).await;
     m1.delete(&definition("widgets")).await;
-    widgets.until_told().await;
+    widgets.wait_until_unserved().await;
 
-    // It comes back, and is called otherwise.
-    m1.lacks(&definition("widgets")).await;
+    // The kind returns with another plural.
+    m1.wait_until_gone(&definition("widgets")).await;
     m1.apply(definition("widgetry")).await;
-    let first = widgets.in_member("widgetry").await;
-    fleet.until_fully_applied("w-widget", "True").await;
+    let first = widgets.wait_in_member("widgetry").await;
+    fleet.wait_for_fully_applied("w-widget", "True").await;
     widgets
         .api("widgetry")
         .delete("w", &DeleteParams::default())
         .await
         .unwrap();
-    eventually("the widget to be made anew", async || {
-        let uid = widgets.in_member("widgetry").await;
+    eventually("a new widget", async || {
+        let uid = widgets.wait_in_member("widgetry").await;
         if uid == first {
-            Err("it is the first one")
+            Err("it is still the first one")
         } else {
             Ok(())
         }
@@ -275,20 +276,22 @@ async fn a_kind_that_vanishes_in_a_member_is_told_of_and_found_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kind_that_vanishes_before_it_was_watched_is_told_of() {
-    let (fleet, proxy) = behind_proxy().await;
-    proxy.rule(|asked| {
-        if asked.method == Method::GET && asked.path.ends_with("/widgets") {
+async fn a_kind_removed_before_its_first_watch_is_reported() {
+    let (fleet, proxy) = fleet_behind_proxy().await;
+    proxy.rule(|request| {
+        if request.method == Method::GET && request.path.ends_with("/widgets") {
             Fault::Answer(StatusCode::INTERNAL_SERVER_ERROR, None)
         } else {
             Fault::None
         }
     });
-    let widgets = Widgets::placed(&fleet).await;
-    fleet.until_fully_applied("w-widget", "True").await;
+    let widgets = Widgets::propagate(&fleet).await;
+    fleet.wait_for_fully_applied("w-widget", "True").await;
     fleet.members[0].delete(&definition("widgets")).await;
-    fleet.members[0].lacks(&definition("widgets")).await;
+    fleet.members[0]
+        .wait_until_gone(&definition("widgets"))
+        .await;
     proxy.heal();
-    widgets.until_told().await;
+    widgets.wait_until_unserved().await;
     fleet.stop().await;
 }

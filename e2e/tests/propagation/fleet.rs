@@ -1,4 +1,4 @@
-//! A control plane with Karmada's admission rules, and members with API servers of their own.
+//! A control plane with Karmada's admission rules and members, each with its own API server.
 
 use std::path::Path;
 use std::time::Duration;
@@ -23,33 +23,33 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// The namespace of the tests' resources.
+/// The namespace of the tests' objects.
 pub const NAMESPACE: &str = "default";
 
 /// The API server of a member.
 enum Backend {
-    /// With the folder of its credentials.
+    /// An embedded server and the folder of its credentials.
     Embedded(Box<Server>, tempfile::TempDir),
     Real(
         RealServer,
-        #[expect(dead_code, reason = "held as long as the server")] tempfile::TempDir,
+        #[expect(dead_code, reason = "must outlive the server")] tempfile::TempDir,
     ),
 }
 
-/// Connections that are refused while a server is replaced: the few watches of a test have the same backoff, so each fails
-/// at least once.
-const REFUSED: usize = 12;
-/// Time for that.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Connections refused while a server is replaced. The watches of a test have the same backoff, so each fails at least
+/// once.
+const REFUSED_CONNECTIONS: usize = 12;
+/// Time limit for these connections.
+const REFUSAL_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A member: its name, and a client with all rights.
+/// A member cluster with a client that has all rights.
 pub struct Member {
     pub name: String,
     pub client: Client,
     backend: Backend,
 }
 
-/// What runs on the control plane.
+/// The running controllers and scheduler of the control plane.
 struct Controllers {
     cancel: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
@@ -64,9 +64,9 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Starts a control plane with members `m1` and so on, and all that runs on it.
+    /// Starts a control plane with joined members `m1`, `m2`, …, its controllers and a scheduler.
     pub async fn start(members: usize) -> Self {
-        let mut fleet = Self::bare(members).await;
+        let mut fleet = Self::without_clusters(members).await;
         for index in 0..members {
             fleet.join(index).await;
         }
@@ -74,8 +74,8 @@ impl Fleet {
         fleet
     }
 
-    /// The same without any Cluster, and without anything that runs.
-    pub async fn bare(members: usize) -> Self {
+    /// Starts a control plane and members without Cluster objects, controllers and scheduler.
+    pub async fn without_clusters(members: usize) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         berth_scheduler::process::logging::init(&LogArgs::default(), "off");
         let server = Server::start(ServerConfig {
@@ -98,7 +98,7 @@ impl Fleet {
         fleet
     }
 
-    /// Makes a member a Cluster that is ready.
+    /// Registers a member as a ready Cluster.
     pub async fn join(&self, index: usize) {
         let member = &self.members[index];
         let access = member.access();
@@ -107,7 +107,7 @@ impl Fleet {
         self.register(&member.name, Some(&access.url)).await;
     }
 
-    /// Writes the secret of a Cluster.
+    /// Writes the credentials Secret of a Cluster.
     pub async fn apply_secret(&self, name: &str, token: &str, ca_pem: &str) {
         self.apply(json!({ "apiVersion": "v1", "kind": "Secret",
             "metadata": { "name": name, "namespace": "karmada-cluster" },
@@ -115,7 +115,7 @@ impl Fleet {
             .await;
     }
 
-    /// Writes a Cluster that is ready.
+    /// Writes a ready Cluster.
     pub async fn register(&self, name: &str, endpoint: Option<&str>) {
         let mut spec = json!({ "syncMode": "Push",
             "secretRef": { "namespace": "karmada-cluster", "name": name } });
@@ -130,10 +130,10 @@ impl Fleet {
         self.report_ready(name, true).await;
     }
 
-    /// Says of a Cluster whether it answers.
+    /// Reports a Cluster as ready or not ready.
     pub async fn report_ready(&self, name: &str, ready: bool) {
         let clusters: Api<Cluster> = Api::all(self.client.clone());
-        // What the tests place is served everywhere.
+        // All kinds that the tests propagate.
         let enablements = json!([
             { "groupVersion": "v1", "resources": [
                 { "name": "configmaps", "kind": "ConfigMap" }, { "name": "secrets", "kind": "Secret" },
@@ -160,7 +160,7 @@ impl Fleet {
             .unwrap();
     }
 
-    /// Runs detector, scheduler, propagation and what lets dependencies follow.
+    /// Starts detector, propagation, binding controllers and scheduler.
     pub fn start_controllers(&mut self) {
         let cancel = CancellationToken::new();
         let (client, token) = (self.client.clone(), cancel.clone());
@@ -175,7 +175,7 @@ impl Fleet {
         });
         let (client, token) = (self.client.clone(), cancel.clone());
         let gates = ControllerGates::default();
-        let following = tokio::spawn(async move {
+        let binding_controllers = tokio::spawn(async move {
             run_binding_controllers(client, gates, token).await.unwrap();
         });
         let (client, token) = (self.client.clone(), cancel.clone());
@@ -187,11 +187,11 @@ impl Fleet {
         });
         self.controllers = Some(Controllers {
             cancel,
-            tasks: vec![detecting, propagating, following, scheduling],
+            tasks: vec![detecting, propagating, binding_controllers, scheduling],
         });
     }
 
-    /// Ends all that runs on the control plane.
+    /// Stops the controllers and the scheduler.
     pub async fn stop_controllers(&mut self) {
         if let Some(controllers) = self.controllers.take() {
             controllers.cancel.cancel();
@@ -212,12 +212,12 @@ impl Fleet {
         self.server.shutdown().await;
     }
 
-    /// Creates or changes an object of the control plane.
+    /// Creates or updates an object of the control plane.
     pub async fn apply(&self, manifest: Value) -> Value {
         apply(&self.client, manifest).await
     }
 
-    /// Changes an object of the control plane by a merge patch.
+    /// Changes an object of the control plane with a merge patch.
     pub async fn edit(&self, object: &Value, changes: Value) {
         let (api, name) = handle(&self.client, object);
         api.patch(&name, &PatchParams::default(), &Patch::Merge(changes))
@@ -231,33 +231,33 @@ impl Fleet {
         api.delete(&name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// Waits until an object of the control plane is as wanted.
-    pub async fn until(
+    /// Waits until an object of the control plane satisfies a condition.
+    pub async fn wait_for(
         &self,
         object: &Value,
         what: &str,
         wanted: impl Fn(&Value) -> bool,
     ) -> Value {
-        until(&self.client, object, what, wanted).await
+        wait_for(&self.client, object, what, wanted).await
     }
 
-    /// The ResourceBindings.
+    /// Returns the API of the ResourceBindings.
     pub fn bindings(&self) -> Api<ResourceBinding> {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
-    /// The ClusterResourceBindings.
+    /// Returns the API of the ClusterResourceBindings.
     pub fn cluster_bindings(&self) -> Api<ClusterResourceBinding> {
         Api::all(self.client.clone())
     }
 
-    /// The Works of a member.
+    /// Returns the API of a member's Works.
     pub fn works(&self, member: &str) -> Api<Work> {
         Api::namespaced(self.client.clone(), &names::execution_namespace(member))
     }
 
-    /// Waits until something typed is as wanted.
-    pub async fn until_typed<K>(
+    /// Waits until an object of a typed API satisfies a condition.
+    pub async fn wait_for_typed<K>(
         &self,
         api: &Api<K>,
         name: &str,
@@ -277,9 +277,9 @@ impl Fleet {
         .await
     }
 
-    /// Waits until a condition of a binding has this status.
-    pub async fn until_fully_applied(&self, name: &str, status: &str) -> ResourceBinding {
-        self.until_typed(&self.bindings(), name, "FullyApplied", |binding| {
+    /// Waits until the condition `FullyApplied` of a binding has this status.
+    pub async fn wait_for_fully_applied(&self, name: &str, status: &str) -> ResourceBinding {
+        self.wait_for_typed(&self.bindings(), name, "FullyApplied", |binding| {
             let conditions = binding.status.iter().flat_map(|s| &s.conditions);
             let mut applied = conditions.filter(|c| c.type_ == "FullyApplied");
             applied.any(|c| c.status == status)
@@ -288,7 +288,7 @@ impl Fleet {
     }
 }
 
-/// Where an API server is, and how to get in.
+/// Address and credentials of an API server.
 struct Access {
     url: String,
     ca_pem: String,
@@ -307,7 +307,7 @@ impl Member {
             };
         }
         let credentials = tempfile::tempdir().unwrap();
-        let server = embedded("127.0.0.1:0", credentials.path()).await;
+        let server = start_embedded("127.0.0.1:0", credentials.path()).await;
         Self {
             name,
             client: server.client(),
@@ -315,24 +315,27 @@ impl Member {
         }
     }
 
-    /// Replaces the server by an empty one with the same address and credentials; returns whether it could.
-    pub async fn replace_by_empty(self) -> Option<Self> {
+    /// Replaces the server with an empty one at the same address, with the same credentials. Returns `None` for a real
+    /// server.
+    pub async fn replace_with_empty(self) -> Option<Self> {
         let Backend::Embedded(server, credentials) = self.backend else {
             return None;
         };
         let url = server.url();
         server.shutdown().await;
         let address = url.trim_start_matches("https://");
-        // A watch that never fails would go on at its last version, and report nothing.
+        // A watch without a failure would continue at its old version and receive no events.
         let gap = tokio::net::TcpListener::bind(address).await.unwrap();
         let refused = async {
-            for _ in 0..REFUSED {
+            for _ in 0..REFUSED_CONNECTIONS {
                 drop(gap.accept().await.unwrap());
             }
         };
-        tokio::time::timeout(PATIENCE, refused).await.unwrap();
+        tokio::time::timeout(REFUSAL_TIMEOUT, refused)
+            .await
+            .unwrap();
         drop(gap);
-        let server = embedded(address, credentials.path()).await;
+        let server = start_embedded(address, credentials.path()).await;
         Some(Self {
             name: self.name,
             client: server.client(),
@@ -362,23 +365,23 @@ impl Member {
         }
     }
 
-    /// Where its API server is.
+    /// Returns the URL of the API server.
     pub fn url(&self) -> String {
         self.access().url
     }
 
-    /// The certificate of its authority, and the token that lets in.
+    /// Returns the CA certificate and the token.
     pub fn credentials(&self) -> (String, String) {
         let access = self.access();
         (access.ca_pem, access.token)
     }
 
-    /// Creates or changes an object in it.
+    /// Creates or updates an object of the member.
     pub async fn apply(&self, manifest: Value) -> Value {
         apply(&self.client, manifest).await
     }
 
-    /// Changes an object in it by a merge patch.
+    /// Changes an object of the member with a merge patch.
     pub async fn edit(&self, object: &Value, changes: Value) {
         let (api, name) = handle(&self.client, object);
         api.patch(&name, &PatchParams::default(), &Patch::Merge(changes))
@@ -386,8 +389,8 @@ impl Member {
             .unwrap();
     }
 
-    /// Changes the status of an object in it by a merge patch, as its controllers would.
-    pub async fn report(&self, object: &Value, status: Value) {
+    /// Changes the status of an object of the member, as its controllers would.
+    pub async fn report_status(&self, object: &Value, status: Value) {
         let (api, name) = handle(&self.client, object);
         let patch = Patch::Merge(json!({ "status": status }));
         api.patch_status(&name, &PatchParams::default(), &patch)
@@ -395,36 +398,36 @@ impl Member {
             .unwrap();
     }
 
-    /// Deletes an object in it.
+    /// Deletes an object of the member.
     pub async fn delete(&self, object: &Value) {
         let (api, name) = handle(&self.client, object);
         api.delete(&name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// The object, if it is there.
+    /// Returns an object of the member, if it exists.
     pub async fn get(&self, object: &Value) -> Option<Value> {
         let (api, name) = handle(&self.client, object);
         let found = api.get_opt(&name).await.unwrap();
         found.map(|object| serde_json::to_value(object).unwrap())
     }
 
-    /// Waits until an object is as wanted.
-    pub async fn until(
+    /// Waits until an object of the member satisfies a condition.
+    pub async fn wait_for(
         &self,
         object: &Value,
         what: &str,
         wanted: impl Fn(&Value) -> bool,
     ) -> Value {
-        until(&self.client, object, what, wanted).await
+        wait_for(&self.client, object, what, wanted).await
     }
 
-    /// Waits until an object is there.
-    pub async fn has(&self, object: &Value) -> Value {
-        self.until(object, "there", |_| true).await
+    /// Waits until the member has an object, and returns it.
+    pub async fn wait_until_exists(&self, object: &Value) -> Value {
+        self.wait_for(object, "creation", |_| true).await
     }
 
-    /// Waits until an object is gone.
-    pub async fn lacks(&self, object: &Value) {
+    /// Waits until the member no longer has an object.
+    pub async fn wait_until_gone(&self, object: &Value) {
         let (api, name) = handle(&self.client, object);
         eventually(
             &format!("{name} to leave {}", self.name),
@@ -438,7 +441,7 @@ impl Member {
     }
 }
 
-async fn embedded(address: &str, credentials: &Path) -> Server {
+async fn start_embedded(address: &str, credentials: &Path) -> Server {
     let config = ServerConfig {
         listen: address.parse().unwrap(),
         credentials: Some(credentials.to_owned()),
@@ -447,7 +450,7 @@ async fn embedded(address: &str, credentials: &Path) -> Server {
     Server::start(config).await.unwrap()
 }
 
-async fn until(
+async fn wait_for(
     client: &Client,
     object: &Value,
     what: &str,
@@ -464,7 +467,7 @@ async fn until(
                     Err(format!("it is {object}"))
                 }
             }
-            Ok(None) => Err("it is not there".to_owned()),
+            Ok(None) => Err("it does not exist".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     })

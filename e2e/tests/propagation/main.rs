@@ -1,7 +1,7 @@
-//! What happens after placement, with a control plane and several members: resources arrive, stay as they should
-//! be, report back, and go.
+//! Propagation after placement, with a control plane and several members: objects are created in members, corrected,
+//! reported on and deleted.
 //!
-//! Where `KUBEBUILDER_ASSETS` names a folder with `kube-apiserver` and `etcd`, each member is one of these.
+//! If `KUBEBUILDER_ASSETS` names a folder with `kube-apiserver` and `etcd`, each member is a real kube-apiserver.
 
 #![expect(
     clippy::unwrap_used,
@@ -10,25 +10,25 @@
 )]
 #![expect(
     clippy::needless_pass_by_value,
-    reason = "json! literals are handed over as they are"
+    reason = "json! literals are passed by value"
 )]
 #![expect(unreachable_pub, reason = "a test binary exports nothing")]
 
-mod arriving;
+mod cluster_proxy;
 mod clusters;
-mod documented;
-mod evicting;
+mod delivery;
+mod dependencies;
+mod documentation;
 mod faults;
 mod fleet;
-mod following;
-mod forging;
-mod kinds;
+mod forged_status;
+mod graceful_eviction;
 mod manifests;
-mod namespaces;
-mod overriding;
-mod owning;
-mod proxied;
-mod reporting;
-mod suspending;
-mod taking_along;
-mod variants;
+mod namespace_sync;
+mod override_policies;
+mod overriders;
+mod ownership;
+mod state_preservation;
+mod status_aggregation;
+mod status_reporting;
+mod suspension;

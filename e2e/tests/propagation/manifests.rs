@@ -1,8 +1,8 @@
-//! Short builders of what the tests apply.
+//! Builders of the manifests that the tests apply.
 
 use serde_json::{Value, json};
 
-/// A Deployment.
+/// Returns a Deployment.
 pub fn deployment(name: &str, replicas: i32) -> Value {
     json!({ "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": { "name": name, "labels": { "app": name } },
@@ -11,20 +11,20 @@ pub fn deployment(name: &str, replicas: i32) -> Value {
                 "spec": { "containers": [{ "name": "main", "image": "nginx:1" }] } } } })
 }
 
-/// A ConfigMap.
+/// Returns a ConfigMap.
 pub fn config_map(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name },
         "data": { "a": "1" } })
 }
 
-/// A ClusterRole.
+/// Returns a ClusterRole.
 pub fn cluster_role(name: &str) -> Value {
     json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": { "name": name },
         "rules": [{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }] })
 }
 
-/// A policy that puts a resource into clusters, with all its replicas in each.
+/// Returns a policy that propagates an object to clusters, with all replicas in each.
 pub fn policy(template: &Value, clusters: &[&str]) -> Value {
     let kind = template["kind"].as_str().unwrap();
     let policy = if kind == "ClusterRole" {
@@ -41,7 +41,7 @@ pub fn policy(template: &Value, clusters: &[&str]) -> Value {
             "placement": { "clusterAffinity": { "clusterNames": clusters } } } })
 }
 
-/// A policy that divides the replicas of a resource among clusters, one weight each.
+/// Returns a policy that divides the replicas of an object among clusters by weight.
 pub fn divided(template: &Value, weights: &[(&str, i64)]) -> Value {
     let clusters: Vec<&str> = weights.iter().map(|(cluster, _)| *cluster).collect();
     let mut policy = policy(template, &clusters);
@@ -57,7 +57,7 @@ pub fn divided(template: &Value, weights: &[(&str, i64)]) -> Value {
     policy
 }
 
-/// With some fields of the spec set.
+/// Sets fields of the spec.
 pub fn with_spec(mut object: Value, fields: Value) -> Value {
     for (key, value) in fields.as_object().unwrap() {
         object["spec"][key] = value.clone();

@@ -1,4 +1,4 @@
-//! Resources differ from one member to another by override policies.
+//! Override policies: objects that differ between members.
 
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 use crate::fleet::Fleet;
 use crate::manifests::{config_map, deployment, policy};
 
-fn overriding(kind: &str, name: &str, selectors: Value, rules: Value) -> Value {
+fn override_policy(kind: &str, name: &str, selectors: Value, rules: Value) -> Value {
     json!({ "apiVersion": "policy.karmada.io/v1alpha1", "kind": kind, "metadata": { "name": name },
         "spec": { "resourceSelectors": selectors, "overrideRules": rules } })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_policy_that_comes_changes_and_goes_changes_the_copies() {
+async fn creating_editing_and_deleting_an_override_policy_updates_members() {
     let fleet = Fleet::start(2).await;
     let (m1, m2) = (&fleet.members[0], &fleet.members[1]);
     let web = deployment("web", 1);
     fleet.apply(web.clone()).await;
     fleet.apply(policy(&web, &["m1", "m2"])).await;
-    m1.has(&web).await;
-    m2.has(&web).await;
+    m1.wait_until_exists(&web).await;
+    m2.wait_until_exists(&web).await;
 
     let this = json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" }]);
     let image = |value: &str| {
@@ -28,9 +28,9 @@ async fn a_policy_that_comes_changes_and_goes_changes_the_copies() {
             { "component": "Tag", "operator": "replace", "value": "2" }] } }])
     };
     let image_of = |web: &Value| web["spec"]["template"]["spec"]["containers"][0]["image"].clone();
-    let eu = overriding("OverridePolicy", "eu", this.clone(), image("registry.eu"));
+    let eu = override_policy("OverridePolicy", "eu", this.clone(), image("registry.eu"));
     fleet.apply(eu.clone()).await;
-    m2.until(&web, "the image", |web| {
+    m2.wait_for(&web, "the image", |web| {
         image_of(web) == "registry.eu/nginx:2"
     })
     .await;
@@ -42,21 +42,26 @@ async fn a_policy_that_comes_changes_and_goes_changes_the_copies() {
         .unwrap()
         .items
         .remove(0);
-    let told = &work.metadata.annotations.unwrap()["policy.karmada.io/applied-overrides"];
-    assert!(told.contains("\"policyName\":\"eu\""), "{told}");
+    let applied = &work.metadata.annotations.unwrap()["policy.karmada.io/applied-overrides"];
+    assert!(applied.contains("\"policyName\":\"eu\""), "{applied}");
 
-    // For all clusters and everything, and before the namespace's own.
+    // A cluster-scoped policy for all clusters and objects, applied before the namespaced one.
     let label = json!([{ "overriders": {
         "labelsOverrider": [{ "operator": "add", "value": { "fleet": "yes" } }],
         "imageOverrider": [{ "component": "Registry", "operator": "replace", "value": "cop.io" }] } }]);
     fleet
-        .apply(overriding("ClusterOverridePolicy", "all", json!([]), label))
+        .apply(override_policy(
+            "ClusterOverridePolicy",
+            "all",
+            json!([]),
+            label,
+        ))
         .await;
-    m1.until(&web, "the label", |web| {
+    m1.wait_for(&web, "the label", |web| {
         web["metadata"]["labels"]["fleet"] == "yes"
     })
     .await;
-    m2.until(&web, "the label", |web| {
+    m2.wait_for(&web, "the label", |web| {
         web["metadata"]["labels"]["fleet"] == "yes"
     })
     .await;
@@ -67,14 +72,19 @@ async fn a_policy_that_comes_changes_and_goes_changes_the_copies() {
     );
 
     fleet
-        .apply(overriding("OverridePolicy", "eu", this, image("eu.io")))
+        .apply(override_policy(
+            "OverridePolicy",
+            "eu",
+            this,
+            image("eu.io"),
+        ))
         .await;
-    m2.until(&web, "the new image", |web| {
+    m2.wait_for(&web, "the new image", |web| {
         image_of(web) == "eu.io/nginx:2"
     })
     .await;
     fleet.delete(&eu).await;
-    m2.until(&web, "the image of all", |web| {
+    m2.wait_for(&web, "the image of the cluster-scoped policy", |web| {
         image_of(web) == "cop.io/nginx:1"
     })
     .await;
@@ -82,7 +92,7 @@ async fn a_policy_that_comes_changes_and_goes_changes_the_copies() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn text_in_fields_is_patched_and_what_does_not_fit_is_told() {
+async fn field_overriders_patch_text_and_report_failures() {
     let fleet = Fleet::start(1).await;
     let m1 = &fleet.members[0];
     let mut map = config_map("settings");
@@ -92,7 +102,7 @@ async fn text_in_fields_is_patched_and_what_does_not_fit_is_told() {
         json!([{ "overriders": { "fieldOverrider": [{ "fieldPath": path,
             "yaml": [{ "subPath": "/host", "operator": "replace", "value": "new" }] }] } }])
     };
-    let wrong = overriding("OverridePolicy", "db", this.clone(), patch("/data/none"));
+    let wrong = override_policy("OverridePolicy", "db", this.clone(), patch("/data/none"));
     fleet.apply(wrong).await;
     fleet.apply(map.clone()).await;
     fleet.apply(policy(&map, &["m1"])).await;
@@ -103,20 +113,20 @@ async fn text_in_fields_is_patched_and_what_does_not_fit_is_told() {
         let mut failed = all
             .iter()
             .filter(|e| e.reason.as_deref() == Some("SyncWorkFailed"));
-        let told = failed.any(|e| e.message.as_deref().unwrap_or_default().contains("\"db\""));
-        told.then_some(()).ok_or("not told")
+        let reported = failed.any(|e| e.message.as_deref().unwrap_or_default().contains("\"db\""));
+        reported.then_some(()).ok_or("no such event")
     })
     .await;
     assert_eq!(m1.get(&map).await, None);
     fleet
-        .apply(overriding(
+        .apply(override_policy(
             "OverridePolicy",
             "db",
             this,
             patch("/data/db.yaml"),
         ))
         .await;
-    let there = m1.has(&map).await;
-    assert_eq!(there["data"]["db.yaml"], "host: new\nport: 1\n");
+    let object = m1.wait_until_exists(&map).await;
+    assert_eq!(object["data"]["db.yaml"], "host: new\nport: 1\n");
     fleet.stop().await;
 }

@@ -1,4 +1,4 @@
-//! What members report comes back to the binding and the template.
+//! Statuses of members in bindings and templates, and events.
 
 use berth_api::binding::ResourceHealth;
 use k8s_openapi::api::core::v1::Event;
@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use crate::fleet::{Fleet, NAMESPACE};
 use crate::manifests::{deployment, divided, policy};
 
-/// Reports from both members that so many replicas are ready, until the template says so and is up to date.
-async fn reported(fleet: &Fleet, web: &Value, replicas: [i64; 2]) {
+/// Reports ready replicas from both members until the template shows their sum for its current generation.
+async fn wait_for_reported(fleet: &Fleet, web: &Value, replicas: [i64; 2]) {
     let total: i64 = replicas.iter().sum();
     berth_e2e::eventually(&format!("{total} replicas"), async || {
         for (member, replicas) in fleet.members.iter().zip(replicas) {
-            let generation = member.has(web).await["metadata"]["generation"].clone();
+            let generation = member.wait_until_exists(web).await["metadata"]["generation"].clone();
             let status = json!({ "replicas": replicas, "updatedReplicas": replicas,
                 "readyReplicas": replicas, "availableReplicas": replicas,
                 "observedGeneration": generation });
-            member.report(web, status).await;
+            member.report_status(web, status).await;
         }
-        let template = fleet.until(web, "there", |_| true).await;
+        let template = fleet.wait_for(web, "existence", |_| true).await;
         let (status, meta) = (&template["status"], &template["metadata"]);
         let sums = status["replicas"] == total && status["readyReplicas"] == total;
         if sums && status["observedGeneration"] == meta["generation"] {
@@ -32,14 +32,14 @@ async fn reported(fleet: &Fleet, web: &Value, replicas: [i64; 2]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_template_shows_the_sum_of_its_copies() {
+async fn a_template_status_is_the_sum_of_its_members() {
     let fleet = Fleet::start(2).await;
     let web = deployment("web", 3);
     fleet.apply(web.clone()).await;
     fleet.apply(divided(&web, &[("m1", 2), ("m2", 1)])).await;
-    reported(&fleet, &web, [2, 1]).await;
+    wait_for_reported(&fleet, &web, [2, 1]).await;
     let binding = fleet
-        .until_typed(&fleet.bindings(), "web-deployment", "healthy", |binding| {
+        .wait_for_typed(&fleet.bindings(), "web-deployment", "healthy", |binding| {
             let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
             let healthy = Some(ResourceHealth::Healthy);
             items.filter(|item| item.health == healthy).count() == 2
@@ -49,19 +49,19 @@ async fn a_template_shows_the_sum_of_its_copies() {
     let ready = |index: usize| items[index].status.as_ref().unwrap()["readyReplicas"].clone();
     assert_eq!((ready(0), ready(1)), (json!(2), json!(1)));
 
-    // Another template, and reports of it.
+    // After an edit, the statuses of the new generation count.
     fleet.edit(&web, json!({ "spec": { "replicas": 6 } })).await;
     for (member, replicas) in fleet.members.iter().zip([4, 2]) {
         member
-            .until(&web, "scaled", |web| web["spec"]["replicas"] == replicas)
+            .wait_for(&web, "scaled", |web| web["spec"]["replicas"] == replicas)
             .await;
     }
-    reported(&fleet, &web, [4, 2]).await;
+    wait_for_reported(&fleet, &web, [4, 2]).await;
     fleet.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn addresses_are_joined_and_jobs_end_when_all_have_ended() {
+async fn service_addresses_are_merged_and_jobs_complete_in_all_members() {
     let fleet = Fleet::start(2).await;
     let service = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" },
         "spec": { "type": "LoadBalancer", "selector": { "app": "web" }, "ports": [{ "port": 80 }] } });
@@ -74,19 +74,19 @@ async fn addresses_are_joined_and_jobs_end_when_all_have_ended() {
     fleet.apply(divided(&job, &[("m1", 1), ("m2", 1)])).await;
     for (index, member) in fleet.members.iter().enumerate() {
         let ip = format!("10.0.0.{}", 2 - index);
-        member.has(&service).await;
+        member.wait_until_exists(&service).await;
         member
-            .report(
+            .report_status(
                 &service,
                 json!({ "loadBalancer": { "ingress": [{ "ip": ip }] } }),
             )
             .await;
-        let there = member.has(&job).await;
-        assert_eq!(there["spec"]["parallelism"], 1, "{}", member.name);
-        assert_eq!(there["spec"]["completions"], 2, "{}", member.name);
+        let object = member.wait_until_exists(&job).await;
+        assert_eq!(object["spec"]["parallelism"], 1, "{}", member.name);
+        assert_eq!(object["spec"]["completions"], 2, "{}", member.name);
         let done = |kind: &str| json!({ "type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:01:00Z" });
         member
-            .report(
+            .report_status(
                 &job,
                 json!({ "succeeded": 2, "startTime": "2026-01-01T00:00:00Z",
                 "completionTime": "2026-01-01T00:01:00Z",
@@ -95,7 +95,7 @@ async fn addresses_are_joined_and_jobs_end_when_all_have_ended() {
             .await;
     }
     fleet
-        .until(&service, "both addresses", |service| {
+        .wait_for(&service, "both addresses", |service| {
             service["status"]["loadBalancer"]["ingress"]
                 == json!([{ "ip": "10.0.0.1", "ipMode": "VIP" }, { "ip": "10.0.0.2", "ipMode": "VIP" }])
                 || service["status"]["loadBalancer"]["ingress"]
@@ -103,7 +103,7 @@ async fn addresses_are_joined_and_jobs_end_when_all_have_ended() {
         })
         .await;
     fleet
-        .until(&job, "completion", |job| {
+        .wait_for(&job, "completion", |job| {
             let conditions = job["status"]["conditions"].as_array();
             let mut conditions = conditions.into_iter().flatten();
             job["status"]["succeeded"] == 4 && conditions.any(|c| c["type"] == "Complete")
@@ -113,27 +113,27 @@ async fn addresses_are_joined_and_jobs_end_when_all_have_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_step_is_told_as_an_event() {
+async fn every_step_is_recorded_as_an_event() {
     let fleet = Fleet::start(1).await;
     let web = deployment("web", 1);
     fleet.apply(web.clone()).await;
     fleet.apply(policy(&web, &["m1"])).await;
-    fleet.members[0].has(&web).await;
+    fleet.members[0].wait_until_exists(&web).await;
     fleet.members[0]
-        .report(&web, json!({ "replicas": 1, "readyReplicas": 1 }))
+        .report_status(&web, json!({ "replicas": 1, "readyReplicas": 1 }))
         .await;
-    let told = async |namespace: &str, kind: &str, reasons: &[&str]| {
+    let wait_for_reasons = async |namespace: &str, kind: &str, reasons: &[&str]| {
         let events: Api<Event> = Api::namespaced(fleet.client.clone(), namespace);
         berth_e2e::eventually(&format!("events of {kind}"), async || {
             let all = events.list(&ListParams::default()).await.unwrap().items;
             let about = all
                 .iter()
                 .filter(|e| e.involved_object.kind.as_deref() == Some(kind));
-            let told: Vec<&str> = about.filter_map(|e| e.reason.as_deref()).collect();
-            if reasons.iter().all(|reason| told.contains(reason)) {
+            let found: Vec<&str> = about.filter_map(|e| e.reason.as_deref()).collect();
+            if reasons.iter().all(|reason| found.contains(reason)) {
                 Ok(())
             } else {
-                Err(format!("{told:?}"))
+                Err(format!("{found:?}"))
             }
         })
         .await;
@@ -145,8 +145,8 @@ async fn every_step_is_told_as_an_event() {
         "SyncWorkSucceed",
         "AggregateStatusSucceed",
     ];
-    told(NAMESPACE, "Deployment", &template).await;
-    told(
+    wait_for_reasons(NAMESPACE, "Deployment", &template).await;
+    wait_for_reasons(
         NAMESPACE,
         "ResourceBinding",
         &["SyncWorkSucceed", "AggregateStatusSucceed"],
@@ -158,6 +158,6 @@ async fn every_step_is_told_as_an_event() {
         "ReflectStatusSucceed",
         "InterpretHealthSucceed",
     ];
-    told("karmada-es-m1", "Work", &work).await;
+    wait_for_reasons("karmada-es-m1", "Work", &work).await;
     fleet.stop().await;
 }

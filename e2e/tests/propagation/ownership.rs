@@ -1,4 +1,4 @@
-//! Whose an object in a member is.
+//! Ownership of objects in members: conflicts, takeover and correction of drift.
 
 use kube::api::ListParams;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::fleet::{Fleet, Member};
 use crate::manifests::{config_map, deployment, policy, with_spec};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_somebody_elses_is_neither_changed_nor_deleted() {
+async fn objects_of_other_owners_are_neither_changed_nor_deleted() {
     let fleet = Fleet::start(2).await;
     let (m1, m2) = (&fleet.members[0], &fleet.members[1]);
     let mut theirs = config_map("settings");
@@ -20,18 +20,18 @@ async fn what_is_somebody_elses_is_neither_changed_nor_deleted() {
     let map = config_map("settings");
     fleet.apply(map.clone()).await;
     let placing = fleet.apply(policy(&map, &["m1", "m2"])).await;
-    m2.has(&map).await;
+    m2.wait_until_exists(&map).await;
     let binding = fleet
-        .until_typed(&fleet.bindings(), "settings-configmap", "both", |binding| {
+        .wait_for_typed(&fleet.bindings(), "settings-configmap", "both", |binding| {
             let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
-            let told = |item: &AggregatedStatusItem| {
+            let has_result = |item: &AggregatedStatusItem| {
                 item.applied == Some(true) || item.applied_message.is_some()
             };
-            items.filter(|item| told(item)).count() == 2
+            items.filter(|item| has_result(item)).count() == 2
         })
         .await;
     let item = &binding.status.unwrap().aggregated_status[0];
-    // As Go encodes it: false is left out.
+    // Go's encoding omits false.
     assert_eq!((item.cluster_name.as_str(), item.applied), ("m1", None));
     let message = item.applied_message.as_deref().unwrap();
     assert!(
@@ -43,11 +43,11 @@ async fn what_is_somebody_elses_is_neither_changed_nor_deleted() {
         "{message}"
     );
 
-    // Without the template the Work goes, and theirs stays.
+    // Deleting the template deletes the Work and keeps the other owner's object.
     fleet.delete(&map).await;
-    m2.lacks(&map).await;
+    m2.wait_until_gone(&map).await;
     let bindings = fleet.bindings();
-    berth_e2e::eventually("the binding to go", async || {
+    berth_e2e::eventually("deletion of the binding", async || {
         match bindings.get_opt("settings-configmap").await.unwrap() {
             None => Ok(()),
             Some(binding) => Err(format!("{binding:?}")),
@@ -59,19 +59,20 @@ async fn what_is_somebody_elses_is_neither_changed_nor_deleted() {
         before["metadata"]["resourceVersion"]
     );
 
-    // When the policy says so it is taken over, and given up again without being deleted.
-    let given = json!({ "conflictResolution": "Overwrite", "preserveResourcesOnDeletion": true });
-    fleet.edit(&placing, json!({ "spec": given })).await;
+    // With Overwrite the object is taken over; with preserveResourcesOnDeletion it is released without deletion.
+    let strategies =
+        json!({ "conflictResolution": "Overwrite", "preserveResourcesOnDeletion": true });
+    fleet.edit(&placing, json!({ "spec": strategies })).await;
     fleet.apply(map.clone()).await;
-    m1.until(&map, "taken over", |map| map["data"]["a"] == "1")
+    m1.wait_for(&map, "taken over", |map| map["data"]["a"] == "1")
         .await;
     fleet
-        .until_fully_applied("settings-configmap", "True")
+        .wait_for_fully_applied("settings-configmap", "True")
         .await;
     fleet.delete(&map).await;
     for member in [m1, m2] {
         let left = member
-            .until(&map, "nobody's", |map| {
+            .wait_for(&map, "released", |map| {
                 map["metadata"]["labels"]["karmada.io/managed"].is_null()
             })
             .await;
@@ -94,7 +95,7 @@ async fn what_is_somebody_elses_is_neither_changed_nor_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_copy_is_preserved_as_long_as_the_policy_asks_for_it() {
+async fn objects_are_preserved_while_the_policy_requires_it() {
     let fleet = Fleet::start(2).await;
     let [m1, m2] = &fleet.members[..] else {
         panic!("two members")
@@ -107,51 +108,51 @@ async fn a_copy_is_preserved_as_long_as_the_policy_asks_for_it() {
     fleet.apply(map.clone()).await;
     fleet.apply(placing.clone()).await;
     for member in [m1, m2] {
-        member.has(&map).await;
+        member.wait_until_exists(&map).await;
     }
-    // A cluster that is not chosen any more keeps its copy.
+    // A cluster that is no longer selected keeps its object.
     let only_m1 = json!({ "placement": { "clusterAffinity": { "clusterNames": ["m1"] } } });
     fleet.edit(&placing, json!({ "spec": only_m1 })).await;
     let unmanaged = |map: &Value| map["metadata"]["labels"]["karmada.io/managed"].is_null();
-    m2.until(&map, "unmanaged", unmanaged).await;
+    m2.wait_for(&map, "unmanaged", unmanaged).await;
 
-    // Without the flag the remaining copy goes with the template, and the preserved one stays.
+    // Without the flag the remaining object is deleted with the template; the preserved one stays.
     let unset = json!({ "spec": { "preserveResourcesOnDeletion": null } });
     fleet.edit(&placing, unset).await;
     let work = berth_api::names::work_name("ConfigMap", "settings", "default");
     fleet
-        .until_typed(&fleet.works("m1"), &work, "no flag", |work| {
+        .wait_for_typed(&fleet.works("m1"), &work, "no flag", |work| {
             work.spec.preserve_resources_on_deletion != Some(true)
         })
         .await;
     fleet.delete(&map).await;
-    m1.lacks(&map).await;
+    m1.wait_until_gone(&map).await;
     assert!(m2.get(&map).await.is_some());
     fleet.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_came_from_here_is_put_right_and_made_anew() {
+async fn drift_is_corrected_and_deleted_objects_are_recreated() {
     let fleet = Fleet::start(1).await;
     let m1 = &fleet.members[0];
     let web = deployment("web", 2);
     fleet.apply(web.clone()).await;
     fleet.apply(policy(&web, &["m1"])).await;
-    let first = m1.has(&web).await;
+    let first = m1.wait_until_exists(&web).await;
 
     m1.edit(&web, json!({ "spec": { "replicas": 9 } })).await;
-    m1.until(&web, "put right", |web| web["spec"]["replicas"] == 2)
+    m1.wait_for(&web, "corrected", |web| web["spec"]["replicas"] == 2)
         .await;
 
     m1.delete(&web).await;
     let second = m1
-        .until(&web, "made anew", |web| {
+        .wait_for(&web, "recreated", |web| {
             web["metadata"]["uid"] != first["metadata"]["uid"]
         })
         .await;
     assert_eq!(second["spec"]["replicas"], 2);
 
-    // What others add in the member stays, and what went from the template goes.
+    // Labels added in the member stay; labels removed from the template are removed.
     m1.edit(&web, json!({ "metadata": { "labels": { "theirs": "1" } } }))
         .await;
     fleet
@@ -162,7 +163,7 @@ async fn what_came_from_here_is_put_right_and_made_anew() {
         )
         .await;
     let labels = m1
-        .until(&web, "the new template", |web| web["spec"]["replicas"] == 3)
+        .wait_for(&web, "the new template", |web| web["spec"]["replicas"] == 3)
         .await["metadata"]["labels"]
         .clone();
     assert_eq!(
@@ -174,47 +175,47 @@ async fn what_came_from_here_is_put_right_and_made_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_keeps_its_replicas_where_the_template_says_so() {
+async fn replicas_of_a_member_are_retained_on_request_of_the_template() {
     let fleet = Fleet::start(1).await;
     let m1 = &fleet.members[0];
     let mut web = deployment("web", 2);
     web["metadata"]["labels"]["resourcetemplate.karmada.io/retain-replicas"] = json!("true");
     fleet.apply(web.clone()).await;
     fleet.apply(policy(&web, &["m1"])).await;
-    m1.has(&web).await;
+    m1.wait_until_exists(&web).await;
     m1.edit(&web, json!({ "spec": { "replicas": 5 } })).await;
     fleet
         .edit(&web, json!({ "metadata": { "labels": { "step": "1" } } }))
         .await;
-    let there = m1
-        .until(&web, "the new label", |web| {
+    let object = m1
+        .wait_for(&web, "the new label", |web| {
             web["metadata"]["labels"]["step"] == "1"
         })
         .await;
-    assert_eq!(there["spec"]["replicas"], 5);
+    assert_eq!(object["spec"]["replicas"], 5);
     fleet.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_settled_is_left_alone() {
+async fn objects_in_sync_are_not_written() {
     let mut fleet = Fleet::start(1).await;
     let web = deployment("web", 2);
     fleet.apply(web.clone()).await;
     fleet.apply(policy(&web, &["m1"])).await;
-    fleet.members[0].has(&web).await;
-    fleet.until_fully_applied("web-deployment", "True").await;
+    fleet.members[0].wait_until_exists(&web).await;
+    fleet.wait_for_fully_applied("web-deployment", "True").await;
     let version = async |member: &Member| {
         member.get(&web).await.unwrap()["metadata"]["resourceVersion"].clone()
     };
     let m1 = &fleet.members[0];
-    m1.report(
+    m1.report_status(
         &web,
         json!({ "replicas": 2, "readyReplicas": 1, "observedGeneration": 1 }),
     )
     .await;
     let before = version(m1).await;
     fleet
-        .until(&web, "the report", |web| {
+        .wait_for(&web, "the report", |web| {
             web["status"]["readyReplicas"] == 1
         })
         .await;
@@ -226,7 +227,7 @@ async fn what_is_settled_is_left_alone() {
         .items
         .remove(0);
     never(
-        "a write to what is settled",
+        "a write to an object in sync",
         Duration::from_millis(500),
         async || {
             let now = version(m1).await;
@@ -239,13 +240,13 @@ async fn what_is_settled_is_left_alone() {
     )
     .await;
 
-    // Nor does a restart write anything into Works that are as they should be.
+    // A restart does not write to Works in sync, either.
     fleet.stop_controllers().await;
     fleet.start_controllers();
     let other = config_map("later");
     fleet.apply(other.clone()).await;
     fleet.apply(policy(&other, &["m1"])).await;
-    fleet.members[0].has(&other).await;
+    fleet.members[0].wait_until_exists(&other).await;
     let name = work.metadata.name.as_deref().unwrap();
     let now = fleet.works("m1").get(name).await.unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A member that only a proxy reaches.
+//! A member that is reachable only through a proxy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,18 +10,18 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::fleet::Fleet;
 use crate::manifests::{config_map, policy};
 
-/// What the proxy wants to be told.
+/// Header that the proxy requires.
 const HEADER: (&str, &str) = ("x-team", "blue");
 
-/// Serves CONNECT, as HTTP proxies do, for who sends the header, and counts the tunnels. Returns its URL.
-async fn proxy(tunnels: Arc<AtomicUsize>) -> String {
+/// Starts an HTTP proxy that serves CONNECT to clients with the header and counts tunnels. Returns its URL.
+async fn start_proxy(tunnels: Arc<AtomicUsize>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
         loop {
             let (client, _) = listener.accept().await.unwrap();
             let tunnels = Arc::clone(&tunnels);
-            // An end that goes away in the middle is no concern of the proxy.
+            // Closed connections are not errors of the proxy.
             tokio::spawn(async move { tunnel(client, &tunnels).await.ok() });
         }
     });
@@ -32,13 +32,13 @@ async fn tunnel(client: TcpStream, tunnels: &AtomicUsize) -> std::io::Result<()>
     let mut client = BufReader::new(client);
     let mut request = String::new();
     client.read_line(&mut request).await?;
-    let (mut header, mut known) = (String::new(), false);
+    let (mut header, mut authorized) = (String::new(), false);
     while client.read_line(&mut header).await? > 2 {
         let (name, value) = header.split_once(':').unwrap_or_default();
-        known |= (name.to_lowercase().as_str(), value.trim()) == HEADER;
+        authorized |= (name.to_lowercase().as_str(), value.trim()) == HEADER;
         header.clear();
     }
-    if !known {
+    if !authorized {
         let refused = b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n";
         return client.write_all(refused).await;
     }
@@ -54,11 +54,11 @@ async fn tunnel(client: TcpStream, tunnels: &AtomicUsize) -> std::io::Result<()>
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_placed_goes_through_the_proxy_of_the_cluster() {
-    let mut fleet = Fleet::bare(1).await;
+async fn requests_to_a_member_use_the_proxy_of_its_cluster() {
+    let mut fleet = Fleet::without_clusters(1).await;
     fleet.join(0).await;
     let tunnels = Arc::new(AtomicUsize::new(0));
-    let url = proxy(Arc::clone(&tunnels)).await;
+    let url = start_proxy(Arc::clone(&tunnels)).await;
     let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
         "metadata": { "name": "m1" } });
     fleet
@@ -69,10 +69,10 @@ async fn what_is_placed_goes_through_the_proxy_of_the_cluster() {
     fleet.apply(settings.clone()).await;
     fleet.apply(policy(&settings, &["m1"])).await;
     fleet
-        .until_typed(
+        .wait_for_typed(
             &fleet.bindings(),
             "settings-configmap",
-            "why not",
+            "the reason",
             |binding| {
                 let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
                 let mut messages = items.filter_map(|item| item.applied_message.as_deref());
@@ -89,9 +89,9 @@ async fn what_is_placed_goes_through_the_proxy_of_the_cluster() {
             json!({ "spec": { "proxyHeader": { name: value } } }),
         )
         .await;
-    fleet.members[0].has(&settings).await;
+    fleet.members[0].wait_until_exists(&settings).await;
     assert!(tunnels.load(Ordering::Relaxed) > 0);
     fleet.delete(&settings).await;
-    fleet.members[0].lacks(&settings).await;
+    fleet.members[0].wait_until_gone(&settings).await;
     fleet.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Every kind of overrider, in a member.
+//! Every kind of overrider.
 
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::fleet::{Fleet, NAMESPACE};
 use crate::manifests::{config_map, deployment, policy};
 
-/// An override policy for one object, in the cluster m1.
-fn overriding(object: &Value, overriders: Value) -> Value {
+/// Returns an override policy for one object in m1.
+fn override_policy(object: &Value, overriders: Value) -> Value {
     let kind = object["kind"].as_str().unwrap().to_lowercase();
     json!({ "apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy",
         "metadata": { "name": kind },
@@ -18,15 +18,15 @@ fn overriding(object: &Value, overriders: Value) -> Value {
             "overrideRules": [{ "targetCluster": { "clusterNames": ["m1"] }, "overriders": overriders }] } })
 }
 
-/// A policy with a name of its own: resources of several kinds share one here.
-fn placed(object: &Value) -> Value {
+/// Returns a policy for m1, named after the kind of the object.
+fn policy_for_m1(object: &Value) -> Value {
     let mut policy = policy(object, &["m1"]);
     policy["metadata"]["name"] = json!(object["kind"].as_str().unwrap().to_lowercase());
     policy
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn labels_commands_and_images_change_and_what_is_not_there_is_not_replaced() {
+async fn overriders_change_labels_commands_and_images_and_skip_missing_keys() {
     let fleet = Fleet::start(1).await;
     let m1 = &fleet.members[0];
     let mut web = deployment("web", 1);
@@ -42,7 +42,7 @@ async fn labels_commands_and_images_change_and_what_is_not_there_is_not_replaced
     ]);
     let part = |component: &str, operator: &str, value: &str| json!({ "component": component, "operator": operator, "value": value });
     fleet
-        .apply(overriding(&web, json!({
+        .apply(override_policy(&web, json!({
             "labelsOverrider": entries, "annotationsOverrider": entries,
             "commandOverrider": [{ "containerName": "main", "operator": "remove", "value": ["slowly"] }],
             "argsOverrider": [{ "containerName": "main", "operator": "add", "value": ["-b"] }],
@@ -50,35 +50,36 @@ async fn labels_commands_and_images_change_and_what_is_not_there_is_not_replaced
                 part("Repository", "replace", "busybox"), part("Tag", "replace", "1.0")] })))
         .await;
     fleet.apply(web.clone()).await;
-    fleet.apply(placed(&web)).await;
-    let there = m1.has(&web).await;
+    fleet.apply(policy_for_m1(&web)).await;
+    let object = m1.wait_until_exists(&web).await;
     for map in [
-        &there["metadata"]["labels"],
-        &there["metadata"]["annotations"],
+        &object["metadata"]["labels"],
+        &object["metadata"]["annotations"],
     ] {
         assert_eq!(map["old"], "2");
         assert_eq!(map["new"], "2");
         assert!(map["gone"].is_null() && map["missing"].is_null(), "{map}");
     }
-    let container = &there["spec"]["template"]["spec"]["containers"][0];
+    let container = &object["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(container["command"], json!(["run"]));
     assert_eq!(container["args"], json!(["-a", "-b"]));
     assert_eq!(container["image"], "fictional.registry.us/busybox:1.0");
     let events: Api<Event> = Api::namespaced(fleet.client.clone(), NAMESPACE);
     berth_e2e::eventually("the event", async || {
         let all = events.list(&ListParams::default()).await.unwrap().items;
-        let mut told = all
+        let mut about = all
             .iter()
             .filter(|event| event.involved_object.kind.as_deref() == Some("Deployment"));
-        let told = told.any(|event| event.reason.as_deref() == Some("ApplyOverridePolicySucceed"));
-        told.then_some(()).ok_or("not told")
+        let found =
+            about.any(|event| event.reason.as_deref() == Some("ApplyOverridePolicySucceed"));
+        found.then_some(()).ok_or("no such event")
     })
     .await;
     fleet.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_container_of_a_pod_is_named_by_its_path_and_text_is_patched_as_json() {
+async fn image_predicates_select_a_container_and_field_overriders_patch_json() {
     let fleet = Fleet::start(1).await;
     let m1 = &fleet.members[0];
     let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "two" },
@@ -86,11 +87,11 @@ async fn one_container_of_a_pod_is_named_by_its_path_and_text_is_patched_as_json
     let mut map = config_map("settings");
     map["data"] = json!({ "db.json": r#"{"hosts":["a","b"],"port":1,"old":true}"# });
     fleet
-        .apply(overriding(&pod, json!({ "imageOverrider": [{ "component": "Registry", "operator": "replace",
+        .apply(override_policy(&pod, json!({ "imageOverrider": [{ "component": "Registry", "operator": "replace",
             "value": "fictional.registry.us", "predicate": { "path": "/spec/containers/0/image" } }] })))
         .await;
     fleet
-        .apply(overriding(
+        .apply(override_policy(
             &map,
             json!({ "fieldOverrider": [{ "fieldPath": "/data/db.json", "json": [
             { "subPath": "/port", "operator": "replace", "value": 2 },
@@ -100,12 +101,12 @@ async fn one_container_of_a_pod_is_named_by_its_path_and_text_is_patched_as_json
         .await;
     for object in [&pod, &map] {
         fleet.apply(object.clone()).await;
-        fleet.apply(placed(object)).await;
+        fleet.apply(policy_for_m1(object)).await;
     }
-    let containers = m1.has(&pod).await["spec"]["containers"].clone();
+    let containers = m1.wait_until_exists(&pod).await["spec"]["containers"].clone();
     assert_eq!(containers[0]["image"], "fictional.registry.us/nginx:1.19.0");
     assert_eq!(containers[1]["image"], "nginx:1.19.0");
-    let text = m1.has(&map).await["data"]["db.json"].clone();
+    let text = m1.wait_until_exists(&map).await["data"]["db.json"].clone();
     let document: Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
     assert_eq!(document, json!({ "hosts": ["a", "b", "c"], "port": 2 }));
     fleet.stop().await;

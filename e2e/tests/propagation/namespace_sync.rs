@@ -1,4 +1,4 @@
-//! Namespaces get into all members, also into those that come later.
+//! Propagation of namespaces to all members, including members that join later.
 
 use berth_controllers::detector::DetectorOptions;
 use berth_controllers::namespace_sync;
@@ -12,10 +12,10 @@ fn namespace(name: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_namespace_is_in_each_member_as_long_as_it_is_there() {
-    let mut fleet = Fleet::bare(2).await;
+async fn a_namespace_is_created_in_and_deleted_from_all_members() {
+    let mut fleet = Fleet::without_clusters(2).await;
     for member in ["m1", "m2"] {
-        // The controller of clusters would do it.
+        // The cluster controller, which is not running, would create it.
         fleet
             .apply(namespace(&format!("karmada-es-{member}")))
             .await;
@@ -46,17 +46,19 @@ async fn a_namespace_is_in_each_member_as_long_as_it_is_there() {
         panic!("two members")
     };
     let labelled = |namespace: &Value| namespace["metadata"]["labels"]["fleet"] == "yes";
-    m1.until(&shop, "the label of the policy", labelled).await;
+    m1.wait_for(&shop, "the label of the policy", labelled)
+        .await;
     assert_eq!(m2.get(&shop).await, None);
 
     fleet.join(1).await;
-    m2.until(&shop, "the label of the policy", labelled).await;
+    m2.wait_for(&shop, "the label of the policy", labelled)
+        .await;
 
     fleet.delete(&shop).await;
     for member in [m1, m2] {
-        berth_e2e::eventually("the namespace to go", async || {
+        berth_e2e::eventually("deletion of the namespace", async || {
             match member.get(&shop).await {
-                // A lone kube-apiserver has no controller that ends it.
+                // A lone kube-apiserver has no controller that completes the deletion.
                 Some(left) if left["metadata"]["deletionTimestamp"].is_null() => Err(left),
                 _ => Ok(()),
             }

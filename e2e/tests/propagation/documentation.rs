@@ -1,4 +1,4 @@
-//! docs/propagation.md shows what is there: its commands run on `berth up`, and say what the page says.
+//! The commands of docs/propagation.md, run on `berth up`: they print the output that the page shows.
 
 use berth_test_requirements::needs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::process::Command;
 use berth::up::{ControlPlane, UpArgs};
 use berth_e2e::eventually;
 
-/// A command of the page, and what it prints there.
-struct Shown {
+/// A command of the page with the output that the page shows.
+struct Example {
     command: String,
     output: String,
 }
@@ -17,14 +17,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn shown() -> Vec<Shown> {
+fn examples() -> Vec<Example> {
     let page = std::fs::read_to_string(root().join("docs/propagation.md")).unwrap();
-    let mut all: Vec<Shown> = Vec::new();
+    let mut all: Vec<Example> = Vec::new();
     for block in page.split("```console\n").skip(1) {
         let (block, _) = block.split_once("```").unwrap();
         for line in block.lines() {
             if let Some(command) = line.strip_prefix("$ ") {
-                all.push(Shown {
+                all.push(Example {
                     command: command.to_owned(),
                     output: String::new(),
                 });
@@ -38,8 +38,8 @@ fn shown() -> Vec<Shown> {
     all
 }
 
-/// Whether a line is as shown; `…` stands for anything up to the end.
-fn fits(line: &str, shown: &str) -> bool {
+/// Reports whether a line equals the shown one; `…` matches the rest of a line.
+fn matches(line: &str, shown: &str) -> bool {
     match shown.split_once('…') {
         Some((beginning, _)) => line.starts_with(beginning),
         None => line.trim_end() == shown,
@@ -48,7 +48,7 @@ fn fits(line: &str, shown: &str) -> bool {
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_walk_of_the_page_can_be_walked() {
+async fn commands_of_the_page_print_the_output_shown() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let arguments = UpArgs {
         port: 0,
@@ -58,30 +58,37 @@ async fn the_walk_of_the_page_can_be_walked() {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, plane.kubeconfig()).unwrap();
-    let shown = shown();
-    assert!(shown.len() > 15, "the page shows {} commands", shown.len());
-    for Shown { command, output } in shown {
-        // What only looks is asked until the answer is there; what changes something is done once.
-        let changes = ["apply", "scale", "delete", "create", "patch"]
+    let examples = examples();
+    assert!(
+        examples.len() > 15,
+        "the page shows {} commands",
+        examples.len()
+    );
+    for Example { command, output } in examples {
+        // Commands that read are repeated until their output matches; commands that write run once.
+        let writes = ["apply", "scale", "delete", "create", "patch"]
             .iter()
             .any(|verb| command.split(' ').any(|word| word == *verb));
         let run = || {
-            let answer = Command::new("bash")
+            let result = Command::new("bash")
                 .args(["-c", &command])
                 .current_dir(root())
                 .env("KUBECONFIG", &kubeconfig)
                 .env("KUBECACHEDIR", folder.path().join("cache"))
                 .output()
                 .unwrap();
-            let mut said = String::from_utf8_lossy(&answer.stdout).into_owned();
-            said.push_str(&String::from_utf8_lossy(&answer.stderr));
-            let same = said.lines().count() == output.lines().count()
-                && said.lines().zip(output.lines()).all(|(a, b)| fits(a, b));
-            if same { Ok(()) } else { Err(said) }
+            let mut printed = String::from_utf8_lossy(&result.stdout).into_owned();
+            printed.push_str(&String::from_utf8_lossy(&result.stderr));
+            let same = printed.lines().count() == output.lines().count()
+                && printed
+                    .lines()
+                    .zip(output.lines())
+                    .all(|(a, b)| matches(a, b));
+            if same { Ok(()) } else { Err(printed) }
         };
-        if changes {
-            if let Err(said) = run() {
-                panic!("{command}: {said}");
+        if writes {
+            if let Err(printed) = run() {
+                panic!("{command}: {printed}");
             }
         } else {
             eventually(&command, async || run()).await;

@@ -1,4 +1,4 @@
-//! What was placed arrives in the members, follows its template, and leaves with it.
+//! Objects in members: created after placement, updated and deleted with their template.
 
 use kube::api::ListParams;
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::fleet::Fleet;
 use crate::manifests::{cluster_role, config_map, deployment, divided, policy};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_member_gets_its_share_and_follows_the_template() {
+async fn each_member_gets_its_share_of_replicas_and_template_changes() {
     let fleet = Fleet::start(3).await;
     let [m1, m2, m3] = &fleet.members[..] else {
         panic!("three members")
@@ -16,13 +16,13 @@ async fn each_member_gets_its_share_and_follows_the_template() {
     fleet.apply(web.clone()).await;
     fleet.apply(divided(&web, &[("m1", 2), ("m2", 1)])).await;
     for (member, replicas) in [(m1, 2), (m2, 1)] {
-        let there = member.has(&web).await;
-        assert_eq!(there["spec"]["replicas"], replicas, "{}", member.name);
-        let labels = &there["metadata"]["labels"];
+        let object = member.wait_until_exists(&web).await;
+        assert_eq!(object["spec"]["replicas"], replicas, "{}", member.name);
+        let labels = &object["metadata"]["labels"];
         assert_eq!(labels["karmada.io/managed"], "true");
         assert!(labels["resourcebinding.karmada.io/permanent-id"].is_string());
         assert!(labels["work.karmada.io/permanent-id"].is_string());
-        let annotations = &there["metadata"]["annotations"];
+        let annotations = &object["metadata"]["annotations"];
         assert_eq!(
             annotations["resourcebinding.karmada.io/name"],
             "web-deployment"
@@ -33,7 +33,7 @@ async fn each_member_gets_its_share_and_follows_the_template() {
         let owner = annotations["work.karmada.io/name"].as_str().unwrap();
         fleet.works(&member.name).get(owner).await.unwrap();
     }
-    fleet.until_fully_applied("web-deployment", "True").await;
+    fleet.wait_for_fully_applied("web-deployment", "True").await;
     assert_eq!(m3.get(&web).await, None);
 
     let image = json!([{ "name": "main", "image": "nginx:2" }]);
@@ -41,7 +41,7 @@ async fn each_member_gets_its_share_and_follows_the_template() {
     fleet.edit(&web, json!({ "spec": changes })).await;
     for (member, replicas) in [(m1, 4), (m2, 2)] {
         member
-            .until(&web, "edited", |web| {
+            .wait_for(&web, "edited", |web| {
                 web["spec"]["replicas"] == replicas
                     && web["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:2"
             })
@@ -49,16 +49,16 @@ async fn each_member_gets_its_share_and_follows_the_template() {
     }
 
     fleet.apply(divided(&web, &[("m2", 1), ("m3", 1)])).await;
-    m1.lacks(&web).await;
+    m1.wait_until_gone(&web).await;
     for member in [m2, m3] {
         member
-            .until(&web, "its new share", |web| web["spec"]["replicas"] == 3)
+            .wait_for(&web, "the new share", |web| web["spec"]["replicas"] == 3)
             .await;
     }
 
     fleet.delete(&web).await;
-    m2.lacks(&web).await;
-    m3.lacks(&web).await;
+    m2.wait_until_gone(&web).await;
+    m3.wait_until_gone(&web).await;
     for member in ["m1", "m2", "m3"] {
         let works = fleet.works(member);
         berth_e2e::eventually("no work to be left", async || {
@@ -75,7 +75,7 @@ async fn each_member_gets_its_share_and_follows_the_template() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn resources_without_replicas_and_without_a_namespace_arrive_too() {
+async fn config_maps_and_cluster_roles_are_propagated() {
     let fleet = Fleet::start(2).await;
     let (map, role) = (config_map("settings"), cluster_role("reader"));
     for template in [&map, &role] {
@@ -83,21 +83,24 @@ async fn resources_without_replicas_and_without_a_namespace_arrive_too() {
         fleet.apply(policy(template, &["m1", "m2"])).await;
     }
     for member in &fleet.members {
-        assert_eq!(member.has(&map).await["data"], json!({ "a": "1" }));
-        let there = member.has(&role).await;
-        assert_eq!(there["rules"], role["rules"]);
-        let annotations = &there["metadata"]["annotations"];
+        assert_eq!(
+            member.wait_until_exists(&map).await["data"],
+            json!({ "a": "1" })
+        );
+        let object = member.wait_until_exists(&role).await;
+        assert_eq!(object["rules"], role["rules"]);
+        let annotations = &object["metadata"]["annotations"];
         assert_eq!(
             annotations["clusterresourcebinding.karmada.io/name"],
             "reader-clusterrole"
         );
     }
     fleet
-        .until_fully_applied("settings-configmap", "True")
+        .wait_for_fully_applied("settings-configmap", "True")
         .await;
     let bindings = fleet.cluster_bindings();
     fleet
-        .until_typed(&bindings, "reader-clusterrole", "applied", |binding| {
+        .wait_for_typed(&bindings, "reader-clusterrole", "applied", |binding| {
             let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
             items.filter(|item| item.applied == Some(true)).count() == 2
         })
@@ -108,18 +111,18 @@ async fn resources_without_replicas_and_without_a_namespace_arrive_too() {
         .await;
     for member in &fleet.members {
         member
-            .until(&map, "edited", |map| map["data"] == json!({ "b": "2" }))
+            .wait_for(&map, "edited", |map| map["data"] == json!({ "b": "2" }))
             .await;
     }
     fleet.delete(&role).await;
     for member in &fleet.members {
-        member.lacks(&role).await;
+        member.wait_until_gone(&role).await;
     }
     fleet.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_namespace_that_a_member_lacks_is_named_and_waited_for() {
+async fn a_namespace_missing_in_a_member_is_reported_and_awaited() {
     let fleet = Fleet::start(1).await;
     let namespace =
         json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "shop" } });
@@ -133,7 +136,7 @@ async fn a_namespace_that_a_member_lacks_is_named_and_waited_for() {
     let binding = json!({ "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
         "metadata": { "name": "settings-configmap", "namespace": "shop" } });
     fleet
-        .until(&binding, "the reason", |binding| {
+        .wait_for(&binding, "the reason", |binding| {
             let message = &binding["status"]["aggregatedStatus"][0]["appliedMessage"];
             message
                 .as_str()
@@ -141,6 +144,6 @@ async fn a_namespace_that_a_member_lacks_is_named_and_waited_for() {
         })
         .await;
     fleet.members[0].apply(namespace).await;
-    fleet.members[0].has(&map).await;
+    fleet.members[0].wait_until_exists(&map).await;
     fleet.stop().await;
 }

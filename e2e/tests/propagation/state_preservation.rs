@@ -1,4 +1,4 @@
-//! What an application takes along when it leaves a cluster: on `berth up`, with simulated workloads and failover.
+//! State preservation at failover, on `berth up` with simulated workloads.
 
 use berth::up::{ControlPlane, UpArgs};
 use berth_e2e::eventually;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::fleet::NAMESPACE;
 use crate::manifests::{deployment, policy, with_spec};
 
-/// The tasks stay, and the labels with them: nobody drains.
+/// Without graceful eviction the eviction tasks stay, and with them the injected labels.
 const GATES: &str = "StatefulFailoverInjection=true,GracefulEviction=false";
 
 async fn create(client: &Client, manifest: Value) {
@@ -23,26 +23,29 @@ async fn create(client: &Client, manifest: Value) {
     api.create(&PostParams::default(), &object).await.unwrap();
 }
 
-/// Waits until the Deployment is in one of the members, and on none of the others; where it is.
-async fn settled(plane: &ControlPlane, wanted: impl Fn(&str, &Deployment) -> bool) -> String {
-    eventually("the deployment to settle", async || {
-        let mut there = Vec::new();
+/// Waits until exactly one member has the Deployment and it satisfies a condition. Returns the member.
+async fn wait_until_in_one_member(
+    plane: &ControlPlane,
+    wanted: impl Fn(&str, &Deployment) -> bool,
+) -> String {
+    eventually("the deployment to be in one member", async || {
+        let mut found_in = Vec::new();
         for member in plane.members() {
             let api: Api<Deployment> = Api::namespaced(member.server().client(), NAMESPACE);
             if let Some(found) = api.get_opt("web").await.unwrap() {
-                there.push((member.name().to_owned(), found));
+                found_in.push((member.name().to_owned(), found));
             }
         }
-        match &there[..] {
+        match &found_in[..] {
             [(name, found)] if wanted(name, found) => Ok(name.clone()),
-            _ => Err(format!("{there:?}")),
+            _ => Err(format!("{found_in:?}")),
         }
     })
     .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_state_that_a_policy_names_comes_along_as_labels() {
+async fn preserved_state_is_injected_as_labels_in_the_new_cluster() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let arguments = UpArgs {
         port: 0,
@@ -59,9 +62,9 @@ async fn the_state_that_a_policy_names_comes_along_as_labels() {
             { "aliasLabelName": "replicas-before", "jsonPath": "{.replicas}" }] } } } });
     create(&client, with_spec(policy(&web, &[]), one_cluster)).await;
     create(&client, web).await;
-    let old = settled(&plane, |_, _| true).await;
+    let old = wait_until_in_one_member(&plane, |_, _| true).await;
     let templates: Api<Deployment> = Api::namespaced(client.clone(), NAMESPACE);
-    eventually("the status to come back", async || {
+    eventually("the aggregated status", async || {
         let status = templates.get("web").await.unwrap().status;
         let replicas = status.and_then(|status| status.replicas);
         if replicas == Some(2) {
@@ -78,9 +81,9 @@ async fn the_state_that_a_policy_names_comes_along_as_labels() {
         .patch(&old, &PatchParams::default(), &Patch::Merge(taint))
         .await
         .unwrap();
-    settled(&plane, |name, found| {
-        let brought = found.labels().get("replicas-before");
-        name != old && brought.map(String::as_str) == Some("2")
+    wait_until_in_one_member(&plane, |name, found| {
+        let preserved = found.labels().get("replicas-before");
+        name != old && preserved.map(String::as_str) == Some("2")
     })
     .await;
     plane.stop().await;

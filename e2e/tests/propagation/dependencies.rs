@@ -1,4 +1,4 @@
-//! What a Deployment names follows it: ConfigMaps, Secrets, ServiceAccounts, volume claims.
+//! Propagation of dependencies: ConfigMaps, Secrets, ServiceAccounts and volume claims that a Deployment refers to.
 
 use berth_api::ResourceBinding;
 use berth_api::names::binding_reference_key;
@@ -10,8 +10,8 @@ use crate::fleet::{Fleet, NAMESPACE};
 use crate::manifests::{config_map, deployment, policy, with_spec};
 use berth_e2e::eventually;
 
-/// A Deployment that names one object of each kind.
-fn naming(name: &str) -> Value {
+/// Returns a Deployment that refers to one object of each kind.
+fn deployment_with_references(name: &str) -> Value {
     let mut deployment = deployment(name, 1);
     deployment["spec"]["template"]["spec"] = json!({
         "serviceAccountName": "robot",
@@ -23,8 +23,8 @@ fn naming(name: &str) -> Value {
     deployment
 }
 
-/// What it names.
-fn named() -> [Value; 4] {
+/// Returns the objects that [`deployment_with_references`] refers to.
+fn referenced_objects() -> [Value; 4] {
     [
         config_map("settings"),
         json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "password" },
@@ -36,20 +36,21 @@ fn named() -> [Value; 4] {
     ]
 }
 
+/// Returns a policy that propagates dependencies.
 fn with_dependencies(template: &Value, clusters: &[&str]) -> Value {
     with_spec(policy(template, clusters), json!({ "propagateDeps": true }))
 }
 
-/// A Deployment that names a ConfigMap, and no more.
-fn reader(name: &str, config_map: &str) -> Value {
+/// Returns a Deployment that refers to a ConfigMap only.
+fn config_map_reader(name: &str, config_map: &str) -> Value {
     let mut deployment = deployment(name, 1);
     let container = &mut deployment["spec"]["template"]["spec"]["containers"][0];
     container["envFrom"] = json!([{ "configMapRef": { "name": config_map } }]);
     deployment
 }
 
-/// Waits until the binding of a ConfigMap is as wanted.
-async fn attached(
+/// Waits until the binding of a ConfigMap satisfies a condition.
+async fn wait_for_attached(
     fleet: &Fleet,
     name: &str,
     what: &str,
@@ -57,18 +58,18 @@ async fn attached(
 ) -> ResourceBinding {
     let name = format!("{name}-configmap");
     fleet
-        .until_typed(&fleet.bindings(), &name, what, wanted)
+        .wait_for_typed(&fleet.bindings(), &name, what, wanted)
         .await
 }
 
-/// Who a binding says it is required by.
+/// Returns the names of the bindings in `requiredBy`.
 fn parents(binding: &ResourceBinding) -> Vec<&str> {
     let snapshots = binding.spec.required_by.iter();
     snapshots.map(|snapshot| snapshot.name.as_str()).collect()
 }
 
-/// Waits until an event of this reason was told of an object; its message.
-async fn told(fleet: &Fleet, kind: &str, name: &str, reason: &str) -> String {
+/// Waits for an event with this reason about an object, and returns its message.
+async fn wait_for_event(fleet: &Fleet, kind: &str, name: &str, reason: &str) -> String {
     let events: Api<Event> = Api::namespaced(fleet.client.clone(), NAMESPACE);
     eventually(&format!("{reason} of {kind} {name}"), async || {
         let all = events.list(&ListParams::default()).await.unwrap().items;
@@ -78,32 +79,32 @@ async fn told(fleet: &Fleet, kind: &str, name: &str, reason: &str) -> String {
                 && (object.kind.as_deref(), object.name.as_deref()) == (Some(kind), Some(name))
         });
         let found = all.next().and_then(|event| event.message);
-        found.ok_or("not told")
+        found.ok_or("no such event")
     })
     .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_deployment_names_goes_where_it_goes() {
+async fn dependencies_follow_their_deployment() {
     let fleet = Fleet::start(2).await;
     let (m1, m2) = (&fleet.members[0], &fleet.members[1]);
-    let [settings, password, robot, data] = named();
-    // Some are there before, some come later.
+    let [settings, password, robot, data] = referenced_objects();
+    // Some exist before the Deployment, the others are created later.
     for object in [&settings, &robot] {
         fleet.apply(object.clone()).await;
     }
-    let web = naming("web");
+    let web = deployment_with_references("web");
     fleet.apply(web.clone()).await;
     let placing = with_dependencies(&web, &["m1"]);
     fleet.apply(placing.clone()).await;
     for object in [&web, &settings, &robot] {
-        m1.has(object).await;
+        m1.wait_until_exists(object).await;
     }
     for object in [&password, &data] {
         fleet.apply(object.clone()).await;
-        m1.has(object).await;
+        m1.wait_until_exists(object).await;
     }
-    let message = told(&fleet, "Deployment", "web", "GetDependenciesSucceed").await;
+    let message = wait_for_event(&fleet, "Deployment", "web", "GetDependenciesSucceed").await;
     assert_eq!(
         message,
         "Get dependencies([\
@@ -114,22 +115,22 @@ async fn what_a_deployment_names_goes_where_it_goes() {
          ]) succeed."
     );
     let reason = "SyncScheduleResultToDependenciesSucceed";
-    let message = told(&fleet, "ResourceBinding", "web-deployment", reason).await;
+    let message = wait_for_event(&fleet, "ResourceBinding", "web-deployment", reason).await;
     assert_eq!(message, "Sync schedule results to dependencies succeed.");
 
-    // Who names nothing is told of, too.
+    // A Deployment without dependencies gets the event and the annotation, too.
     let plain = deployment("plain", 1);
     fleet.apply(plain.clone()).await;
     fleet.apply(with_dependencies(&plain, &["m1"])).await;
-    told(&fleet, "ResourceBinding", "plain-deployment", reason).await;
-    let noted = fleet.bindings().get("plain-deployment").await.unwrap();
-    let annotations = noted.metadata.annotations.unwrap();
+    wait_for_event(&fleet, "ResourceBinding", "plain-deployment", reason).await;
+    let annotated = fleet.bindings().get("plain-deployment").await.unwrap();
+    let annotations = annotated.metadata.annotations.unwrap();
     assert_eq!(
         annotations["resourcebinding.karmada.io/dependencies"],
         "null"
     );
 
-    let binding = attached(&fleet, "settings", "attached", |_| true).await;
+    let binding = wait_for_attached(&fleet, "settings", "attached", |_| true).await;
     let followed = fleet.bindings().get("web-deployment").await.unwrap();
     let labels = |binding: &ResourceBinding| binding.metadata.labels.clone().unwrap_or_default();
     let label = format!(
@@ -148,30 +149,33 @@ async fn what_a_deployment_names_goes_where_it_goes() {
     assert!(finalizers.contains(&"karmada.io/binding-dependencies-distributor".to_owned()));
     let status = binding.status.unwrap_or_default();
     let scheduled = status.conditions.iter().find(|c| c.type_ == "Scheduled");
-    assert_eq!(scheduled, None, "nobody schedules what follows");
+    assert_eq!(scheduled, None, "attached bindings are not scheduled");
 
-    // Edits arrive, and it follows to another place.
+    // Edits are propagated, and dependencies follow to another cluster.
     fleet.edit(&settings, json!({ "data": { "a": "2" } })).await;
-    m1.until(&settings, "edited", |map| map["data"]["a"] == "2")
+    m1.wait_for(&settings, "edited", |map| map["data"]["a"] == "2")
         .await;
     let elsewhere = json!({ "spec": { "placement": {
         "clusterAffinity": { "clusterNames": ["m2"] } } } });
     fleet.edit(&placing, elsewhere).await;
     for object in [&web, &settings, &password, &robot, &data] {
-        m2.has(object).await;
-        m1.lacks(object).await;
+        m2.wait_until_exists(object).await;
+        m1.wait_until_gone(object).await;
     }
     fleet.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_named_no_more_leaves_and_the_last_one_takes_it_along() {
+async fn dependencies_are_removed_with_the_last_reference() {
     let mut fleet = Fleet::start(2).await;
     for name in ["settings", "other"] {
         fleet.apply(config_map(name)).await;
     }
     let (settings, other) = (config_map("settings"), config_map("other"));
-    let (web, api) = (reader("web", "settings"), reader("api", "settings"));
+    let (web, api) = (
+        config_map_reader("web", "settings"),
+        config_map_reader("api", "settings"),
+    );
     for (deployment, member) in [(&web, "m1"), (&api, "m2")] {
         fleet.apply(deployment.clone()).await;
         fleet.apply(with_dependencies(deployment, &[member])).await;
@@ -182,22 +186,25 @@ async fn what_is_named_no_more_leaves_and_the_last_one_takes_it_along() {
         names.sort();
         names
     };
-    attached(&fleet, "settings", "required by both", |binding| {
+    wait_for_attached(&fleet, "settings", "required by both", |binding| {
         sorted(binding) == both
     })
     .await;
-    fleet.members[0].has(&settings).await;
-    fleet.members[1].has(&settings).await;
+    fleet.members[0].wait_until_exists(&settings).await;
+    fleet.members[1].wait_until_exists(&settings).await;
 
-    // The template names something else; it did so while nobody looked.
+    // The template is edited while the controllers are stopped.
     fleet.stop_controllers().await;
     fleet
-        .edit(&web, json!({ "spec": reader("web", "other")["spec"] }))
+        .edit(
+            &web,
+            json!({ "spec": config_map_reader("web", "other")["spec"] }),
+        )
         .await;
     fleet.start_controllers();
-    fleet.members[0].has(&other).await;
-    fleet.members[0].lacks(&settings).await;
-    let binding = attached(&fleet, "settings", "required by one", |binding| {
+    fleet.members[0].wait_until_exists(&other).await;
+    fleet.members[0].wait_until_gone(&settings).await;
+    let binding = wait_for_attached(&fleet, "settings", "required by one", |binding| {
         parents(binding) == ["api-deployment"]
     })
     .await;
@@ -205,20 +212,20 @@ async fn what_is_named_no_more_leaves_and_the_last_one_takes_it_along() {
     let depended = labels.keys().filter(|key| key.contains("depended-by"));
     assert_eq!(depended.count(), 1);
 
-    // One that goes, and one whose policy does not want it any more.
+    // One Deployment is deleted; the policy of the other disables propagateDeps.
     fleet.delete(&web).await;
-    fleet.members[0].lacks(&other).await;
+    fleet.members[0].wait_until_gone(&other).await;
     let placing = with_dependencies(&api, &["m2"]);
     fleet
         .edit(&placing, json!({ "spec": { "propagateDeps": false } }))
         .await;
-    fleet.members[1].lacks(&settings).await;
-    fleet.members[1].has(&api).await;
+    fleet.members[1].wait_until_gone(&settings).await;
+    fleet.members[1].wait_until_exists(&api).await;
     fleet
-        .until_typed(
+        .wait_for_typed(
             &fleet.bindings(),
             "api-deployment",
-            "unguarded",
+            "no finalizer",
             |binding| {
                 let finalizers = binding.metadata.finalizers.iter().flatten();
                 !finalizers
@@ -227,7 +234,7 @@ async fn what_is_named_no_more_leaves_and_the_last_one_takes_it_along() {
             },
         )
         .await;
-    let left = attached(&fleet, "settings", "left by all", |binding| {
+    let left = wait_for_attached(&fleet, "settings", "required by none", |binding| {
         parents(binding).is_empty()
     })
     .await;
@@ -236,27 +243,37 @@ async fn what_is_named_no_more_leaves_and_the_last_one_takes_it_along() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_wants_more_gets_it_and_the_others_are_told() {
+async fn conflicting_strategies_are_merged_and_reported() {
     let fleet = Fleet::start(1).await;
     let settings = config_map("settings");
     fleet.apply(settings.clone()).await;
-    let (web, api) = (reader("web", "settings"), reader("api", "settings"));
+    let (web, api) = (
+        config_map_reader("web", "settings"),
+        config_map_reader("api", "settings"),
+    );
     let plain = with_dependencies(&web, &["m1"]);
-    let greedy = json!({ "conflictResolution": "Overwrite", "preserveResourcesOnDeletion": true });
-    let greedy = with_spec(with_dependencies(&api, &["m1"]), greedy);
-    for object in [&web, &api, &plain, &greedy] {
+    let strategies =
+        json!({ "conflictResolution": "Overwrite", "preserveResourcesOnDeletion": true });
+    let strict = with_spec(with_dependencies(&api, &["m1"]), strategies);
+    for object in [&web, &api, &plain, &strict] {
         fleet.apply(object.clone()).await;
     }
-    let wants = |overwrite: bool, preserve: bool| {
+    let strategies = |overwrite: bool, preserve: bool| {
         move |binding: &ResourceBinding| {
             let resolution = binding.spec.conflict_resolution.as_ref();
             resolution.is_some_and(|value| (value.as_str() == "Overwrite") == overwrite)
                 && binding.spec.preserve_resources_on_deletion == Some(preserve)
         }
     };
-    attached(&fleet, "settings", "wants all", wants(true, true)).await;
+    wait_for_attached(
+        &fleet,
+        "settings",
+        "both strategies",
+        strategies(true, true),
+    )
+    .await;
     let conflict = "DependencyPolicyConflict";
-    let message = told(&fleet, "ResourceBinding", "settings-configmap", conflict).await;
+    let message = wait_for_event(&fleet, "ResourceBinding", "settings-configmap", conflict).await;
     assert_eq!(
         message,
         "Dependency policy conflict detected: ConflictResolution conflicted (Overwrite vs Abort); \
@@ -264,36 +281,36 @@ async fn whoever_wants_more_gets_it_and_the_others_are_told() {
     );
     fleet
         .edit(
-            &greedy,
+            &strict,
             json!({ "spec": { "conflictResolution": "Abort" } }),
         )
         .await;
-    attached(&fleet, "settings", "wants less", wants(false, true)).await;
+    wait_for_attached(&fleet, "settings", "one strategy", strategies(false, true)).await;
     fleet.delete(&api).await;
-    attached(&fleet, "settings", "wants nothing", wants(false, false)).await;
-    fleet.members[0].has(&settings).await;
+    wait_for_attached(&fleet, "settings", "no strategy", strategies(false, false)).await;
+    fleet.members[0].wait_until_exists(&settings).await;
     fleet.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_policy_places_itself_goes_to_its_places_and_to_those_of_others() {
+async fn a_dependency_with_its_own_policy_goes_to_both_placements() {
     let fleet = Fleet::start(2).await;
     let settings = config_map("settings");
     fleet.apply(settings.clone()).await;
-    let web = reader("web", "settings");
+    let web = config_map_reader("web", "settings");
     fleet.apply(web.clone()).await;
     fleet.apply(with_dependencies(&web, &["m1"])).await;
-    fleet.members[0].has(&settings).await;
+    fleet.members[0].wait_until_exists(&settings).await;
     let own = policy(&settings, &["m2"]);
     fleet.apply(own.clone()).await;
-    fleet.members[1].has(&settings).await;
-    let binding = attached(&fleet, "settings", "both", |binding| {
+    fleet.members[1].wait_until_exists(&settings).await;
+    let binding = wait_for_attached(&fleet, "settings", "both", |binding| {
         !binding.spec.clusters.is_empty()
     })
     .await;
     assert_eq!(parents(&binding), ["web-deployment"]);
     fleet.delete(&web).await;
-    fleet.members[0].lacks(&settings).await;
-    fleet.members[1].has(&settings).await;
+    fleet.members[0].wait_until_gone(&settings).await;
+    fleet.members[1].wait_until_exists(&settings).await;
     fleet.stop().await;
 }

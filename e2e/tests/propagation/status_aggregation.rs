@@ -1,26 +1,32 @@
-//! Kinds that report in their own way: what each member says becomes what the template says.
+//! Aggregation of member statuses into the template, for kinds with rules of their own.
 
 use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, Member};
 use crate::manifests::{policy, with_spec};
 
-/// Reports a status that is about the generation that the member has.
-async fn report(member: &Member, object: &Value, status: &Value) {
-    let generation = member.has(object).await["metadata"]["generation"].clone();
+/// Reports a status for the current generation of the member's object.
+async fn report_current(member: &Member, object: &Value, status: &Value) {
+    let generation = member.wait_until_exists(object).await["metadata"]["generation"].clone();
     let mut status = status.clone();
     status["observedGeneration"] = generation;
-    member.report(object, status).await;
+    member.report_status(object, status).await;
 }
 
-/// Lets every member report this, until the template adds it up to that.
-async fn adds_up(fleet: &Fleet, members: &[&Member], object: &Value, each: &Value, sum: &Value) {
+/// Reports a status from every member until the template shows the expected sum.
+async fn wait_for_sum(
+    fleet: &Fleet,
+    members: &[&Member],
+    object: &Value,
+    each: &Value,
+    sum: &Value,
+) {
     let name = object["metadata"]["name"].as_str().unwrap();
-    berth_e2e::eventually(&format!("{name} to add up"), async || {
+    berth_e2e::eventually(&format!("the sum of {name}"), async || {
         for member in members {
-            report(member, object, each).await;
+            report_current(member, object, each).await;
         }
-        let template = fleet.until(object, "there", |_| true).await;
+        let template = fleet.wait_for(object, "existence", |_| true).await;
         let wrong = sum
             .as_object()
             .unwrap()
@@ -40,7 +46,7 @@ fn pod_template(name: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stateful_sets_add_up_also_after_an_edit() {
+async fn stateful_set_statuses_are_summed_after_creation_and_edits() {
     let fleet = Fleet::start(2).await;
     let members: Vec<&Member> = fleet.members.iter().collect();
     let set = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "db" },
@@ -54,7 +60,7 @@ async fn stateful_sets_add_up_also_after_an_edit() {
             .await;
         for member in &members {
             member
-                .until(&set, "all replicas", |set| {
+                .wait_for(&set, "all replicas", |set| {
                     set["spec"]["replicas"] == replicas
                 })
                 .await;
@@ -63,7 +69,7 @@ async fn stateful_sets_add_up_also_after_an_edit() {
             json!({ "replicas": n, "readyReplicas": n, "currentReplicas": n,
             "updatedReplicas": n, "availableReplicas": n })
         };
-        adds_up(
+        wait_for_sum(
             &fleet,
             &members,
             &set,
@@ -76,7 +82,7 @@ async fn stateful_sets_add_up_also_after_an_edit() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn daemon_sets_and_budgets_add_up_over_the_members_that_are_left() {
+async fn daemon_set_and_budget_statuses_are_summed_over_the_remaining_members() {
     let fleet = Fleet::start(2).await;
     let members: Vec<&Member> = fleet.members.iter().collect();
     let set = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "agent" },
@@ -87,7 +93,7 @@ async fn daemon_sets_and_budgets_add_up_over_the_members_that_are_left() {
     for object in [&set, &budget] {
         fleet.apply(object.clone()).await;
         fleet
-            .apply(named(policy(object, &["m1", "m2"]), object))
+            .apply(named_after_kind(policy(object, &["m1", "m2"]), object))
             .await;
     }
     let counts = |n: i64| {
@@ -95,26 +101,28 @@ async fn daemon_sets_and_budgets_add_up_over_the_members_that_are_left() {
             "numberAvailable": n, "updatedNumberScheduled": n, "numberMisscheduled": 0 })
     };
     let allowed = |n: i64| json!({ "disruptionsAllowed": n, "currentHealthy": 2 * n, "desiredHealthy": n, "expectedPods": 2 * n });
-    adds_up(&fleet, &members, &set, &counts(1), &counts(2)).await;
-    adds_up(&fleet, &members, &budget, &allowed(1), &allowed(2)).await;
+    wait_for_sum(&fleet, &members, &set, &counts(1), &counts(2)).await;
+    wait_for_sum(&fleet, &members, &budget, &allowed(1), &allowed(2)).await;
     for object in [&set, &budget] {
-        fleet.apply(named(policy(object, &["m1"]), object)).await;
-        members[1].lacks(object).await;
+        fleet
+            .apply(named_after_kind(policy(object, &["m1"]), object))
+            .await;
+        members[1].wait_until_gone(object).await;
     }
-    adds_up(&fleet, &members[..1], &set, &counts(1), &counts(1)).await;
-    adds_up(&fleet, &members[..1], &budget, &allowed(1), &allowed(1)).await;
+    wait_for_sum(&fleet, &members[..1], &set, &counts(1), &counts(1)).await;
+    wait_for_sum(&fleet, &members[..1], &budget, &allowed(1), &allowed(1)).await;
     fleet.stop().await;
 }
 
-/// A policy with a name of its own: resources of several kinds share one here.
-fn named(mut policy: Value, object: &Value) -> Value {
+/// Names a policy after the kind of an object: objects of several kinds share a name here.
+fn named_after_kind(mut policy: Value, object: &Value) -> Value {
     let kind = object["kind"].as_str().unwrap().to_lowercase();
     policy["metadata"]["name"] = json!(kind);
     policy
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ingresses_join_their_addresses_and_ports_of_nodes_are_the_same_everywhere() {
+async fn ingress_addresses_are_merged_and_node_ports_are_equal_in_all_members() {
     let fleet = Fleet::start(2).await;
     let ingress = json!({ "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": { "name": "door" },
         "spec": { "defaultBackend": { "service": { "name": "web", "port": { "number": 80 } } } } });
@@ -123,19 +131,19 @@ async fn ingresses_join_their_addresses_and_ports_of_nodes_are_the_same_everywhe
     for object in [&ingress, &service] {
         fleet.apply(object.clone()).await;
         fleet
-            .apply(named(policy(object, &["m1", "m2"]), object))
+            .apply(named_after_kind(policy(object, &["m1", "m2"]), object))
             .await;
     }
     for (index, member) in fleet.members.iter().enumerate() {
-        member.has(&ingress).await;
+        member.wait_until_exists(&ingress).await;
         let ip = format!("10.0.0.{}", 2 - index);
         member
-            .report(
+            .report_status(
                 &ingress,
                 json!({ "loadBalancer": { "ingress": [{ "ip": ip }] } }),
             )
             .await;
-        let service = member.has(&service).await;
+        let service = member.wait_until_exists(&service).await;
         assert_eq!(
             service["spec"]["ports"][0]["nodePort"], 30080,
             "{}",
@@ -143,11 +151,11 @@ async fn ingresses_join_their_addresses_and_ports_of_nodes_are_the_same_everywhe
         );
     }
     fleet
-        .until(&ingress, "both addresses, sorted", |ingress| {
+        .wait_for(&ingress, "both addresses, sorted", |ingress| {
             ingress["status"]["loadBalancer"]["ingress"]
                 == json!([{ "ip": "10.0.0.1" }, { "ip": "10.0.0.2" }])
         })
         .await;
-    fleet.until_fully_applied("web-service", "True").await;
+    fleet.wait_for_fully_applied("web-service", "True").await;
     fleet.stop().await;
 }

@@ -1,5 +1,5 @@
-//! A compromised member reports statuses of any size, name and value: the control plane stays bounded and readable,
-//! and other members are not affected.
+//! A compromised member that reports statuses of any size, name and value. The control plane stays bounded and
+//! readable, and other members are not affected.
 
 use berth_e2e::proxy::{Fault, Proxy};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use crate::fleet::{Fleet, NAMESPACE};
 use crate::manifests::{config_map, deployment, policy};
 
-/// More than any request may carry.
+/// Larger than any request may be.
 const HUGE: usize = 2 * 1024 * 1024;
-/// The bound of etcd.
+/// etcd's limit for an object.
 const LARGEST_OBJECT: usize = 1536 * 1024;
 
-/// Changes whatever the member answers about one of the test's objects.
+/// Falsifies the member's response for one of the test's objects.
 fn forge(object: &mut Value) {
     let huge = || json!([{ "type": "Forged", "status": "True", "message": "x".repeat(HUGE) }]);
     let status = match object.pointer("/metadata/name").and_then(Value::as_str) {
@@ -41,20 +41,20 @@ fn forge(object: &mut Value) {
     object["status"] = status;
 }
 
-fn fits(object: &impl Serialize) {
+fn assert_fits(object: &impl Serialize) {
     let size = serde_json::to_string(object).unwrap().len();
     assert!(size < LARGEST_OBJECT, "{size} bytes");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forged_statuses_stay_bounded_and_affect_nothing_else() {
-    let mut fleet = Fleet::bare(2).await;
+    let mut fleet = Fleet::without_clusters(2).await;
     let (ca, token) = fleet.members[0].credentials();
     fleet.apply_secret("m1", &token, &ca).await;
     let proxy = Proxy::start(fleet.members[0].client.clone());
-    proxy.rule(|asked| {
+    proxy.rule(|request| {
         let placed = ["deployments", "jobs", "ingresses", "configmaps"];
-        if placed.iter().any(|plural| asked.path.contains(plural)) {
+        if placed.iter().any(|plural| request.path.contains(plural)) {
             Fault::Forge(forge)
         } else {
             Fault::None
@@ -77,32 +77,32 @@ async fn forged_statuses_stay_bounded_and_affect_nothing_else() {
     }
     let m2 = &fleet.members[1];
     for object in [&web, &sums, &door, &settings] {
-        m2.has(object).await;
+        m2.wait_until_exists(object).await;
     }
-    m2.report(&web, json!({ "replicas": 1, "readyReplicas": 1 }))
+    m2.report_status(&web, json!({ "replicas": 1, "readyReplicas": 1 }))
         .await;
-    m2.report(
+    m2.report_status(
         &sums,
         json!({ "active": 1, "startTime": "2026-01-01T00:00:00Z" }),
     )
     .await;
     let address = json!({ "loadBalancer": { "ingress": [{ "ip": "10.0.0.1" }] } });
-    m2.report(&door, address).await;
+    m2.report_status(&door, address).await;
 
-    // The template shows what is possible of the forged numbers, and all of the other member's.
+    // The template shows the forged numbers clamped to valid values, and the other member's unchanged.
     fleet
-        .until(&web, "the sums", |web| {
+        .wait_for(&web, "the sums", |web| {
             let status = &web["status"];
             status["replicas"] == i32::MAX && status["readyReplicas"] == 1
         })
         .await;
     fleet
-        .until(&sums, "the other member's pods", |sums| {
+        .wait_for(&sums, "the other member's pods", |sums| {
             sums["status"]["active"] == 1
         })
         .await;
     fleet
-        .until(&door, "the addresses", |door| {
+        .wait_for(&door, "the addresses", |door| {
             door["status"]["loadBalancer"]["ingress"]
                 == json!([{ "ip": "10.0.0.1" }, { "ip": "10.0.0.2" }])
         })
@@ -120,15 +120,15 @@ async fn forged_statuses_stay_bounded_and_affect_nothing_else() {
     ] {
         let name = object["metadata"]["name"].as_str().unwrap();
         let binding = format!("{name}-{}", kind.to_lowercase());
-        fits(&fleet.until_fully_applied(&binding, "True").await);
+        assert_fits(&fleet.wait_for_fully_applied(&binding, "True").await);
         let work = berth_api::names::work_name(kind, name, NAMESPACE);
         let work = fleet
-            .until_typed(&fleet.works("m1"), &work, "a report", |work| {
+            .wait_for_typed(&fleet.works("m1"), &work, "a report", |work| {
                 let status = work.status.as_ref();
                 status.is_some_and(|status| !status.manifest_statuses.is_empty())
             })
             .await;
-        fits(&work);
+        assert_fits(&work);
         for reported in work.status.unwrap().manifest_statuses {
             let of = reported.identifier;
             assert_eq!(
@@ -143,12 +143,12 @@ async fn forged_statuses_stay_bounded_and_affect_nothing_else() {
         assert_eq!(member.get(&foreign).await, None, "{}", member.name);
     }
 
-    // What is placed afterwards arrives in both.
+    // Later objects reach both members.
     let late = config_map("late");
     fleet.apply(late.clone()).await;
     fleet.apply(policy(&late, &["m1", "m2"])).await;
     for member in &fleet.members {
-        member.has(&late).await;
+        member.wait_until_exists(&late).await;
     }
     fleet.stop().await;
 }
