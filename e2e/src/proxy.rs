@@ -26,7 +26,7 @@ use self::body::ProxyBody;
 
 /// A request as a rule sees it.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RecordedRequest {
     /// When it came.
     pub at: Instant,
     /// Its method.
@@ -43,7 +43,7 @@ pub struct Asked {
     pub agent: String,
 }
 
-impl Asked {
+impl RecordedRequest {
     /// Whether it is a watch.
     pub fn is_watch(&self) -> bool {
         self.query.contains("watch=true")
@@ -76,12 +76,12 @@ pub enum Fault {
     Forge(fn(&mut serde_json::Value)),
 }
 
-type Rule = dyn Fn(&Asked) -> Fault + Send + Sync;
+type Rule = dyn Fn(&RecordedRequest) -> Fault + Send + Sync;
 
 struct Shared {
     upstream: Client,
     rule: Mutex<Arc<Rule>>,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<RecordedRequest>>,
     token: Mutex<Option<String>>,
     /// Connections up to this number are frozen.
     frozen: watch::Sender<u64>,
@@ -185,7 +185,7 @@ impl Proxy {
     }
 
     /// From now on this rule decides what happens to requests.
-    pub fn rule(&self, rule: impl Fn(&Asked) -> Fault + Send + Sync + 'static) {
+    pub fn rule(&self, rule: impl Fn(&RecordedRequest) -> Fault + Send + Sync + 'static) {
         *lock(&self.shared.rule) = Arc::new(rule);
     }
 
@@ -200,12 +200,12 @@ impl Proxy {
     }
 
     /// All requests so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         lock(&self.shared.asked).clone()
     }
 
     /// How many of the requests so far are such.
-    pub fn count(&self, which: impl Fn(&Asked) -> bool) -> usize {
+    pub fn count(&self, which: impl Fn(&RecordedRequest) -> bool) -> usize {
         lock(&self.shared.asked)
             .iter()
             .filter(|asked| which(asked))
@@ -306,7 +306,7 @@ async fn answer(
     Ok(response.map(|body| body.frozen_when(frozen, connection)))
 }
 
-fn note(shared: &Shared, request: &Request<Incoming>) -> Asked {
+fn note(shared: &Shared, request: &Request<Incoming>) -> RecordedRequest {
     let token = request
         .headers()
         .get(header::AUTHORIZATION)
@@ -317,7 +317,7 @@ fn note(shared: &Shared, request: &Request<Incoming>) -> Asked {
     let agent = agent.and_then(|value| value.to_str().ok());
     let agent = agent.unwrap_or_default();
     let mut all = lock(&shared.asked);
-    let asked = Asked {
+    let asked = RecordedRequest {
         at: Instant::now(),
         method: request.method().clone(),
         path: request.uri().path().to_owned(),

@@ -1,4 +1,4 @@
-//! What service accounts have asked of the server, by its audit log.
+//! Requests of service accounts, read from the server's audit log.
 
 use std::path::{Path, PathBuf};
 
@@ -10,17 +10,17 @@ pub(crate) struct Audit {
     policy: PathBuf,
 }
 
-/// A request as it was authorized and answered.
+/// A request with its response.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) group: String,
-    /// With the subresource: `resourcebindings/status`.
+    /// Includes the subresource: `resourcebindings/status`.
     pub(crate) resource: String,
     pub(crate) verb: String,
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) code: u64,
-    /// What the server said to a refusal.
+    /// Message of the response, if the request was rejected.
     pub(crate) message: String,
 }
 
@@ -44,7 +44,7 @@ impl Audit {
         }
     }
 
-    /// The flags that make kube-apiserver write the log.
+    /// Returns the flags that make kube-apiserver write the log.
     pub(crate) fn flags(&self) -> Vec<String> {
         vec![
             format!("--audit-policy-file={}", self.policy.display()),
@@ -52,12 +52,12 @@ impl Audit {
         ]
     }
 
-    /// All that service accounts have asked so far.
+    /// Returns all requests of service accounts so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-        // The last line may be on its way.
-        let whole = log.rsplit_once('\n').map_or("", |(whole, _)| whole);
-        let entries = whole
+        // The last line may be incomplete.
+        let complete = log.rsplit_once('\n').map_or("", |(complete, _)| complete);
+        let entries = complete
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).unwrap());
         entries.map(|entry| Request::of(&entry)).collect()
@@ -69,7 +69,7 @@ impl Request {
         let object = &entry["objectRef"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let resource = match object["subresource"].as_str() {
-            Some(part) => format!("{}/{part}", text(&object["resource"])),
+            Some(subresource) => format!("{}/{subresource}", text(&object["resource"])),
             None => text(&object["resource"]),
         };
         Self {
@@ -83,7 +83,7 @@ impl Request {
         }
     }
 
-    /// Whether the account lacks the right.
+    /// Reports whether the request was forbidden.
     pub(crate) fn is_forbidden(&self) -> bool {
         self.code == 403
     }

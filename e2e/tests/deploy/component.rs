@@ -1,4 +1,4 @@
-//! A component as its Deployment would run it.
+//! A component, run as its Deployment runs it.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 
-use crate::place::Place;
+use crate::control_plane::ControlPlane;
 
-/// A process; it ends when this is dropped.
+/// A running process, killed when dropped.
 pub(crate) struct Component {
     child: Child,
     log: PathBuf,
@@ -27,14 +27,14 @@ impl Drop for Component {
 }
 
 impl Component {
-    /// Runs the command of a Deployment with this kubeconfig; its addresses become free ones of this machine.
+    /// Runs the command of a Deployment with this kubeconfig, more arguments, and free local addresses.
     pub(crate) async fn start(
-        place: &Place,
+        plane: &ControlPlane,
         deployment: &str,
         kubeconfig: &Path,
         more: &[&str],
     ) -> Self {
-        let deployments: Api<Deployment> = Api::namespaced(place.client.clone(), "karmada-system");
+        let deployments: Api<Deployment> = Api::namespaced(plane.client.clone(), "karmada-system");
         let stored = deployments.get(deployment).await.unwrap();
         let pod = stored.spec.unwrap().template.spec.unwrap();
         let command = pod.containers[0].command.clone().unwrap();
@@ -48,7 +48,7 @@ impl Component {
                 }
                 _ => argument.clone(),
             });
-        let log = place.folder().join(format!("{deployment}.log"));
+        let log = plane.folder().join(format!("{deployment}.log"));
         let output = File::create(&log).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_berth-program"))
             .args(arguments)
@@ -64,12 +64,12 @@ impl Component {
         Self { child, log }
     }
 
-    /// How it has ended by itself, if it has.
-    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+    /// Returns the exit status if the process has exited.
+    pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }
 
-    /// What it has logged.
+    /// Returns the log output.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }

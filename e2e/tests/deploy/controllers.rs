@@ -1,4 +1,4 @@
-//! `berth controllers`.
+//! Rights of `berth controllers`.
 
 use berth_e2e::eventually;
 use berth_test_requirements::needs;
@@ -8,7 +8,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::component::Component;
-use crate::place::Place;
+use crate::control_plane::ControlPlane;
 use crate::rights;
 
 const ACCOUNT: &str = "berth-controllers";
@@ -34,35 +34,42 @@ fn manifests() -> Value {
     ]})
 }
 
-fn exists(place: &Place, what: &[&str]) -> bool {
+fn exists(plane: &ControlPlane, what: &[&str]) -> bool {
     let mut arguments = vec!["get", "--ignore-not-found", "-o", "name"];
     arguments.extend(what);
-    !place.kubectl(&arguments).is_empty()
+    !plane.kubectl(&arguments).is_empty()
 }
 
-async fn until(what: &str, holds: impl Fn() -> bool) {
-    eventually(what, async || holds().then_some(()).ok_or("not yet")).await;
+/// Waits until a condition holds.
+async fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    eventually(what, async || condition().then_some(()).ok_or("not yet")).await;
 }
 
-async fn until_forbidden(place: &Place, resource: &str, reason: &str) {
-    until(&format!("{resource} to be refused: {reason}"), || {
-        place.audit.requests().iter().any(|asked| {
-            asked.is_forbidden() && asked.resource == resource && asked.message.contains(reason)
-        })
-    })
+/// Waits until a request is rejected for this reason.
+async fn wait_until_forbidden(plane: &ControlPlane, resource: &str, reason: &str) {
+    wait_until(
+        &format!("a rejected request for {resource}: {reason}"),
+        || {
+            plane.audit.requests().iter().any(|request| {
+                request.is_forbidden()
+                    && request.resource == resource
+                    && request.message.contains(reason)
+            })
+        },
+    )
     .await;
 }
 
 #[needs(apiserver, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_controllers_have_the_rights_that_they_need_and_no_other() {
+async fn the_controllers_have_exactly_the_rights_that_they_need() {
     let enforced = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement";
-    let place = Place::start(&[enforced]).await;
-    place.apply("deploy/controllers");
-    let roles: Api<ClusterRole> = Api::all(place.client.clone());
-    let all = rights::given_to(&place.client, ACCOUNT).await;
+    let plane = ControlPlane::start(&[enforced]).await;
+    plane.apply("deploy/controllers");
+    let roles: Api<ClusterRole> = Api::all(plane.client.clone());
+    let all = rights::granted_to(&plane.client, ACCOUNT).await;
 
-    // Some rights are no requests of their own. Without them, what they are for is refused.
+    // Some rights never appear as requests; without them, other requests are rejected.
     let mut fewer = roles.get(ACCOUNT).await.unwrap().rules.unwrap();
     fewer.retain(|rule| !has(&rule.verbs, "escalate") && !has(&rule.verbs, "update"));
     assert_eq!(fewer.len(), 6);
@@ -71,82 +78,82 @@ async fn the_controllers_have_the_rights_that_they_need_and_no_other() {
         .patch(ACCOUNT, &PatchParams::default(), &Patch::Merge(fewer))
         .await
         .unwrap();
-    let kubeconfig = place.kubeconfig_of(ACCOUNT);
-    let _detector = Component::start(&place, "berth-controllers", &kubeconfig, &[]).await;
-    let file = place.folder().join("manifests.json");
+    let kubeconfig = plane.kubeconfig_of(ACCOUNT);
+    let _detector = Component::start(&plane, "berth-controllers", &kubeconfig, &[]).await;
+    let file = plane.folder().join("manifests.json");
     std::fs::write(&file, manifests().to_string()).unwrap();
-    place.kubectl(&["apply", "-f", &file.display().to_string()]);
-    until_forbidden(&place, "resourcebindings", "blockOwnerDeletion").await;
-    until_forbidden(&place, "roles", "not currently held").await;
-    until_forbidden(&place, "clusterroles", "not currently held").await;
+    plane.kubectl(&["apply", "-f", &file.display().to_string()]);
+    wait_until_forbidden(&plane, "resourcebindings", "blockOwnerDeletion").await;
+    wait_until_forbidden(&plane, "roles", "not currently held").await;
+    wait_until_forbidden(&plane, "clusterroles", "not currently held").await;
 
-    // With all of them it works, and nothing is refused any more.
-    place.apply("deploy/controllers/rbac.yaml");
+    // With all rights no request is rejected.
+    plane.apply("deploy/controllers/rbac.yaml");
     for binding in [
         &["resourcebinding", "web-deployment"],
         &["resourcebinding", "web-role"],
         &["clusterresourcebinding", "web-clusterrole"],
     ] {
-        until(&format!("{binding:?}"), || exists(&place, binding)).await;
+        wait_until(&format!("{binding:?}"), || exists(&plane, binding)).await;
     }
-    let refused_before = place.audit.requests().len();
-    place.kubectl(&["scale", "deployment", "web", "--replicas=3"]);
-    until("the binding to follow", || {
+    let rejected_before = plane.audit.requests().len();
+    plane.kubectl(&["scale", "deployment", "web", "--replicas=3"]);
+    wait_until("the new replicas of the binding", || {
         let replicas = ["-o", "jsonpath={.spec.replicas}"];
-        place.kubectl(&[&["get", "resourcebinding", "web-deployment"][..], &replicas].concat())
+        plane.kubectl(&[&["get", "resourcebinding", "web-deployment"][..], &replicas].concat())
             == "3"
     })
     .await;
-    // A cluster without an address: its Work is made, and let go when it is not wanted any more.
+    // The Work of a cluster without an endpoint is created, and deleted with its binding.
     let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
         "metadata": { "name": "m1" }, "spec": { "syncMode": "Push" } });
-    let file = place.folder().join("cluster.json");
+    let file = plane.folder().join("cluster.json");
     std::fs::write(&file, cluster.to_string()).unwrap();
-    place.kubectl(&["apply", "-f", &file.display().to_string()]);
+    plane.kubectl(&["apply", "-f", &file.display().to_string()]);
     let chosen = json!({ "spec": { "clusters": [{ "name": "m1", "replicas": 3 }] } });
     let patch = ["--type=merge", "-p", &chosen.to_string()];
-    place.kubectl(&[&["patch", "resourcebinding", "web-deployment"][..], &patch].concat());
+    plane.kubectl(&[&["patch", "resourcebinding", "web-deployment"][..], &patch].concat());
     let works = ["work", "-n", "karmada-es-m1"];
-    until("the work", || exists(&place, &works)).await;
-    // One that goes as soon as it has asked.
+    wait_until("the work", || exists(&plane, &works)).await;
+    // A rebalancer that is deleted as soon as it has finished.
     let rebalancer = json!({ "apiVersion": "apps.karmada.io/v1alpha1", "kind": "WorkloadRebalancer",
         "metadata": { "name": "web" }, "spec": { "ttlSecondsAfterFinished": 0, "workloads": [
             { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web" }] } });
-    let file = place.folder().join("rebalancer.json");
+    let file = plane.folder().join("rebalancer.json");
     std::fs::write(&file, rebalancer.to_string()).unwrap();
-    place.kubectl(&["create", "-f", &file.display().to_string()]);
-    until("the rebalancer to go", || {
-        !exists(&place, &["workloadrebalancer", "web"])
+    plane.kubectl(&["create", "-f", &file.display().to_string()]);
+    wait_until("deletion of the rebalancer", || {
+        !exists(&plane, &["workloadrebalancer", "web"])
     })
     .await;
     for policy in ["propagationpolicy/web", "clusterpropagationpolicy/web"] {
-        place.kubectl(&["delete", policy, "--timeout=60s"]);
+        plane.kubectl(&["delete", policy, "--timeout=60s"]);
     }
     for (template, binding) in [
         ("deployment/web", "resourcebinding/web-deployment"),
         ("clusterrole/web", "clusterresourcebinding/web-clusterrole"),
     ] {
-        place.kubectl(&["delete", template]);
-        // No garbage collector runs beside a lone kube-apiserver.
-        place.kubectl(&["delete", binding, "--timeout=60s"]);
+        plane.kubectl(&["delete", template]);
+        // A lone kube-apiserver has no garbage collector.
+        plane.kubectl(&["delete", binding, "--timeout=60s"]);
     }
-    until("the work to go", || !exists(&place, &works)).await;
-    // No namespace controller runs, either: the execution namespace is asked to go, and stays.
-    place.kubectl(&["delete", "cluster", "m1", "--wait=false"]);
+    wait_until("deletion of the work", || !exists(&plane, &works)).await;
+    // No namespace controller runs, either: the execution namespace stays terminating.
+    plane.kubectl(&["delete", "cluster", "m1", "--wait=false"]);
 
-    let asked = place.audit.requests();
-    let requests: Vec<_> = all
+    let requests = plane.audit.requests();
+    let visible: Vec<_> = all
         .iter()
         .filter(|right| {
             right.resource != "*/finalizers" && !["escalate", "bind"].contains(&right.verb.as_str())
         })
         .collect();
-    assert_eq!(requests.len(), 14);
+    assert_eq!(visible.len(), 14);
     eventually("every right to be used", async || {
-        rights::all_are_used(requests.iter().copied(), &place.audit.requests())
+        rights::all_are_used(visible.iter().copied(), &plane.audit.requests())
     })
     .await;
-    rights::none_is_forbidden(&asked[refused_before..]);
+    rights::none_is_forbidden(&requests[rejected_before..]);
 }
 
 fn has(verbs: &[String], verb: &str) -> bool {

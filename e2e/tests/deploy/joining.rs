@@ -1,4 +1,4 @@
-//! `berth join` between real servers.
+//! `berth join` and `berth unjoin` with real servers.
 
 use berth_test_requirements::needs;
 use std::process::{Command, Output, Stdio};
@@ -13,17 +13,17 @@ use kube::config::KubeConfigOptions;
 use kube::{Client, Config};
 use serde_json::json;
 
-use crate::place::Place;
+use crate::control_plane::ControlPlane;
 
-/// A cluster that is no member yet.
-struct Outsider {
+/// A cluster that is not a member yet.
+struct NewCluster {
     client: Client,
-    /// Ended before its folder goes.
+    /// Stopped before its folder is removed.
     server: RealServer,
     _folder: tempfile::TempDir,
 }
 
-impl Outsider {
+impl NewCluster {
     async fn start(flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
@@ -44,8 +44,8 @@ impl Outsider {
         Api::namespaced(self.client.clone(), "karmada-cluster")
     }
 
-    /// Fills the Secret of an account, as kube-controller-manager would.
-    async fn fills(&self, account: &str) -> String {
+    /// Fills the token Secret of an account, as kube-controller-manager would, and returns the token.
+    async fn fill_token_secret(&self, account: &str) -> String {
         eventually(&format!("the Secret of {account}"), async || {
             let secret = self.secrets().get(account).await;
             let secret = secret.map_err(|error| error.to_string())?;
@@ -77,31 +77,36 @@ impl Outsider {
     }
 }
 
-/// Runs `berth` with the kubeconfigs of both.
-fn berth(place: &Place, outsider: &Outsider, words: &str) -> tokio::task::JoinHandle<Output> {
+/// Runs `berth` with the kubeconfigs of control plane and cluster.
+fn berth(
+    plane: &ControlPlane,
+    new_cluster: &NewCluster,
+    arguments: &str,
+) -> tokio::task::JoinHandle<Output> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_berth-program"));
     command
-        .args(words.split(' '))
+        .args(arguments.split(' '))
         .arg("--cluster-kubeconfig")
-        .arg(outsider.server.kubeconfig())
+        .arg(new_cluster.server.kubeconfig())
         .arg("--kubeconfig")
-        .arg(place.kubeconfig())
+        .arg(plane.kubeconfig())
         .stdin(Stdio::null());
     tokio::task::spawn_blocking(move || command.output().unwrap())
 }
 
-async fn succeeds(running: tokio::task::JoinHandle<Output>) -> String {
+/// Waits for a successful exit, and returns the output.
+async fn output_of(running: tokio::task::JoinHandle<Output>) -> String {
     let output = running.await.unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The token that the control plane has of a member, and whether the member lets it in.
-async fn token_of(place: &Place, outsider: &Outsider, secret: &str) -> (String, bool) {
-    let secrets: Api<Secret> = Api::namespaced(place.client.clone(), "karmada-cluster");
+/// Returns the token of a member in the control plane, and whether the member accepts it.
+async fn token_of(plane: &ControlPlane, new_cluster: &NewCluster, secret: &str) -> (String, bool) {
+    let secrets: Api<Secret> = Api::namespaced(plane.client.clone(), "karmada-cluster");
     let data = secrets.get(secret).await.unwrap().data.unwrap();
     let token = String::from_utf8(data["token"].0.clone()).unwrap();
-    let kubeconfig = kube::config::Kubeconfig::read_from(outsider.server.kubeconfig()).unwrap();
+    let kubeconfig = kube::config::Kubeconfig::read_from(new_cluster.server.kubeconfig()).unwrap();
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .unwrap();
@@ -110,39 +115,41 @@ async fn token_of(place: &Place, outsider: &Outsider, secret: &str) -> (String, 
         ..kube::config::AuthInfo::default()
     };
     let namespaces: Api<Namespace> = Api::all(Client::try_from(config).unwrap());
-    let enters = namespaces.get("kube-system").await.is_ok();
-    (token, enters)
+    let accepted = namespaces.get("kube-system").await.is_ok();
+    (token, accepted)
 }
 
 #[needs(apiserver, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_joins_by_tokens_that_it_issues_and_leaves_again() {
-    let place = Place::start(&[]).await;
-    let outsider = Outsider::start(&[]).await;
-    let join = "join member1";
-    let said = succeeds(berth(&place, &outsider, join)).await;
-    assert!(said.ends_with("member1 is a member\n"), "{said}");
-    let (_, enters) = token_of(&place, &outsider, "member1").await;
-    assert!(enters);
+async fn a_cluster_joins_with_tokens_that_it_issues_and_unjoins() {
+    let plane = ControlPlane::start(&[]).await;
+    let new_cluster = NewCluster::start(&[]).await;
+    let output = output_of(berth(&plane, &new_cluster, "join member1")).await;
+    assert!(output.ends_with("member1 is a member\n"), "{output}");
+    let (_, accepted) = token_of(&plane, &new_cluster, "member1").await;
+    assert!(accepted);
     assert!(
-        outsider
+        new_cluster
             .secrets()
             .get_opt("karmada-member1")
             .await
             .unwrap()
             .is_none()
     );
-    let clusters: Api<Cluster> = Api::all(place.client.clone());
+    let clusters: Api<Cluster> = Api::all(plane.client.clone());
     let cluster = clusters.get("member1").await.unwrap();
-    let client = berth_controllers::member_client::connect(&place.client, &cluster)
+    let client = berth_controllers::member_client::connect(&plane.client, &cluster)
         .await
         .unwrap();
     let accounts: Api<ServiceAccount> = Api::namespaced(client, "karmada-cluster");
     assert!(accounts.get("karmada-impersonator").await.is_ok());
-    let said = succeeds(berth(&place, &outsider, "unjoin member1")).await;
-    assert!(said.ends_with("member1 is no member any more\n"), "{said}");
+    let output = output_of(berth(&plane, &new_cluster, "unjoin member1")).await;
+    assert!(
+        output.ends_with("member1 is no member any more\n"),
+        "{output}"
+    );
     assert!(clusters.get_opt("member1").await.unwrap().is_none());
-    let left = outsider
+    let left = new_cluster
         .accounts()
         .get_opt("karmada-member1")
         .await
@@ -152,22 +159,27 @@ async fn a_cluster_joins_by_tokens_that_it_issues_and_leaves_again() {
 
 #[needs(apiserver, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_tokens_are_short_the_cluster_puts_them_into_secrets() {
-    let place = Place::start(&[]).await;
-    let outsider = Outsider::start(&["--service-account-max-token-expiration=24h"]).await;
-    let joining = berth(&place, &outsider, "join member1");
-    let own = outsider.fills("karmada-member1").await;
-    let other = outsider.fills("karmada-impersonator").await;
-    succeeds(joining).await;
-    assert_eq!(token_of(&place, &outsider, "member1").await, (own, true));
-    let impersonator = token_of(&place, &outsider, "member1-impersonator").await;
+async fn a_cluster_with_short_lived_tokens_joins_with_token_secrets() {
+    let plane = ControlPlane::start(&[]).await;
+    let new_cluster = NewCluster::start(&["--service-account-max-token-expiration=24h"]).await;
+    let joining = berth(&plane, &new_cluster, "join member1");
+    let own = new_cluster.fill_token_secret("karmada-member1").await;
+    let other = new_cluster.fill_token_secret("karmada-impersonator").await;
+    output_of(joining).await;
+    assert_eq!(token_of(&plane, &new_cluster, "member1").await, (own, true));
+    let impersonator = token_of(&plane, &new_cluster, "member1-impersonator").await;
     assert_eq!(impersonator, (other, false));
-    // Doing it again finds them.
-    succeeds(berth(&place, &outsider, "join member1")).await;
-    succeeds(berth(&place, &outsider, "unjoin member1")).await;
+    // A second join finds the Secrets.
+    output_of(berth(&plane, &new_cluster, "join member1")).await;
+    output_of(berth(&plane, &new_cluster, "unjoin member1")).await;
     for account in ["karmada-member1", "karmada-impersonator"] {
         assert!(
-            outsider.secrets().get_opt(account).await.unwrap().is_none(),
+            new_cluster
+                .secrets()
+                .get_opt(account)
+                .await
+                .unwrap()
+                .is_none(),
             "{account}"
         );
     }

@@ -1,4 +1,4 @@
-//! The rights that Roles and ClusterRoles give, one by one.
+//! The rights that Roles and ClusterRoles grant, as single rights.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use kube::{Api, Client};
@@ -11,32 +11,36 @@ pub(crate) struct Right {
     group: String,
     pub(crate) resource: String,
     pub(crate) verb: String,
-    /// Only the object of this name.
+    /// The only object that the right covers.
     name: Option<String>,
-    /// Only in this namespace.
+    /// The only namespace that the right covers.
     namespace: Option<String>,
 }
 
-/// What the Role of this name in `karmada-system` gives.
-pub(crate) async fn given_by_role(client: &Client, name: &str) -> Vec<Right> {
+/// Returns the rights of a Role in `karmada-system`.
+pub(crate) async fn granted_by_role(client: &Client, name: &str) -> Vec<Right> {
     let system: Api<Role> = Api::namespaced(client.clone(), "karmada-system");
     let role = system.get(name).await.unwrap();
-    each(role.rules.unwrap_or_default(), Some("karmada-system"))
+    expand(role.rules.unwrap_or_default(), Some("karmada-system"))
 }
 
-/// What the ClusterRole, and the Role in `karmada-system` if there is one, of this name give.
-pub(crate) async fn given_to(client: &Client, account: &str) -> Vec<Right> {
+/// Returns the rights of an account: those of its ClusterRole and of its Role in `karmada-system`, if any.
+pub(crate) async fn granted_to(client: &Client, account: &str) -> Vec<Right> {
     let everywhere: Api<ClusterRole> = Api::all(client.clone());
     let role = everywhere.get(account).await.unwrap();
-    let mut rights = each(role.rules.unwrap_or_default(), None);
+    let mut rights = expand(role.rules.unwrap_or_default(), None);
     let system: Api<Role> = Api::namespaced(client.clone(), "karmada-system");
     if let Some(role) = system.get_opt(account).await.unwrap() {
-        rights.extend(each(role.rules.unwrap_or_default(), Some("karmada-system")));
+        rights.extend(expand(
+            role.rules.unwrap_or_default(),
+            Some("karmada-system"),
+        ));
     }
     rights
 }
 
-fn each(rules: Vec<PolicyRule>, namespace: Option<&str>) -> Vec<Right> {
+/// Splits rules into single rights.
+fn expand(rules: Vec<PolicyRule>, namespace: Option<&str>) -> Vec<Right> {
     let mut rights = Vec::new();
     for rule in rules {
         let names = match rule.resource_names.unwrap_or_default() {
@@ -61,7 +65,7 @@ fn each(rules: Vec<PolicyRule>, namespace: Option<&str>) -> Vec<Right> {
 }
 
 impl Right {
-    /// Whether this right allows the request.
+    /// Reports whether this right allows the request.
     pub(crate) fn allows(&self, request: &Request) -> bool {
         (self.group == "*" || self.group == request.group)
             && (self.resource == "*" || self.resource == request.resource)
@@ -74,7 +78,7 @@ impl Right {
     }
 }
 
-/// Fails when a right was not used by any of the requests.
+/// Returns an error if a right was not used by any of the requests.
 pub(crate) fn all_are_used<'a>(
     rights: impl IntoIterator<Item = &'a Right>,
     requests: &[Request],
@@ -91,7 +95,7 @@ pub(crate) fn all_are_used<'a>(
     }
 }
 
-/// Fails when one of the requests was forbidden.
+/// Panics if one of the requests was forbidden.
 pub(crate) fn none_is_forbidden(requests: &[Request]) {
     let forbidden: Vec<String> = requests
         .iter()

@@ -1,4 +1,4 @@
-//! The two schedulers, with one account.
+//! Rights of the two schedulers, which share one account.
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::component::Component;
-use crate::place::Place;
+use crate::control_plane::ControlPlane;
 use crate::rights;
 
 fn member(name: &str) -> Cluster {
@@ -36,7 +36,7 @@ fn member(name: &str) -> Cluster {
     .unwrap()
 }
 
-/// A binding of either kind for a Deployment, with so many replicas.
+/// Returns a binding of either kind for a Deployment.
 fn binding<K: DeserializeOwned>(name: &str, scheduler: &str, replicas: i32) -> K {
     serde_json::from_value(json!({
         "metadata": { "name": name, "labels": {
@@ -55,15 +55,15 @@ fn binding<K: DeserializeOwned>(name: &str, scheduler: &str, replicas: i32) -> K
     .unwrap()
 }
 
-/// What the two kinds of binding have in common.
-trait Bound:
+/// Fields that both kinds of binding share.
+trait AnyBinding:
     kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Serialize + std::fmt::Debug
 {
     fn spec(&self) -> &BindingSpec;
     fn status(&self) -> Option<&BindingStatus>;
 }
 
-impl Bound for ResourceBinding {
+impl AnyBinding for ResourceBinding {
     fn spec(&self) -> &BindingSpec {
         &self.spec
     }
@@ -72,7 +72,7 @@ impl Bound for ResourceBinding {
     }
 }
 
-impl Bound for ClusterResourceBinding {
+impl AnyBinding for ClusterResourceBinding {
     fn spec(&self) -> &BindingSpec {
         &self.spec
     }
@@ -81,7 +81,8 @@ impl Bound for ClusterResourceBinding {
     }
 }
 
-async fn is_placed<K: Bound>(api: &Api<K>, name: &str, replicas: i32) {
+/// Waits until the current generation of a binding is placed with this number of replicas.
+async fn wait_until_placed<K: AnyBinding>(api: &Api<K>, name: &str, replicas: i32) {
     eventually(&format!("{replicas} replicas of {name}"), async || {
         let stored = api.get(name).await.map_err(|error| error.to_string())?;
         let placed: i32 = stored.spec().clusters.iter().map(|c| c.replicas).sum();
@@ -97,21 +98,21 @@ async fn is_placed<K: Bound>(api: &Api<K>, name: &str, replicas: i32) {
     .await;
 }
 
-async fn change<K: Bound>(api: &Api<K>, name: &str, change: Value) {
+async fn change<K: AnyBinding>(api: &Api<K>, name: &str, change: Value) {
     api.patch(name, &PatchParams::default(), &Patch::Merge(change))
         .await
         .unwrap();
 }
 
-/// Places a binding, changes it there and back so that an event comes again, and then changes it under the
-/// hands of the scheduler until that has met a conflict.
-async fn exercise<K: Bound>(place: &Place, api: &Api<K>, name: &str, scheduler: &str) {
+/// Makes the scheduler use its rights: places a binding, changes it back and forth so that an event repeats, and then
+/// changes it concurrently until the scheduler has met a conflict.
+async fn exercise<K: AnyBinding>(plane: &ControlPlane, api: &Api<K>, name: &str, scheduler: &str) {
     let made: K = binding(name, scheduler, 2);
     api.create(&PostParams::default(), &made).await.unwrap();
-    is_placed(api, name, 2).await;
+    wait_until_placed(api, name, 2).await;
     for replicas in [4, 2, 4] {
         change(api, name, json!({ "spec": { "replicas": replicas } })).await;
-        is_placed(api, name, replicas).await;
+        wait_until_placed(api, name, replicas).await;
     }
     let resource = K::plural(&());
     let mut round = 0;
@@ -123,46 +124,46 @@ async fn exercise<K: Bound>(place: &Place, api: &Api<K>, name: &str, scheduler: 
             let label = json!({ "metadata": { "labels": { "touched": touch.to_string() } } });
             change(api, name, label).await;
         }
-        let asked = place.audit.requests();
-        if asked
+        let requests = plane.audit.requests();
+        if requests
             .iter()
-            .any(|asked| asked.verb == "get" && asked.resource == *resource)
+            .any(|request| request.verb == "get" && request.resource == *resource)
         {
             Ok(())
         } else {
-            Err("it has not")
+            Err("no conflict yet")
         }
     })
     .await;
     change(api, name, json!({ "spec": { "replicas": 6 } })).await;
-    is_placed(api, name, 6).await;
+    wait_until_placed(api, name, 6).await;
 }
 
 #[needs(apiserver, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_schedulers_have_the_rights_that_they_need_and_no_other() {
-    let place = Place::start(&[]).await;
-    place.apply("deploy/scheduler");
+async fn the_schedulers_have_exactly_the_rights_that_they_need() {
+    let plane = ControlPlane::start(&[]).await;
+    plane.apply("deploy/scheduler");
     for name in ["member1", "member2"] {
-        bare::join(&place.client, &member(name)).await;
+        bare::join(&plane.client, &member(name)).await;
     }
-    let kubeconfig = place.kubeconfig_of("berth-scheduler");
-    let _default = Component::start(&place, "karmada-scheduler", &kubeconfig, &[]).await;
-    // The second one also looks for the members' estimators.
+    let kubeconfig = plane.kubeconfig_of("berth-scheduler");
+    let _default = Component::start(&plane, "karmada-scheduler", &kubeconfig, &[]).await;
+    // The second one also connects to the members' estimators.
     let more = ["--enable-scheduler-estimator"];
-    let _mine = Component::start(&place, "my-karmada-scheduler", &kubeconfig, &more).await;
+    let _mine = Component::start(&plane, "my-karmada-scheduler", &kubeconfig, &more).await;
 
-    let bindings: Api<ResourceBinding> = Api::default_namespaced(place.client.clone());
-    let everywhere: Api<ClusterResourceBinding> = Api::all(place.client.clone());
-    exercise(&place, &bindings, "web", "default-scheduler").await;
-    exercise(&place, &everywhere, "web", "default-scheduler").await;
+    let bindings: Api<ResourceBinding> = Api::default_namespaced(plane.client.clone());
+    let everywhere: Api<ClusterResourceBinding> = Api::all(plane.client.clone());
+    exercise(&plane, &bindings, "web", "default-scheduler").await;
+    exercise(&plane, &everywhere, "web", "default-scheduler").await;
     let mine: ResourceBinding = binding("mine", "my-scheduler", 2);
     bindings
         .create(&PostParams::default(), &mine)
         .await
         .unwrap();
-    is_placed(&bindings, "mine", 2).await;
-    let events: Api<Event> = Api::default_namespaced(place.client.clone());
+    wait_until_placed(&bindings, "mine", 2).await;
+    let events: Api<Event> = Api::default_namespaced(plane.client.clone());
     eventually("the events of a binding and of its template", async || {
         let stored = events.list(&ListParams::default()).await.unwrap().items;
         let of = |kind: &str| {
@@ -178,18 +179,18 @@ async fn the_schedulers_have_the_rights_that_they_need_and_no_other() {
     })
     .await;
 
-    let rights = rights::given_to(&place.client, "berth-scheduler").await;
+    let rights = rights::granted_to(&plane.client, "berth-scheduler").await;
     assert!(rights.len() > 10, "{rights:?}");
-    // The lease is renewed, and events are counted, a little later.
+    // The lease is renewed and events are counted a little later.
     eventually("every right to be used", async || {
-        rights::all_are_used(&rights, &place.audit.requests())
+        rights::all_are_used(&rights, &plane.audit.requests())
     })
     .await;
-    rights::none_is_forbidden(&place.audit.requests());
+    rights::none_is_forbidden(&plane.audit.requests());
     println!("{} rights, each of them used, none missing", rights.len());
 }
 
-/// A ConfigMap with one profile, in which a filter is off or not.
+/// Returns a ConfigMap with one profile and these filters.
 fn profile(filters: &str) -> Value {
     let text = format!(
         "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\nprofiles:\n- plugins:\n    filter: {filters}\n"
@@ -199,21 +200,21 @@ fn profile(filters: &str) -> Value {
 
 #[needs(apiserver, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_scheduler_reads_its_config_map_by_the_optional_rights_and_no_other() {
-    let place = Place::start(&[]).await;
-    place.apply("deploy/scheduler");
-    bare::join(&place.client, &member("member1")).await;
-    let maps: Api<ConfigMap> = Api::namespaced(place.client.clone(), "karmada-system");
+async fn a_scheduler_reads_its_config_map_with_exactly_the_optional_rights() {
+    let plane = ControlPlane::start(&[]).await;
+    plane.apply("deploy/scheduler");
+    bare::join(&plane.client, &member("member1")).await;
+    let maps: Api<ConfigMap> = Api::namespaced(plane.client.clone(), "karmada-system");
     let map: ConfigMap = serde_json::from_value(profile("{}")).unwrap();
     maps.create(&PostParams::default(), &map).await.unwrap();
-    let kubeconfig = place.kubeconfig_of("berth-scheduler");
+    let kubeconfig = plane.kubeconfig_of("berth-scheduler");
     let deployment = "my-karmada-scheduler";
     let more = ["--config-map=karmada-system/berth-scheduler"];
 
-    // Without the right it ends, and says in one line what grants it.
-    let mut scheduler = Component::start(&place, deployment, &kubeconfig, &more).await;
-    let status = eventually("the end of the scheduler", async || {
-        scheduler.ended().ok_or("it runs")
+    // Without the right it exits; the last line of its log names the manifest that grants it.
+    let mut scheduler = Component::start(&plane, deployment, &kubeconfig, &more).await;
+    let status = eventually("the exit of the scheduler", async || {
+        scheduler.exit_status().ok_or("it still runs")
     })
     .await;
     let log = scheduler.log();
@@ -229,10 +230,10 @@ async fn a_scheduler_reads_its_config_map_by_the_optional_rights_and_no_other() 
     );
     drop(scheduler);
 
-    place.apply("deploy/scheduler/optional/config-map.yaml");
-    let refused_before = place.audit.requests().len();
-    let _scheduler = Component::start(&place, deployment, &kubeconfig, &more).await;
-    let bindings: Api<ResourceBinding> = Api::default_namespaced(place.client.clone());
+    plane.apply("deploy/scheduler/optional/config-map.yaml");
+    let rejected_before = plane.audit.requests().len();
+    let _scheduler = Component::start(&plane, deployment, &kubeconfig, &more).await;
+    let bindings: Api<ResourceBinding> = Api::default_namespaced(plane.client.clone());
     let anywhere: ResourceBinding = binding("anywhere", "my-scheduler", 2);
     let mut nowhere: ResourceBinding = binding("nowhere", "my-scheduler", 2);
     if let Some(placement) = &mut nowhere.spec.placement {
@@ -243,34 +244,35 @@ async fn a_scheduler_reads_its_config_map_by_the_optional_rights_and_no_other() 
         let parameters = PostParams::default();
         bindings.create(&parameters, made).await.unwrap();
     }
-    is_placed(&bindings, "anywhere", 2).await;
+    wait_until_placed(&bindings, "anywhere", 2).await;
     let change = Patch::Merge(profile("{disabled: [{name: ClusterAffinity}]}"));
     maps.patch("berth-scheduler", &PatchParams::default(), &change)
         .await
         .unwrap();
-    is_placed(&bindings, "nowhere", 2).await;
-    let events: Api<Event> = Api::namespaced(place.client.clone(), "karmada-system");
+    wait_until_placed(&bindings, "nowhere", 2).await;
+    let events: Api<Event> = Api::namespaced(plane.client.clone(), "karmada-system");
     eventually("the event on the ConfigMap", async || {
         let stored = events.list(&ListParams::default()).await.unwrap().items;
-        let told = stored.iter().any(|event| {
-            let by = event
+        let found = stored.iter().any(|event| {
+            let component = event
                 .source
                 .as_ref()
                 .and_then(|source| source.component.as_deref());
-            by == Some("my-scheduler") && event.reason.as_deref() == Some("ConfigurationReloaded")
+            component == Some("my-scheduler")
+                && event.reason.as_deref() == Some("ConfigurationReloaded")
         });
-        if told {
+        if found {
             Ok(())
         } else {
             Err(format!("{stored:?}"))
         }
     })
     .await;
-    let rights = rights::given_by_role(&place.client, "berth-scheduler-config-map").await;
+    let rights = rights::granted_by_role(&plane.client, "berth-scheduler-config-map").await;
     assert_eq!(rights.len(), 3, "{rights:?}");
     eventually("every right to be used", async || {
-        rights::all_are_used(&rights, &place.audit.requests())
+        rights::all_are_used(&rights, &plane.audit.requests())
     })
     .await;
-    rights::none_is_forbidden(&place.audit.requests()[refused_before..]);
+    rights::none_is_forbidden(&plane.audit.requests()[rejected_before..]);
 }

@@ -1,4 +1,4 @@
-//! Applications that are sick for too long.
+//! Failover of applications that stay unhealthy.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use berth_controllers::failover::FailoverOptions;
 use berth_e2e::eventually::never;
 use serde_json::json;
 
-use crate::scene::{Scene, binding, on_one, quick, targets};
+use crate::scene::{Scene, binding, fast_options, one_cluster, targets};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sick_application_leaves_as_its_policy_says() {
-    let scene = Scene::start(2, quick()).await;
+async fn unhealthy_applications_move_with_the_purge_mode_of_their_policy() {
+    let scene = Scene::start(2, fast_options()).await;
     let policy = |mode: &str| {
         json!({ "application": {
             "decisionConditions": { "tolerationSeconds": 0 }, "purgeMode": mode } })
@@ -24,13 +24,13 @@ async fn a_sick_application_leaves_as_its_policy_says() {
         let failover = policy(mode.as_str());
         scene
             .bare
-            .bind(&binding(name, &on_one(&json!([])), &failover))
+            .bind(&binding(name, &one_cluster(&json!([])), &failover))
             .await;
-        let old = scene.placed(name).await;
+        let old = scene.wait_until_placed(name).await;
         scene.report(name, &[(&old[0], "Unhealthy")]).await;
-        let new = scene.moved(name, &old[0]).await;
+        let new = scene.wait_until_moved(name, &old[0]).await;
         let tasks = scene
-            .tasks(name, |tasks| {
+            .wait_for_tasks(name, |tasks| {
                 tasks.iter().all(|task| task.creation_timestamp.is_some())
             })
             .await;
@@ -44,18 +44,35 @@ async fn a_sick_application_leaves_as_its_policy_says() {
         );
         scene.report(name, &[(&new[0], "Healthy")]).await;
         if suppressed.is_none() {
-            scene.tasks(name, <[_]>::is_empty).await;
+            scene.wait_for_tasks(name, <[_]>::is_empty).await;
         }
     }
+    scene.wait_until_drained_up_to_now().await;
+    let tasks = scene.get("never").await.spec.graceful_eviction_tasks;
+    assert_eq!(tasks.len(), 1, "the old copy is kept");
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_application_that_recovers_in_time_is_not_moved() {
+    let scene = Scene::start(2, fast_options()).await;
+    let tolerant = json!({ "application": { "decisionConditions": { "tolerationSeconds": 2 } } });
+    scene
+        .bare
+        .bind(&binding("web", &one_cluster(&json!([])), &tolerant))
+        .await;
+    let clusters = scene.wait_until_placed("web").await;
+    scene.report("web", &[(&clusters[0], "Unhealthy")]).await;
+    scene.report("web", &[(&clusters[0], "Healthy")]).await;
     never(
-        "a copy that is to be kept goes",
-        Duration::from_millis(300),
+        "an eviction of a healthy application",
+        Duration::from_secs(4),
         async || {
-            let kept = scene.get("never").await.spec.graceful_eviction_tasks.len() == 1;
-            if kept {
+            let unmoved = targets(&scene.get("web").await) == clusters;
+            if unmoved {
                 Ok(())
             } else {
-                Err("the task is gone")
+                Err("the application was moved")
             }
         },
     )
@@ -64,33 +81,10 @@ async fn a_sick_application_leaves_as_its_policy_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_recovers_in_time_stays() {
-    let scene = Scene::start(2, quick()).await;
-    let patient = json!({ "application": { "decisionConditions": { "tolerationSeconds": 2 } } });
-    scene
-        .bare
-        .bind(&binding("web", &on_one(&json!([])), &patient))
-        .await;
-    let place = scene.placed("web").await;
-    scene.report("web", &[(&place[0], "Unhealthy")]).await;
-    scene.report("web", &[(&place[0], "Healthy")]).await;
-    never(
-        "a healthy application leaves",
-        Duration::from_secs(4),
-        async || {
-            let there = targets(&scene.get("web").await) == place;
-            if there { Ok(()) } else { Err("it left") }
-        },
-    )
-    .await;
-    scene.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sick_application_leaves_with_its_state_or_not_at_all() {
+async fn an_unhealthy_application_moves_only_with_its_preserved_state() {
     let options = FailoverOptions {
         state_preservation: true,
-        ..quick()
+        ..fast_options()
     };
     let scene = Scene::start(2, options).await;
     let failover = json!({ "application": {
@@ -98,22 +92,24 @@ async fn a_sick_application_leaves_with_its_state_or_not_at_all() {
         "statePreservation": { "rules": [{ "aliasLabelName": "count", "jsonPath": "{.replicas}" }] } } });
     scene
         .bare
-        .bind(&binding("web", &on_one(&json!([])), &failover))
+        .bind(&binding("web", &one_cluster(&json!([])), &failover))
         .await;
-    let old = scene.placed("web").await;
+    let old = scene.wait_until_placed("web").await;
     scene.report("web", &[(&old[0], "Unhealthy")]).await;
-    let told = scene.told("EvictWorkloadFromClusterFailed").await;
+    let messages = scene
+        .wait_for_events("EvictWorkloadFromClusterFailed")
+        .await;
     let expected = format!(
         "Evict from cluster {0} failed: the application status has not yet been collected from Cluster({0})",
         old[0]
     );
-    assert_eq!(told[0], expected);
+    assert_eq!(messages[0], expected);
     assert_eq!(targets(&scene.get("web").await), old);
 
     let item = json!({ "clusterName": old[0], "health": "Unhealthy", "status": { "replicas": 2 } });
     scene.report_items("web", &json!([item])).await;
-    scene.moved("web", &old[0]).await;
-    let tasks = scene.tasks("web", |tasks| tasks.len() == 1).await;
+    scene.wait_until_moved("web", &old[0]).await;
+    let tasks = scene.wait_for_tasks("web", |tasks| tasks.len() == 1).await;
     assert_eq!(
         json!(tasks[0].preserved_label_state),
         json!({ "count": "2" })

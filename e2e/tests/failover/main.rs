@@ -1,10 +1,10 @@
-//! Failover on a running control plane: what leaves a cluster, where it goes, and when its old copy may go.
-//! The health that members would report is written by the tests.
+//! Failover on a running control plane: evictions, new placements and removal of old copies. The tests write the health
+//! that members would report.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
 mod application;
-mod budget;
-mod policies;
+mod move_budget;
 mod scene;
+mod taint_policies;
 mod taints;

@@ -1,4 +1,4 @@
-//! A fleet, a scheduler, and failover.
+//! A control plane with clusters, a scheduler and failover.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Evictions by taints, as fast as a test likes it.
-pub(crate) fn quick() -> FailoverOptions {
+/// Returns options with a high rate of evictions by taints.
+pub(crate) fn fast_options() -> FailoverOptions {
     FailoverOptions {
         taint_eviction: Some(TaintEviction {
             rate: 1000.0,
@@ -26,7 +26,7 @@ pub(crate) fn quick() -> FailoverOptions {
     }
 }
 
-/// Two clusters, or more.
+/// A control plane with running scheduler and failover.
 pub(crate) struct Scene {
     pub(crate) bare: Bare,
     scheduler: Running,
@@ -52,15 +52,15 @@ fn cluster(name: &str) -> Cluster {
     .unwrap()
 }
 
-/// A placement on one of all clusters, with these tolerations.
-pub(crate) fn on_one(tolerations: &Value) -> Value {
+/// Returns a placement on one cluster, with these tolerations.
+pub(crate) fn one_cluster(tolerations: &Value) -> Value {
     json!({
         "clusterTolerations": tolerations,
         "spreadConstraints": [{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }],
     })
 }
 
-/// A binding of a Deployment with two replicas, as the detector makes it.
+/// Returns a binding of a Deployment with two replicas, as the detector creates it.
 pub(crate) fn binding(name: &str, placement: &Value, failover: &Value) -> ResourceBinding {
     serde_json::from_value(json!({
         "metadata": { "name": name, "namespace": "default",
@@ -78,7 +78,7 @@ pub(crate) fn binding(name: &str, placement: &Value, failover: &Value) -> Resour
 }
 
 impl Scene {
-    /// So many clusters, `m1` and so on.
+    /// Starts a control plane with clusters `m1`, `m2`, …, a scheduler and failover.
     pub(crate) async fn start(clusters: usize, options: FailoverOptions) -> Self {
         let fleet: Vec<Cluster> = (1..=clusters).map(|n| cluster(&format!("m{n}"))).collect();
         let bare = Bare::start(&fleet).await;
@@ -92,7 +92,7 @@ impl Scene {
         }
     }
 
-    /// The same control plane with failover started anew.
+    /// Restarts failover with other options.
     pub(crate) async fn restart(&mut self, options: FailoverOptions) {
         self.cancel.cancel();
         (&mut self.failover).await.unwrap().unwrap();
@@ -112,14 +112,14 @@ impl Scene {
         self.bare.bindings("default").get(name).await.unwrap()
     }
 
-    /// Waits until the binding has been scheduled as it is, and returns its clusters.
-    pub(crate) async fn placed(&self, name: &str) -> Vec<String> {
+    /// Waits until the current generation of a binding is scheduled, and returns its clusters.
+    pub(crate) async fn wait_until_placed(&self, name: &str) -> Vec<String> {
         eventually("the binding to be placed", async || {
             let binding = self.get(name).await;
             let status = binding.status.clone().unwrap_or_default();
-            let seen = status.scheduler_observed_generation == binding.metadata.generation;
+            let observed = status.scheduler_observed_generation == binding.metadata.generation;
             let clusters = targets(&binding);
-            if seen && !clusters.is_empty() {
+            if observed && !clusters.is_empty() {
                 Ok(clusters)
             } else {
                 Err(format!("{:?}", binding.spec))
@@ -128,9 +128,9 @@ impl Scene {
         .await
     }
 
-    /// Waits until the binding has left a cluster and is placed elsewhere; returns the place.
-    pub(crate) async fn moved(&self, name: &str, from: &str) -> Vec<String> {
-        eventually("the binding to leave", async || {
+    /// Waits until a binding is evicted from a cluster and placed again, and returns its clusters.
+    pub(crate) async fn wait_until_moved(&self, name: &str, from: &str) -> Vec<String> {
+        eventually("the eviction of the binding", async || {
             let clusters = targets(&self.get(name).await);
             if clusters.iter().any(|cluster| cluster == from) {
                 Err("not yet")
@@ -139,11 +139,11 @@ impl Scene {
             }
         })
         .await;
-        self.placed(name).await
+        self.wait_until_placed(name).await
     }
 
-    /// Waits until its eviction tasks are such, and returns them.
-    pub(crate) async fn tasks(
+    /// Waits until the eviction tasks of a binding satisfy a condition, and returns them.
+    pub(crate) async fn wait_for_tasks(
         &self,
         name: &str,
         wanted: impl Fn(&[GracefulEvictionTask]) -> bool,
@@ -157,6 +157,17 @@ impl Scene {
             }
         })
         .await
+    }
+
+    /// Waits until eviction tasks have been drained for all earlier changes of bindings: creates a binding whose task
+    /// is drained at once.
+    pub(crate) async fn wait_until_drained_up_to_now(&self) {
+        let mut marker = binding("marker", &one_cluster(&json!([])), &json!({}));
+        let task = json!({ "fromCluster": "gone", "reason": "Manual", "producer": "test",
+            "suppressDeletion": false });
+        marker.spec.graceful_eviction_tasks = vec![serde_json::from_value(task).unwrap()];
+        self.bare.bind(&marker).await;
+        self.wait_for_tasks("marker", <[_]>::is_empty).await;
     }
 
     pub(crate) async fn taint(&self, name: &str, taints: &Value) {
@@ -175,7 +186,7 @@ impl Scene {
         self.report_items(name, &json!(items)).await;
     }
 
-    /// Reports of a binding what its clusters say.
+    /// Writes the aggregated status of a binding.
     pub(crate) async fn report_items(&self, name: &str, items: &Value) {
         let patch = Patch::Merge(json!({ "status": { "aggregatedStatus": items } }));
         let bindings = self.bare.bindings("default");
@@ -186,8 +197,8 @@ impl Scene {
             .unwrap();
     }
 
-    /// Waits until events of this reason are told of the binding and of its template; returns their messages.
-    pub(crate) async fn told(&self, reason: &str) -> Vec<String> {
+    /// Waits for events with this reason about the binding and its template, and returns their messages.
+    pub(crate) async fn wait_for_events(&self, reason: &str) -> Vec<String> {
         let events: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
         eventually("the events", async || {
             let all = events.list(&ListParams::default()).await.unwrap().items;
@@ -211,8 +222,8 @@ impl Scene {
         .await
     }
 
-    /// Waits until events of this reason are told of a cluster, at least one; returns their messages.
-    pub(crate) async fn told_of_clusters(&self, reason: &str) -> Vec<String> {
+    /// Waits for events with this reason about clusters, and returns their messages.
+    pub(crate) async fn wait_for_cluster_events(&self, reason: &str) -> Vec<String> {
         let events: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
         eventually("the events", async || {
             let all = events.list(&ListParams::default()).await.unwrap().items;

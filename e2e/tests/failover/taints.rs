@@ -1,4 +1,4 @@
-//! Taints that evict.
+//! Evictions by taints.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use berth_controllers::failover::FailoverOptions;
 use berth_e2e::eventually::never;
 use serde_json::json;
 
-use crate::scene::{Scene, binding, on_one, quick, targets};
+use crate::scene::{Scene, binding, fast_options, one_cluster, targets};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_does_not_tolerate_a_taint_moves_and_its_old_copy_goes_when_the_new_one_is_healthy() {
-    let scene = Scene::start(2, quick()).await;
+async fn untolerated_taints_evict_and_the_old_copy_stays_until_the_new_one_is_healthy() {
+    let scene = Scene::start(2, fast_options()).await;
     scene
         .bare
-        .bind(&binding("web", &on_one(&json!([])), &json!({})))
+        .bind(&binding("web", &one_cluster(&json!([])), &json!({})))
         .await;
-    let [old] = &scene.placed("web").await[..] else {
-        panic!("it is on one cluster");
+    let [old] = &scene.wait_until_placed("web").await[..] else {
+        panic!("the binding is on one cluster");
     };
     scene
         .taint(old, &json!([{ "key": "down", "effect": "NoExecute" }]))
         .await;
-    let new = scene.moved("web", old).await;
+    let new = scene.wait_until_moved("web", old).await;
     assert_ne!(&new[0], old);
 
     let tasks = scene
-        .tasks("web", |tasks| {
+        .wait_for_tasks("web", |tasks| {
             tasks.iter().any(|task| task.creation_timestamp.is_some())
         })
         .await;
@@ -42,31 +42,23 @@ async fn what_does_not_tolerate_a_taint_moves_and_its_old_copy_goes_when_the_new
     );
 
     scene.report("web", &[(&new[0], "Unhealthy")]).await;
-    never(
-        "an old copy goes early",
-        Duration::from_millis(500),
-        async || {
-            let kept = scene.get("web").await.spec.graceful_eviction_tasks.len() == 1;
-            if kept {
-                Ok(())
-            } else {
-                Err("the task is gone")
-            }
-        },
-    )
-    .await;
+    scene.wait_until_drained_up_to_now().await;
+    let tasks = scene.get("web").await.spec.graceful_eviction_tasks;
+    assert_eq!(tasks.len(), 1, "the new copy is not healthy");
     scene.report("web", &[(&new[0], "Healthy")]).await;
-    scene.tasks("web", <[_]>::is_empty).await;
-    let told = scene.told("EvictWorkloadFromClusterSucceed").await;
-    assert_eq!(told[0], format!("Evict from cluster {old} succeed."));
+    scene.wait_for_tasks("web", <[_]>::is_empty).await;
+    let messages = scene
+        .wait_for_events("EvictWorkloadFromClusterSucceed")
+        .await;
+    assert_eq!(messages[0], format!("Evict from cluster {old} succeed."));
     scene.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_toleration_holds_for_as_long_as_it_says() {
-    let scene = Scene::start(2, quick()).await;
+async fn tolerations_delay_evictions_by_their_toleration_seconds() {
+    let scene = Scene::start(2, fast_options()).await;
     let tolerates = |seconds: Option<i64>| {
-        on_one(&json!([{ "key": "down", "operator": "Exists", "tolerationSeconds": seconds }]))
+        one_cluster(&json!([{ "key": "down", "operator": "Exists", "tolerationSeconds": seconds }]))
     };
     for (name, seconds) in [
         ("briefly", Some(3)),
@@ -80,11 +72,11 @@ async fn a_toleration_holds_for_as_long_as_it_says() {
     }
     let mut before = Vec::new();
     for name in ["briefly", "forever", "long"] {
-        before.push(scene.placed(name).await);
+        before.push(scene.wait_until_placed(name).await);
     }
     let now = jiff::Timestamp::now();
     for cluster in ["m1", "m2"] {
-        // Only the one cluster where `briefly` is repels it, so that it has somewhere to go.
+        // Only the cluster of `briefly` evicts; the other one remains available.
         let effect = if before[0][0] == cluster {
             "NoExecute"
         } else {
@@ -93,11 +85,11 @@ async fn a_toleration_holds_for_as_long_as_it_says() {
         let taint = json!([{ "key": "down", "effect": effect, "timeAdded": now }]);
         scene.taint(cluster, &taint).await;
     }
-    scene.moved("briefly", &before[0][0]).await;
+    scene.wait_until_moved("briefly", &before[0][0]).await;
     let waited = jiff::Timestamp::now().duration_since(now);
     assert!(
         waited.as_secs() >= 2,
-        "it tolerates that for 3 s: {waited:?}"
+        "evicted after {waited:?} although tolerated for 3 s"
     );
     for (name, before) in [("forever", &before[1]), ("long", &before[2])] {
         assert_eq!(&targets(&scene.get(name).await), before, "{name}");
@@ -106,31 +98,35 @@ async fn a_toleration_holds_for_as_long_as_it_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn as_in_karmada_nothing_is_evicted_unasked() {
+async fn taints_do_not_evict_unless_taint_eviction_is_enabled() {
     let mut scene = Scene::start(2, FailoverOptions::default()).await;
     scene
         .bare
-        .bind(&binding("web", &on_one(&json!([])), &json!({})))
+        .bind(&binding("web", &one_cluster(&json!([])), &json!({})))
         .await;
-    let old = scene.placed("web").await;
+    let old = scene.wait_until_placed("web").await;
     scene
         .taint(&old[0], &json!([{ "key": "down", "effect": "NoExecute" }]))
         .await;
     never("an eviction", Duration::from_millis(500), async || {
-        let there = targets(&scene.get("web").await) == old;
-        if there { Ok(()) } else { Err("it left") }
+        let unmoved = targets(&scene.get("web").await) == old;
+        if unmoved {
+            Ok(())
+        } else {
+            Err("the binding was moved")
+        }
     })
     .await;
-    // What is there when it starts counts as well.
-    scene.restart(quick()).await;
-    scene.moved("web", &old[0]).await;
+    // Taints that exist at the start count, too.
+    scene.restart(fast_options()).await;
+    scene.wait_until_moved("web", &old[0]).await;
     scene.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tasks_of_others_are_drained_by_hand_or_by_time() {
-    let scene = Scene::start(2, quick()).await;
-    let mut web = binding("web", &on_one(&json!([])), &json!({}));
+async fn tasks_of_other_producers_are_drained_on_request_or_after_their_grace_period() {
+    let scene = Scene::start(2, fast_options()).await;
+    let mut web = binding("web", &one_cluster(&json!([])), &json!({}));
     let task = |cluster: &str, more: serde_json::Value| {
         let mut task = json!({ "fromCluster": cluster, "reason": "Manual", "producer": "me" });
         for (field, value) in more.as_object().unwrap() {
@@ -144,7 +140,7 @@ async fn tasks_of_others_are_drained_by_hand_or_by_time() {
         task("brief", json!({ "gracePeriodSeconds": 1 })),
     ];
     scene.bare.bind(&web).await;
-    let left = scene.tasks("web", |tasks| tasks.len() == 1).await;
+    let left = scene.wait_for_tasks("web", |tasks| tasks.len() == 1).await;
     assert_eq!(left[0].from_cluster, "kept");
     scene.stop().await;
 }

@@ -1,4 +1,4 @@
-//! All members of a gang, or none.
+//! Gang scheduling: all members of a gang are placed, or none.
 
 use serde_json::{Value, json};
 
@@ -9,80 +9,82 @@ fn gang() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gang_is_held_until_its_templates_are_there_and_then_placed() {
+async fn a_gang_waits_until_all_its_templates_exist() {
     let scene = Scene::start(10, "gangs").await;
     let labels = json!({ "podGroup": "g", "minAvailable": "3" });
     for name in ["w0", "w1"] {
-        scene.template(name, labels.clone(), json!({})).await;
+        scene.create_template(name, labels.clone(), json!({})).await;
         scene.bare.bind(&binding(name, 2, json!({}))).await;
     }
     for name in ["w0", "w1"] {
         scene
-            .waits(name, "2 of 3 members of group \"g\" exist")
+            .wait_until_unplaced(name, "2 of 3 members of group \"g\" exist")
             .await;
     }
     scene
-        .is_told("w1", "ScheduleBindingFailed", "members of group")
+        .wait_for_event("w1", "ScheduleBindingFailed", "members of group")
         .await;
-    // Who belongs to nobody is not held.
+    // A binding without a gang waits for its template only.
     scene.bare.bind(&binding("lone", 1, json!({}))).await;
     scene
-        .waits("lone", "its template Deployment lone is not there")
+        .wait_until_unplaced("lone", "its template Deployment lone is not there")
         .await;
-    scene.template("lone", json!({}), json!({})).await;
-    scene.is_placed("lone").await;
-    scene.template("w2", labels, json!({})).await;
+    scene.create_template("lone", json!({}), json!({})).await;
+    scene.wait_until_placed("lone").await;
+    scene.create_template("w2", labels, json!({})).await;
     scene.bare.bind(&binding("w2", 2, json!({}))).await;
     for name in ["w0", "w1", "w2"] {
-        scene.is_placed(name).await;
+        scene.wait_until_placed(name).await;
     }
     scene.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gang_that_does_not_fit_takes_no_room_and_says_so() {
+async fn a_gang_that_does_not_fit_reserves_nothing_and_reports_it() {
     let scene = Scene::start(5, "gangs").await;
     let names = ["w0", "w1", "w2"];
     for name in names {
         scene.bare.bind(&binding(name, 2, gang())).await;
     }
     for name in names {
-        scene.is_sent_back(name).await;
-        scene.is_told(name, "ScheduleBindingFailed", "").await;
+        scene.wait_until_rejected(name).await;
+        scene
+            .wait_for_event(name, "ScheduleBindingFailed", "")
+            .await;
     }
-    // All of the room is there for another one.
-    scene.template("other", json!({}), json!({})).await;
+    // The whole capacity is available to another binding.
+    scene.create_template("other", json!({}), json!({})).await;
     scene.bare.bind(&binding("other", 5, json!({}))).await;
-    scene.is_placed("other").await;
-    scene.reports(11, 0).await;
+    scene.wait_until_placed("other").await;
+    scene.report_capacity(11, 0).await;
     for name in names {
-        scene.is_placed(name).await;
+        scene.wait_until_placed(name).await;
     }
     scene.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn members_wait_for_each_other_only_so_long() {
+async fn members_of_a_gang_wait_until_a_timeout() {
     let mut scene = Scene::with_cores(10).await;
-    let patience = "permitWaitingTimeSeconds: 30";
+    let timeout = "permitWaitingTimeSeconds: 30";
     let configuration = configuration("gangs");
-    assert!(configuration.contains(patience));
-    scene.schedule(&configuration.replace(patience, "permitWaitingTimeSeconds: 1"));
+    assert!(configuration.contains(timeout));
+    scene.start_scheduler(&configuration.replace(timeout, "permitWaitingTimeSeconds: 1"));
     let mut suspended = gang();
     suspended["spec"] = json!({ "suspension": { "scheduling": true } });
     scene.bare.bind(&binding("w2", 2, suspended)).await;
     for name in ["w0", "w1"] {
         scene.bare.bind(&binding(name, 2, gang())).await;
     }
-    // One is out of patience, and takes the other along.
+    // The first timeout rejects the other member, too.
     for name in ["w0", "w1"] {
-        scene.waits(name, "while it waited").await;
+        scene.wait_until_unplaced(name, "while it waited").await;
     }
     scene
         .edit("w2", json!({ "spec": { "suspension": null } }))
         .await;
     for name in ["w0", "w1", "w2"] {
-        scene.is_placed(name).await;
+        scene.wait_until_placed(name).await;
     }
     scene.stop().await;
 }

@@ -1,11 +1,11 @@
-//! Who goes first where there is room for some only.
+//! Order of the queue when the capacity is not enough for all.
 
 use serde_json::json;
 
 use crate::scene::{Scene, binding, configuration};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_greater_group_priority_goes_first_and_then_the_better_class() {
+async fn the_queue_is_ordered_by_group_priority_and_quality_of_service() {
     let mut scene = Scene::with_cores(6).await;
     let full = json!({ "limits": { "cpu": "1", "memory": "1Gi" } });
     let half = json!({ "requests": { "cpu": "1" } });
@@ -16,21 +16,21 @@ async fn a_greater_group_priority_goes_first_and_then_the_better_class() {
         ("d-guaranteed", "5", full),
     ] {
         let labels = json!({ "groupPriority": priority });
-        scene.template(name, labels, resources).await;
+        scene.create_template(name, labels, resources).await;
         scene.bare.bind(&binding(name, 2, json!({}))).await;
     }
-    // A label of the binding counts before that of its template.
+    // A label of the binding overrides that of its template.
     scene
-        .template("e-own", json!({ "groupPriority": "0" }), half)
+        .create_template("e-own", json!({ "groupPriority": "0" }), half)
         .await;
     let own = json!({ "metadata": { "labels": { "groupPriority": "9" } } });
     scene.bare.bind(&binding("e-own", 2, own)).await;
-    scene.schedule(&configuration("gangs"));
+    scene.start_scheduler(&configuration("gangs"));
     for name in ["e-own", "d-guaranteed", "c-burstable"] {
-        scene.is_placed(name).await;
+        scene.wait_until_placed(name).await;
     }
     for name in ["a-low", "b-best-effort"] {
-        scene.waits(name, "not enough").await;
+        scene.wait_until_unplaced(name, "not enough").await;
     }
     scene.stop().await;
 }

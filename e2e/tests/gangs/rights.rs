@@ -1,4 +1,4 @@
-//! What a scheduler that reads templates does without the right to.
+//! A scheduler without the right to read templates.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::scene::{Scene, binding, configuration};
 
 const ACCOUNT: &str = "system:serviceaccount:karmada-system:berth-scheduler";
 
-/// Grants what a manifest grants in all namespaces.
+/// Applies the ClusterRoles and ClusterRoleBindings of a manifest.
 async fn grant(client: &Client, manifest: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../deploy/scheduler")
@@ -30,17 +30,17 @@ async fn grant(client: &Client, manifest: &str) {
                 api.create(&parameters, &role).await.unwrap();
             }
             "ClusterRoleBinding" => {
-                let given: ClusterRoleBinding = serde_json::from_value(object).unwrap();
+                let binding: ClusterRoleBinding = serde_json::from_value(object).unwrap();
                 let api = Api::all(client.clone());
-                api.create(&parameters, &given).await.unwrap();
+                api.create(&parameters, &binding).await.unwrap();
             }
             _ => {}
         }
     }
 }
 
-/// A client with the rights of the account of the manifests.
-async fn client_of_the_account(scene: &Scene) -> Client {
+/// Returns a client with the rights of the manifests' account.
+async fn client_of_account(scene: &Scene) -> Client {
     let target = connect::Target {
         kubeconfig: Some(scene.bare.kubeconfig()),
         ..connect::Target::default()
@@ -51,20 +51,22 @@ async fn client_of_the_account(scene: &Scene) -> Client {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_the_right_to_templates_a_binding_waits_and_says_what_grants_it() {
+async fn a_missing_right_to_read_templates_is_reported_with_its_remedy() {
     let mut scene = Scene::with_cores(10).await;
     grant(&scene.bare.client, "rbac.yaml").await;
-    let client = client_of_the_account(&scene).await;
-    scene.schedule_with(client, &configuration("gangs"));
-    scene.template("web", json!({}), json!({})).await;
+    let client = client_of_account(&scene).await;
+    scene.start_scheduler_with(client, &configuration("gangs"));
+    scene.create_template("web", json!({}), json!({})).await;
     scene.bare.bind(&binding("web", 1, json!({}))).await;
-    let said = "plugin \"Coscheduling\" refuses the binding at PreEnqueue: its template cannot be read: the scheduler may not list deployments.apps: grant it as deploy/scheduler/optional/templates.yaml does";
-    scene.waits("web", said).await;
-    // A binding that comes later is told the same, once, and no other words are found for it.
+    let message = "plugin \"Coscheduling\" refuses the binding at PreEnqueue: its template cannot be read: the scheduler may not list deployments.apps: grant it as deploy/scheduler/optional/templates.yaml does";
+    scene.wait_until_unplaced("web", message).await;
+    // A later binding gets the same message, once.
     scene.bare.bind(&binding("later", 1, json!({}))).await;
-    scene.waits("later", said).await;
+    scene.wait_until_unplaced("later", message).await;
     for name in ["web", "later"] {
-        scene.is_told(name, "ScheduleBindingFailed", said).await;
+        scene
+            .wait_for_event(name, "ScheduleBindingFailed", message)
+            .await;
         let events: Api<Event> = Api::namespaced(scene.bare.client.clone(), "default");
         let all = events.list(&ListParams::default()).await.unwrap().items;
         let about = all.iter().filter(|event| {
@@ -75,8 +77,8 @@ async fn without_the_right_to_templates_a_binding_waits_and_says_what_grants_it(
         assert_eq!(about.count(), 1, "{all:?}");
     }
     grant(&scene.bare.client, "optional/templates.yaml").await;
-    scene.is_placed("web").await;
-    scene.template("later", json!({}), json!({})).await;
-    scene.is_placed("later").await;
+    scene.wait_until_placed("web").await;
+    scene.create_template("later", json!({}), json!({})).await;
+    scene.wait_until_placed("later").await;
     scene.stop().await;
 }

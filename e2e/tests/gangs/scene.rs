@@ -1,4 +1,4 @@
-//! One cluster with little room, a scheduler with an example configuration, templates and bindings.
+//! One small cluster, a scheduler with an example configuration, templates and bindings.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-/// One cluster, and perhaps a scheduler.
+/// A control plane with one cluster and an optional scheduler.
 pub(crate) struct Scene {
     pub(crate) bare: Bare,
     scheduler: Option<Running>,
 }
 
 impl Scene {
-    /// The cluster m1 with so many cores; no scheduler runs.
+    /// Starts a control plane with the cluster m1 and no scheduler.
     pub(crate) async fn with_cores(cores: u32) -> Self {
         Self {
             bare: Bare::start(&[cluster(cores)]).await,
@@ -28,21 +28,21 @@ impl Scene {
         }
     }
 
-    /// The cluster m1 with so many cores, and a scheduler with the configuration of an example.
+    /// Starts a control plane with the cluster m1 and a scheduler with an example's configuration.
     pub(crate) async fn start(cores: u32, example: &str) -> Self {
         let mut scene = Self::with_cores(cores).await;
-        scene.schedule(&configuration(example));
+        scene.start_scheduler(&configuration(example));
         scene
     }
 
     /// Starts a scheduler.
-    pub(crate) fn schedule(&mut self, configuration: &str) {
+    pub(crate) fn start_scheduler(&mut self, configuration: &str) {
         let client = self.bare.client.clone();
-        self.schedule_with(client, configuration);
+        self.start_scheduler_with(client, configuration);
     }
 
-    /// Starts a scheduler that speaks to the server by a client of its own.
-    pub(crate) fn schedule_with(&mut self, client: Client, configuration: &str) {
+    /// Starts a scheduler with this client.
+    pub(crate) fn start_scheduler_with(&mut self, client: Client, configuration: &str) {
         let document = Document::read("test", configuration).unwrap();
         let configuration: SchedulerConfiguration = document.parse().unwrap();
         let flags = ProfileFlags::default();
@@ -61,7 +61,7 @@ impl Scene {
     }
 
     /// Creates the Deployment that a binding propagates.
-    pub(crate) async fn template(&self, name: &str, labels: Value, resources: Value) {
+    pub(crate) async fn create_template(&self, name: &str, labels: Value, resources: Value) {
         let deployment: Deployment = serde_json::from_value(json!({
             "metadata": { "name": name, "namespace": "default", "labels": labels },
             "spec": {
@@ -89,8 +89,8 @@ impl Scene {
             .unwrap();
     }
 
-    /// Reports that the one copy of a binding is healthy.
-    pub(crate) async fn is_healthy(&self, name: &str) {
+    /// Reports a binding as healthy in m1.
+    pub(crate) async fn report_healthy(&self, name: &str) {
         let status = json!({ "status": { "aggregatedStatus": [
             { "clusterName": "m1", "health": "Healthy" }] } });
         let api = self.bare.bindings("default");
@@ -100,9 +100,10 @@ impl Scene {
             .unwrap();
     }
 
-    /// The cluster reports its room.
-    pub(crate) async fn reports(&self, cores: u32, taken: u32) {
-        let patch = Patch::Merge(json!({ "status": { "resourceSummary": summary(cores, taken) } }));
+    /// Reports the capacity of the cluster.
+    pub(crate) async fn report_capacity(&self, cores: u32, allocated: u32) {
+        let patch =
+            Patch::Merge(json!({ "status": { "resourceSummary": summary(cores, allocated) } }));
         let api = self.bare.clusters();
         api.patch_status("m1", &PatchParams::default(), &patch)
             .await
@@ -110,38 +111,38 @@ impl Scene {
     }
 
     /// Waits until a binding is placed.
-    pub(crate) async fn is_placed(&self, name: &str) {
-        self.becomes(name, |binding, condition| {
+    pub(crate) async fn wait_until_placed(&self, name: &str) {
+        self.wait_for(name, |binding, condition| {
             condition.status == "True" && !binding.spec.clusters.is_empty()
         })
         .await;
     }
 
-    /// Waits until a binding is not placed, and its condition says this.
-    pub(crate) async fn waits(&self, name: &str, words: &str) -> ResourceBinding {
-        self.becomes(name, |binding, condition| {
+    /// Waits until a binding is reported as not placed, with this text in the message of its condition.
+    pub(crate) async fn wait_until_unplaced(&self, name: &str, message: &str) -> ResourceBinding {
+        self.wait_for(name, |binding, condition| {
             condition.status == "False"
-                && condition.message.contains(words)
+                && condition.message.contains(message)
                 && binding.spec.clusters.is_empty()
         })
         .await
     }
 
-    /// Waits until a member of a gang does not fit, or is sent back because another one does not.
-    pub(crate) async fn is_sent_back(&self, name: &str) {
-        self.becomes(name, |binding, condition| {
-            let told = |words| condition.message.contains(words);
+    /// Waits until a member of a gang is rejected because it or another member does not fit.
+    pub(crate) async fn wait_until_rejected(&self, name: &str) {
+        self.wait_for(name, |binding, condition| {
+            let reports = |text| condition.message.contains(text);
             binding.spec.clusters.is_empty()
-                && (told("does not fit") || told("not enough") || told("was sent back"))
+                && (reports("does not fit") || reports("not enough") || reports("was sent back"))
         })
         .await;
     }
 
-    /// Waits until a binding and its condition are so.
-    pub(crate) async fn becomes(
+    /// Waits until a binding and its condition `Scheduled` satisfy a predicate.
+    pub(crate) async fn wait_for(
         &self,
         name: &str,
-        so: impl Fn(&ResourceBinding, &Condition) -> bool,
+        wanted: impl Fn(&ResourceBinding, &Condition) -> bool,
     ) -> ResourceBinding {
         eventually(&format!("the condition of {name}"), async || {
             let binding = self.bare.bindings("default").get(name).await;
@@ -149,39 +150,39 @@ impl Scene {
             let conditions = binding.status.iter().flat_map(|status| &status.conditions);
             let mut scheduled = conditions.filter(|condition| condition.type_ == "Scheduled");
             match scheduled.next() {
-                Some(condition) if so(&binding, condition) => Ok(binding.clone()),
+                Some(condition) if wanted(&binding, condition) => Ok(binding.clone()),
                 condition => Err(format!("{condition:?} on {:?}", binding.spec.clusters)),
             }
         })
         .await
     }
 
-    /// Waits until the scheduler has looked at a binding as it is now, and has nothing more to write.
-    pub(crate) async fn is_looked_at(&self, name: &str) {
-        // Whoever fits nowhere observes no generation: a binding that is created later comes after it.
+    /// Waits until the scheduler has processed the current state of a binding.
+    pub(crate) async fn wait_until_processed(&self, name: &str) {
+        // A binding that fits nowhere observes no generation, but a binding created later is processed after it.
         let marker = format!("after-{name}");
         let mut after = binding(&marker, 0, json!({}));
         after.spec.replicas = 0;
         self.bare.bind(&after).await;
-        self.becomes(&marker, |_, condition| condition.status == "True")
+        self.wait_for(&marker, |_, condition| condition.status == "True")
             .await;
     }
 
-    /// Waits for an event about a binding with this reason and these words.
-    pub(crate) async fn is_told(&self, name: &str, reason: &str, words: &str) {
+    /// Waits for an event about a binding with this reason and this text in its message.
+    pub(crate) async fn wait_for_event(&self, name: &str, reason: &str, message: &str) {
         let api: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
         eventually(&format!("{reason} about {name}"), async || {
             let events = api.list(&ListParams::default()).await.unwrap().items;
-            let told = events.iter().any(|event| {
+            let found = events.iter().any(|event| {
                 event.involved_object.name.as_deref() == Some(name)
                     && event.involved_object.kind.as_deref() == Some("ResourceBinding")
                     && event.reason.as_deref() == Some(reason)
                     && event
                         .message
                         .as_deref()
-                        .is_some_and(|told| told.contains(words))
+                        .is_some_and(|text| text.contains(message))
             });
-            if told {
+            if found {
                 Ok(())
             } else {
                 Err(format!("{events:?}"))
@@ -196,15 +197,15 @@ impl Scene {
     }
 }
 
-/// The configuration of an example.
+/// Returns the configuration of an example.
 pub(crate) fn configuration(example: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
     std::fs::read_to_string(root.join(example).join("config.yaml")).unwrap()
 }
 
-fn summary(cores: u32, taken: u32) -> Value {
+fn summary(cores: u32, allocated: u32) -> Value {
     json!({ "allocatable": { "cpu": cores.to_string(), "pods": "110" },
-        "allocated": { "cpu": taken.to_string() } })
+        "allocated": { "cpu": allocated.to_string() } })
 }
 
 fn cluster(cores: u32) -> Cluster {
@@ -225,7 +226,7 @@ fn cluster(cores: u32) -> Cluster {
     .unwrap()
 }
 
-/// A binding of a Deployment whose replicas take a core each.
+/// Returns a binding of a Deployment whose replicas request one core each.
 pub(crate) fn binding(name: &str, replicas: i32, changes: Value) -> ResourceBinding {
     let mut binding = json!({
         "metadata": { "name": name, "namespace": "default",

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use berth_api::Cluster;
 use berth_e2e::eventually;
-use berth_e2e::proxy::{Fault, Proxy, Request};
+use berth_e2e::proxy::{Fault, Proxy, RecordedRequest};
 use http::{Method, StatusCode};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -148,7 +148,7 @@ async fn propagation_converges_despite_random_faults() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_whose_creation_response_was_lost_is_removed() {
     let (fleet, proxy) = fleet_behind_proxy().await;
-    let silent = |request: &Request| request.is_watch().then_some(Fault::Silence);
+    let silent = |request: &RecordedRequest| request.is_watch().then_some(Fault::Silence);
     proxy.rule(move |request| silent(request).unwrap_or(Fault::None));
     let (first, second) = (config_map("first"), config_map("second"));
     fleet.apply(first.clone()).await;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use berth_e2e::proxy::{Asked, Fault, Proxy};
+use berth_e2e::proxy::{Fault, Proxy, RecordedRequest};
 use berth_e2e::{Bare, eventually};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
@@ -127,7 +127,7 @@ async fn a_standby_takes_over_and_places_at_once_under_load() {
         let asked = Instant::now();
         let (_, led) = next_holder(&bare, &before).await;
         let placed = eventually("the first binding of the next leader", async || {
-            let asked = proxy.asked();
+            let asked = proxy.requests();
             let first = asked.iter().find(|asked| asked.writes_a_binding());
             first.map(|asked| asked.at).ok_or("not yet")
         })
@@ -200,9 +200,9 @@ async fn a_leader_that_cannot_renew_stops_writing_before_another_may_start() {
         next = next_holder(&bare, &before) => next,
     };
     let last = proxy
-        .asked()
+        .requests()
         .into_iter()
-        .rfind(Asked::writes_a_binding)
+        .rfind(RecordedRequest::writes_a_binding)
         .unwrap()
         .at;
     assert!(
@@ -211,7 +211,7 @@ async fn a_leader_that_cannot_renew_stops_writing_before_another_may_start() {
         last - at
     );
     assert_eq!(leader.ended().await.code(), Some(1), "{}", leader.log());
-    let writes = proxy.count(Asked::writes_a_binding);
+    let writes = proxy.count(RecordedRequest::writes_a_binding);
     println!(
         "a leader cut off from the lease wrote its last binding (of {writes} writes) {:.1?} before the \
          next one led",
@@ -240,7 +240,7 @@ async fn a_stale_leader_that_wakes_up_overwrites_nothing() {
     let wanted = all_decided(&bare, &bindings).await;
     let paused = async {
         eventually("the first writes", async || {
-            match proxy.count(Asked::writes_a_binding) {
+            match proxy.count(RecordedRequest::writes_a_binding) {
                 0..20 => Err("not yet"),
                 _ => Ok(()),
             }
@@ -251,12 +251,12 @@ async fn a_stale_leader_that_wakes_up_overwrites_nothing() {
     tokio::join!(bare.bind_all(&bindings), paused);
     let (_, at) = next_holder(&bare, &before).await;
     // It wakes up in the middle of the work of the other one.
-    let writes = proxy.count(Asked::writes_a_binding);
+    let writes = proxy.count(RecordedRequest::writes_a_binding);
     stale.signal("CONT");
     let all = all_placed(&bare, &wanted).await;
     assert_eq!(stale.ended().await.code(), Some(1), "{}", stale.log());
-    let late = proxy.asked().into_iter().filter(|asked| asked.at > at);
-    let late = late.filter(Asked::writes_a_binding).count();
+    let late = proxy.requests().into_iter().filter(|asked| asked.at > at);
+    let late = late.filter(RecordedRequest::writes_a_binding).count();
     each_written_once(&all);
     println!(
         "a leader paused after {writes} writes and woken in the next term sent {late} more, which moved nothing; \

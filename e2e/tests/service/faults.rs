@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use berth_e2e::eventually::never;
-use berth_e2e::proxy::{Asked, Fault};
+use berth_e2e::proxy::{Fault, RecordedRequest};
 use futures::StreamExt as _;
 use http::StatusCode;
 use kube::ResourceExt as _;
@@ -27,7 +27,7 @@ async fn internal_errors() {
         }
     });
     scene.add("late", 30).await;
-    scene.asks(30, Asked::writes_a_binding).await;
+    scene.asks(30, RecordedRequest::writes_a_binding).await;
     scene.proxy.heal();
     scene.recovers("three answers of four are 500").await;
 }
@@ -36,7 +36,7 @@ async fn internal_errors() {
 async fn a_server_that_asks_for_patience() {
     let mut scene = Scene::start().await;
     scene.settled().await;
-    let begins = scene.proxy.asked().len();
+    let begins = scene.proxy.requests().len();
     scene.proxy.rule(|asked| {
         if asked.writes_a_binding() {
             Fault::Answer(StatusCode::TOO_MANY_REQUESTS, Some(2))
@@ -45,9 +45,9 @@ async fn a_server_that_asks_for_patience() {
         }
     });
     scene.add("late", 30).await;
-    scene.asks(20, Asked::writes_a_binding).await;
+    scene.asks(20, RecordedRequest::writes_a_binding).await;
     scene.proxy.heal();
-    let asked = scene.proxy.asked();
+    let asked = scene.proxy.requests();
     scene.settled().await;
     let mut first: HashMap<String, Instant> = HashMap::new();
     for asked in asked[begins..]
@@ -108,7 +108,7 @@ async fn watches_that_are_cut_in_the_middle_of_a_line() {
     .await;
     for round in 0..5 {
         scene.add(&format!("late{round}-"), 6).await;
-        scene.asks(3, Asked::is_watch).await;
+        scene.asks(3, RecordedRequest::is_watch).await;
     }
     scene.proxy.heal();
     scene
@@ -127,7 +127,7 @@ async fn versions_that_are_gone() {
     })
     .await;
     scene.add("late", 30).await;
-    scene.asks(6, Asked::is_watch).await;
+    scene.asks(6, RecordedRequest::is_watch).await;
     scene.proxy.heal();
     scene.recovers("every watch ends with 410 Gone").await;
 }
@@ -153,8 +153,10 @@ async fn half_a_minute_without_an_answer() {
     scene.proxy.rule(|_| Fault::Silence);
     scene.add("late", 10).await;
     // The third try of a binding comes after two that were given up.
-    scene.asks(LATE + 1, Asked::writes_a_binding).await;
-    scene.asks(LATE, Asked::writes_a_binding).await;
+    scene
+        .asks(LATE + 1, RecordedRequest::writes_a_binding)
+        .await;
+    scene.asks(LATE, RecordedRequest::writes_a_binding).await;
     let silent = began.elapsed();
     assert!(silent >= Duration::from_secs(30), "{silent:?}");
     scene.proxy.heal();
@@ -230,11 +232,11 @@ async fn two_schedulers_of_one_name() {
     let other = berth_e2e::Running::start(crate::scene::impatient(), scene.proxy.client());
     scene.add("late", 60).await;
     scene.settled().await;
-    let writes = scene.proxy.count(Asked::writes_a_binding);
+    let writes = scene.proxy.count(RecordedRequest::writes_a_binding);
     never(
         "a write after all is placed",
         Duration::from_millis(300),
-        async || match scene.proxy.count(Asked::writes_a_binding) - writes {
+        async || match scene.proxy.count(RecordedRequest::writes_a_binding) - writes {
             more if more <= 64 => Ok(()),
             more => Err(format!("{more} more writes")),
         },

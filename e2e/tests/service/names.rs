@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use berth_e2e::proxy::{Asked, Proxy};
+use berth_e2e::proxy::{Proxy, RecordedRequest};
 use berth_e2e::{Bare, eventually};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Resource;
@@ -65,13 +65,14 @@ async fn every_request_and_every_write_names_its_component() {
     );
 
     let version = env!("CARGO_PKG_VERSION");
-    let name_of = |asked: &Asked| asked.agent.split('/').next().unwrap_or_default().to_owned();
-    for asked in proxy.asked() {
+    let name_of =
+        |asked: &RecordedRequest| asked.agent.split('/').next().unwrap_or_default().to_owned();
+    for asked in proxy.requests() {
         let rest = asked.agent.split_once('/').map(|(_, rest)| rest.to_owned());
         let rest = rest.unwrap_or_default();
         assert!(rest.starts_with(&format!("{version} (linux/")), "{asked:?}");
     }
-    let names: BTreeSet<String> = proxy.asked().iter().map(name_of).collect();
+    let names: BTreeSet<String> = proxy.requests().iter().map(name_of).collect();
     let expected = ["berth", "berth-controllers", "berth-scheduler"].map(str::to_owned);
     assert_eq!(names, expected.into());
     bare.stop().await;

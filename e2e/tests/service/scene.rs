@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use berth_e2e::proxy::{Asked, Fault, Proxy};
+use berth_e2e::proxy::{Fault, Proxy, RecordedRequest};
 use berth_e2e::{Bare, Running};
 use berth_scheduler::connect::limit_silence;
 use berth_scheduler::{Options, Timeouts};
@@ -40,7 +40,9 @@ impl Scene {
     }
 
     /// A scheduler that meets this rule from its first request on, and 20 bindings.
-    pub(crate) async fn start_with(rule: impl Fn(&Asked) -> Fault + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start_with(
+        rule: impl Fn(&RecordedRequest) -> Fault + Send + Sync + 'static,
+    ) -> Self {
         Self::start_as(impatient(), rule).await
     }
 
@@ -51,7 +53,7 @@ impl Scene {
 
     async fn start_as(
         options: Options,
-        rule: impl Fn(&Asked) -> Fault + Send + Sync + 'static,
+        rule: impl Fn(&RecordedRequest) -> Fault + Send + Sync + 'static,
     ) -> Self {
         let bare = Bare::start(&fleet(4)).await;
         let proxy = Proxy::start(bare.client.clone());
@@ -82,7 +84,7 @@ impl Scene {
     }
 
     /// Waits until the scheduler has asked so many such things since now.
-    pub(crate) async fn asks(&self, count: usize, which: impl Fn(&Asked) -> bool) {
+    pub(crate) async fn asks(&self, count: usize, which: impl Fn(&RecordedRequest) -> bool) {
         let before = self.proxy.count(&which);
         berth_e2e::eventually("the scheduler to ask", async || {
             let asked = self.proxy.count(&which) - before;
@@ -112,7 +114,7 @@ impl Scene {
              {} requests, {} of them writes of bindings",
             placed.len(),
             self.proxy.count(|_| true),
-            self.proxy.count(Asked::writes_a_binding),
+            self.proxy.count(RecordedRequest::writes_a_binding),
         );
         self.scheduler.stop().await.unwrap();
         self.bare.stop().await;

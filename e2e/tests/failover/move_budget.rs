@@ -1,4 +1,4 @@
-//! The move budget: a member that flaps cannot empty a fleet.
+//! The move budget: limits the evictions that a flapping member causes.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use berth_e2e::eventually;
 use berth_e2e::eventually::never;
 use serde_json::json;
 
-use crate::scene::{Scene, binding, quick, targets};
+use crate::scene::{Scene, binding, fast_options, targets};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_more_bindings_leave_within_a_minute_than_the_budget_allows() {
+async fn evictions_within_a_minute_do_not_exceed_the_move_budget() {
     let options = FailoverOptions {
         move_budget: NonZeroU32::new(3),
-        ..quick()
+        ..fast_options()
     };
     let scene = Scene::start(2, options).await;
     let names: Vec<String> = (0..10).map(|n| format!("web{n}")).collect();
@@ -23,36 +23,36 @@ async fn no_more_bindings_leave_within_a_minute_than_the_budget_allows() {
         scene.bare.bind(&binding(name, &on_m1, &json!({}))).await;
     }
     for name in &names {
-        assert_eq!(scene.placed(name).await, ["m1"]);
+        assert_eq!(scene.wait_until_placed(name).await, ["m1"]);
     }
-    let left = async || {
-        let mut left = 0;
+    let evicted = async || {
+        let mut evicted = 0;
         for name in &names {
-            left += usize::from(targets(&scene.get(name).await).is_empty());
+            evicted += usize::from(targets(&scene.get(name).await).is_empty());
         }
-        left
+        evicted
     };
     let down = json!([{ "key": "down", "effect": "NoExecute" }]);
     scene.taint("m1", &down).await;
-    eventually("the budget to be spent", async || match left().await {
+    eventually("the budget to be spent", async || match evicted().await {
         3 => Ok(()),
-        other => Err(format!("{other} have left")),
+        other => Err(format!("{other} were evicted")),
     })
     .await;
-    // It comes back and fails again, and again.
+    // The member recovers and fails again several times.
     for _ in 0..3 {
         scene.taint("m1", &json!([])).await;
         scene.taint("m1", &down).await;
     }
     never(
-        "more than the budget leave",
+        "an eviction above the budget",
         Duration::from_secs(1),
         async || {
-            let left = left().await;
-            if left <= 3 {
+            let evicted = evicted().await;
+            if evicted <= 3 {
                 Ok(())
             } else {
-                Err(format!("{left} have left"))
+                Err(format!("{evicted} were evicted"))
             }
         },
     )

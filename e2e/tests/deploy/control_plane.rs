@@ -1,4 +1,4 @@
-//! A real kube-apiserver with Karmada's definitions, made into a control plane as `deploy/README.md` says.
+//! A control plane set up as `deploy/README.md` describes: a real kube-apiserver with Karmada's definitions.
 
 use std::path::{Path, PathBuf};
 
@@ -7,17 +7,17 @@ use kube::Client;
 
 use crate::audit::Audit;
 
-/// The control plane.
-pub(crate) struct Place {
+/// A running control plane.
+pub(crate) struct ControlPlane {
     pub(crate) client: Client,
     pub(crate) audit: Audit,
-    /// Ended before its folder goes.
+    /// Stopped before its folder is removed.
     server: RealServer,
     folder: tempfile::TempDir,
 }
 
-impl Place {
-    /// Starts one with these flags of kube-apiserver. The test needs `#[needs(apiserver, kubectl)]`.
+impl ControlPlane {
+    /// Starts a control plane with these flags of kube-apiserver. The test needs `#[needs(apiserver, kubectl)]`.
     pub(crate) async fn start(flags: &[&str]) -> Self {
         let assets = RealServer::assets().unwrap();
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -26,23 +26,23 @@ impl Place {
         let mut all = audit.flags();
         all.extend(flags.iter().map(|&flag| flag.to_owned()));
         let server = RealServer::start_with(&assets, folder.path(), &all).await;
-        let place = Self {
+        let plane = Self {
             client: server.client().await,
             audit,
             server,
             folder,
         };
-        place.apply("deploy/namespace.yaml");
+        plane.apply("deploy/namespace.yaml");
         let crds = repository().join("crds").display().to_string();
-        place.kubectl(&["apply", "--server-side", "-f", &crds]);
-        place.kubectl(&[
+        plane.kubectl(&["apply", "--server-side", "-f", &crds]);
+        plane.kubectl(&[
             "wait",
             "--for=condition=Established",
             "--timeout=60s",
             "-f",
             &crds,
         ]);
-        place
+        plane
     }
 
     /// Applies a file or folder of the repository.
@@ -64,7 +64,7 @@ impl Place {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// A kubeconfig with a token of a service account in `karmada-system`.
+    /// Writes a kubeconfig with a token of a service account in `karmada-system`.
     pub(crate) fn kubeconfig_of(&self, account: &str) -> PathBuf {
         let token = self.kubectl(&["create", "token", account, "-n", "karmada-system"]);
         let mut config: serde_json::Value =
@@ -76,12 +76,12 @@ impl Place {
         path
     }
 
-    /// A kubeconfig with all rights.
+    /// Returns a kubeconfig with all rights.
     pub(crate) fn kubeconfig(&self) -> &Path {
         self.server.kubeconfig()
     }
 
-    /// A folder that lives as long as the control plane.
+    /// Returns a folder that exists as long as the control plane.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }

@@ -1,4 +1,4 @@
-//! ClusterTaintPolicies: a cluster that is not ready is left, and used again when it is back.
+//! ClusterTaintPolicies: bindings leave a cluster that is not ready, and its taint is removed when it recovers.
 
 use berth_api::ClusterTaintPolicy;
 use berth_controllers::taint_policy;
@@ -7,11 +7,11 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::scene::{Scene, binding, on_one, quick};
+use crate::scene::{Scene, binding, fast_options, one_cluster};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_that_is_not_ready_is_left() {
-    let scene = Scene::start(2, quick()).await;
+async fn bindings_leave_a_cluster_that_is_not_ready() {
+    let scene = Scene::start(2, fast_options()).await;
     let cancel = CancellationToken::new();
     let client = scene.bare.remote_client().await;
     let tainting = tokio::spawn(taint_policy::run(client, cancel.clone()));
@@ -25,9 +25,9 @@ async fn a_cluster_that_is_not_ready_is_left() {
 
     scene
         .bare
-        .bind(&binding("web", &on_one(&json!([])), &json!({})))
+        .bind(&binding("web", &one_cluster(&json!([])), &json!({})))
         .await;
-    let old = scene.placed("web").await;
+    let old = scene.wait_until_placed("web").await;
     let report = async |ready: &str| {
         let condition = json!({ "type": "Ready", "status": ready, "reason": "r", "message": "",
             "lastTransitionTime": "2026-01-01T00:00:00Z" });
@@ -39,7 +39,7 @@ async fn a_cluster_that_is_not_ready_is_left() {
             .unwrap();
     };
     report("Unknown").await;
-    scene.moved("web", &old[0]).await;
+    scene.wait_until_moved("web", &old[0]).await;
     let taints = scene
         .bare
         .clusters()
@@ -52,7 +52,7 @@ async fn a_cluster_that_is_not_ready_is_left() {
     assert!(taints[0].time_added.is_some());
 
     report("True").await;
-    eventually("the taint to go", async || {
+    eventually("removal of the taint", async || {
         let taints = scene
             .bare
             .clusters()
@@ -68,10 +68,10 @@ async fn a_cluster_that_is_not_ready_is_left() {
         }
     })
     .await;
-    let told = scene.told_of_clusters("TaintClusterSucceed").await;
+    let messages = scene.wait_for_cluster_events("TaintClusterSucceed").await;
     assert!(
-        told[0].contains("{Key:cluster.karmada.io/not-ready,Effect:NoExecute}"),
-        "{told:?}"
+        messages[0].contains("{Key:cluster.karmada.io/not-ready,Effect:NoExecute}"),
+        "{messages:?}"
     );
     cancel.cancel();
     tainting.await.unwrap().unwrap();
