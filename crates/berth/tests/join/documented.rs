@@ -1,4 +1,4 @@
-//! docs/join.md: its commands run, one after the other, and say what the page shows.
+//! Checks that the commands of docs/join.md print what the page shows.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::scene::Scene;
 
-/// The commands of the page with what it shows of their answers. Lines after `$ ` are commands; `…` is anything.
+/// Returns the commands of the page (lines after `$ `) with their output as shown.
 fn commands(page: &str) -> Vec<(String, Vec<String>)> {
     let mut commands: Vec<(String, Vec<String>)> = Vec::new();
     for block in page.split("```console\n").skip(1) {
@@ -14,7 +14,7 @@ fn commands(page: &str) -> Vec<(String, Vec<String>)> {
         for line in block.lines() {
             match (line.strip_prefix("$ "), commands.last_mut()) {
                 (Some(command), _) => commands.push((command.to_owned(), Vec::new())),
-                (None, Some((_, answer))) => answer.push(line.to_owned()),
+                (None, Some((_, output))) => output.push(line.to_owned()),
                 (None, None) => {}
             }
         }
@@ -22,17 +22,17 @@ fn commands(page: &str) -> Vec<(String, Vec<String>)> {
     commands
 }
 
-/// Whether a line is as shown; runs of blanks are one, and `…` stands for anything.
-fn is_shown(line: &str, shown: &str) -> bool {
+/// Reports whether a line equals the shown line. Runs of blanks count as one, and `…` matches any text.
+fn matches_shown(line: &str, shown: &str) -> bool {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (line, shown) = (words(line), words(shown));
     let parts: Vec<&str> = shown.split('…').collect();
     let mut rest = line.as_str();
-    for (place, part) in parts.iter().enumerate() {
+    for (index, part) in parts.iter().enumerate() {
         let Some(found) = rest.find(part) else {
             return false;
         };
-        if place == 0 && found > 0 {
+        if index == 0 && found > 0 {
             return false;
         }
         rest = &rest[found + part.len()..];
@@ -41,7 +41,7 @@ fn is_shown(line: &str, shown: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_commands_of_the_page_say_what_it_shows() {
+async fn commands_print_what_the_page_shows() {
     let scene = Scene::start().await;
     let bin = scene.home().join("bin");
     std::fs::create_dir(&bin).unwrap();
@@ -65,12 +65,15 @@ async fn the_commands_of_the_page_say_what_it_shows() {
             .stdin(Stdio::null());
         let output = tokio::task::spawn_blocking(move || shell.output().unwrap());
         let output = output.await.unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success(), "{line}: {said}");
-        let said: Vec<&str> = said.lines().collect();
-        assert_eq!(said.len(), shown.len(), "{line}: {said:#?}");
-        for (told, shown) in said.iter().zip(&shown) {
-            assert!(is_shown(told, shown), "{line}\nsays  {told}\nshown {shown}");
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{line}: {stdout}");
+        let stdout: Vec<&str> = stdout.lines().collect();
+        assert_eq!(stdout.len(), shown.len(), "{line}: {stdout:#?}");
+        for (line_printed, shown) in stdout.iter().zip(&shown) {
+            assert!(
+                matches_shown(line_printed, shown),
+                "{line}\nprinted {line_printed}\nshown   {shown}"
+            );
         }
     }
     scene.stop().await;

@@ -1,12 +1,12 @@
-//! Clusters that join a control plane and leave it, and what is done with members: the commands as a person runs them,
-//! against servers of their own for the control plane and the members.
+//! Tests of the commands that register, remove and manage members, with API servers for the control plane and the
+//! members.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
 mod documented;
-mod joining;
-mod leaving;
-mod managing;
+mod join_command;
+mod manage_members;
 mod refusals;
 mod scene;
-mod sharing;
+mod shared_member;
+mod unjoin;

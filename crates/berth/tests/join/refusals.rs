@@ -1,4 +1,4 @@
-//! What is refused, in one line and before anything is written.
+//! Refusals of invalid commands, in one line and without writes.
 
 use std::net::TcpListener;
 
@@ -7,10 +7,10 @@ use kube::api::ListParams;
 use crate::scene::Scene;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mistake_is_one_line_and_changes_nothing() {
+async fn invalid_commands_print_one_line_and_write_nothing() {
     let scene = Scene::start().await;
     scene
-        .says("join member1 --cluster-kubeconfig member1.kubeconfig")
+        .run("join member1 --cluster-kubeconfig member1.kubeconfig")
         .await;
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -29,7 +29,7 @@ async fn a_mistake_is_one_line_and_changes_nothing() {
             .items
             .len()
     };
-    for (words, code, begins, says) in [
+    for (words, code, start, hint) in [
         (
             "join member1 --cluster-kubeconfig member2.kubeconfig",
             1,
@@ -92,16 +92,16 @@ async fn a_mistake_is_one_line_and_changes_nothing() {
             "nothing was done",
         ),
     ] {
-        let ran = scene.berth(words).await;
-        assert_eq!(ran.code, Some(code), "{words}: {ran:?}");
-        assert_eq!(ran.out, "", "{words}");
-        assert_eq!(ran.err.lines().count(), 1, "{words}: {}", ran.err);
+        let result = scene.berth(words).await;
+        assert_eq!(result.code, Some(code), "{words}: {result:?}");
+        assert_eq!(result.out, "", "{words}");
+        assert_eq!(result.err.lines().count(), 1, "{words}: {}", result.err);
         assert!(
-            ran.err.starts_with(&format!("error: {begins}")),
+            result.err.starts_with(&format!("error: {start}")),
             "{words}: {}",
-            ran.err
+            result.err
         );
-        assert!(ran.err.contains(says), "{words}: {}", ran.err);
+        assert!(result.err.contains(hint), "{words}: {}", result.err);
         assert_eq!(count().await, 1, "{words}");
     }
     scene.stop().await;

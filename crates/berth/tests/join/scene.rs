@@ -1,4 +1,4 @@
-//! A control plane, two clusters that are no members yet, and a folder with a kubeconfig of each.
+//! Test scene: a control plane, two clusters that have not joined, and a folder with their kubeconfigs.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::Api;
 
-/// The servers, each with its kubeconfig `NAME.kubeconfig` in the folder.
+/// The servers. The folder has a kubeconfig `NAME.kubeconfig` for each.
 pub(crate) struct Scene {
     pub(crate) control_plane: Server,
     pub(crate) member1: Server,
@@ -17,9 +17,9 @@ pub(crate) struct Scene {
     home: tempfile::TempDir,
 }
 
-/// How a command ended.
+/// Exit code and output of a command.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct CommandResult {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -51,7 +51,7 @@ impl Scene {
         }
     }
 
-    /// The folder where commands run.
+    /// Returns the working folder of the commands.
     pub(crate) fn home(&self) -> &Path {
         self.home.path()
     }
@@ -65,8 +65,8 @@ impl Scene {
         server
     }
 
-    /// Runs `berth` with these words, in the folder and with the kubeconfig of the control plane.
-    pub(crate) async fn berth(&self, words: &str) -> Ran {
+    /// Runs `berth` with these arguments, in the folder and with the kubeconfig of the control plane.
+    pub(crate) async fn berth(&self, words: &str) -> CommandResult {
         let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
         command
             .args(words.split_whitespace())
@@ -76,27 +76,27 @@ impl Scene {
             .env_remove("RUST_LOG")
             .stdin(Stdio::null());
         let output = tokio::task::spawn_blocking(move || command.output().unwrap());
-        Ran::of(&output.await.unwrap())
+        CommandResult::of(&output.await.unwrap())
     }
 
-    /// Runs `berth` as [`Self::berth`], and returns what it says when all is well.
-    pub(crate) async fn says(&self, words: &str) -> String {
-        let ran = self.berth(words).await;
-        assert_eq!(ran.code, Some(0), "berth {words}: {ran:?}");
-        assert_eq!(ran.err, "", "berth {words}");
-        ran.out
+    /// Runs `berth` like [`Self::berth`], checks that it succeeds, and returns its output.
+    pub(crate) async fn run(&self, words: &str) -> String {
+        let result = self.berth(words).await;
+        assert_eq!(result.code, Some(0), "berth {words}: {result:?}");
+        assert_eq!(result.err, "", "berth {words}");
+        result.out
     }
 
     pub(crate) fn clusters(&self) -> Api<Cluster> {
         Api::all(self.control_plane.client())
     }
 
-    /// The Secrets of members.
+    /// Returns the API of the Secrets of members.
     pub(crate) fn secrets(&self) -> Api<Secret> {
         Api::namespaced(self.control_plane.client(), "karmada-cluster")
     }
 
-    /// A client for a server with another token.
+    /// Returns a client for a server with another token.
     pub(crate) async fn with_token(server: &Server, token: &str) -> Client {
         let kubeconfig = kube::config::Kubeconfig::from_yaml(&server.kubeconfig("any")).unwrap();
         let options = kube::config::KubeConfigOptions::default();
@@ -117,7 +117,7 @@ impl Scene {
     }
 }
 
-impl Ran {
+impl CommandResult {
     fn of(output: &Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         Self {
@@ -128,7 +128,7 @@ impl Ran {
     }
 }
 
-/// What is in an entry of a Secret.
+/// Returns the text of an entry of a Secret.
 pub(crate) fn entry(secret: &Secret, key: &str) -> String {
     let data = secret.data.as_ref().unwrap();
     String::from_utf8(data[key].0.clone()).unwrap()

@@ -1,9 +1,9 @@
-//! What is typed: help, refusals, the dry run and the environment.
+//! Tests of the command line: help, refusals, dry run and environment.
 
 use crate::machine::{Machine, repository, stderr, stdout};
 
 #[test]
-fn the_help_teaches() {
+fn the_help_lists_flags_and_variables() {
     let machine = Machine::bare();
     let help = machine.succeed(&["--help"]);
     for word in [
@@ -29,7 +29,7 @@ fn the_help_teaches() {
 }
 
 #[test]
-fn a_wrong_command_line_is_refused() {
+fn unknown_arguments_are_refused() {
     let machine = Machine::complete();
     for arguments in [&["--dryrun"][..], &["--dry-run", "--upp"], &["192.0.2.1"]] {
         let output = machine.run(arguments);
@@ -47,7 +47,7 @@ fn a_wrong_command_line_is_refused() {
 }
 
 #[test]
-fn names_that_no_cluster_can_have_are_refused() {
+fn invalid_cluster_names_are_refused() {
     let machine = Machine::complete();
     let long = "m".repeat(49);
     for (variable, name, reason) in [
@@ -86,7 +86,7 @@ fn a_dry_run_needs_no_tools_and_names_every_step() {
     let plan = machine.succeed(&["--dry-run"]);
     let home = machine.path("home").display().to_string();
     let mut rest = plan.as_str();
-    // In this order.
+    // The steps are in this order.
     for step in [
         "docker build --file=deploy/Dockerfile --tag=berth:latest .".to_owned(),
         format!("kind create cluster --name=karmada-host --image=kindest/node:v1.36.1 --kubeconfig={home}/.kube/karmada.config"),
@@ -110,10 +110,13 @@ fn a_dry_run_needs_no_tools_and_names_every_step() {
         "wait --for=condition=Ready --timeout=3m clusters.cluster.karmada.io member1 member2 member3".to_owned(),
     ] {
         let at = rest.find(&step);
-        assert!(at.is_some(), "{step:?} is not there, or too early:\n{plan}");
+        assert!(at.is_some(), "{step:?} is missing or too early:\n{plan}");
         rest = &rest[at.unwrap_or_default() + step.len()..];
     }
-    assert!(!plan.contains("is up"), "it did not happen:\n{plan}");
+    assert!(
+        !plan.contains("is up"),
+        "a dry run reports success:\n{plan}"
+    );
     machine.assert_untouched();
 
     let machine = Machine::complete();
@@ -123,7 +126,7 @@ fn a_dry_run_needs_no_tools_and_names_every_step() {
 }
 
 #[test]
-fn the_environment_of_karmadas_script_is_heard() {
+fn the_variables_of_karmadas_script_are_used() {
     let machine = Machine::bare();
     let output = machine
         .command(&["--dry-run"])

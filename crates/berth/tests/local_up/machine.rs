@@ -1,5 +1,4 @@
-//! A machine on which the script can run: what every system has, and stand-ins for docker, kind and kubectl that
-//! note how they were called.
+//! Test environment for the script: system tools, and stand-ins for docker, kind and kubectl that record their calls.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,19 +7,19 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// What the script needs of a system besides docker, kind and kubectl.
+/// System tools that the script needs besides docker, kind and kubectl.
 pub(crate) const SYSTEM_TOOLS: [&str; 14] = [
     "awk", "bash", "cat", "cp", "cut", "date", "dirname", "env", "grep", "mkdir", "mktemp", "rm",
     "sed", "sort",
 ];
 
-/// Notes its name and arguments, each after a unit separator.
-pub(crate) const NOTE: &str = r#"#!/usr/bin/env bash
+/// Start of each stand-in: records its name and arguments, separated by unit separators.
+pub(crate) const RECORD: &str = r#"#!/usr/bin/env bash
 set -eu
 { printf '%s' "${0##*/}"; printf '\x1f%s' "$@"; printf '\n'; } >>"$STAND_INS/calls"
 "#;
 
-/// The address that the stand-in for docker gives.
+/// Address that the stand-in for docker prints.
 const ADDRESS: &str = "172.18.0.5";
 
 pub(crate) const DOCKER: &str = r#"
@@ -64,13 +63,13 @@ case " $* " in
 esac
 "#;
 
-/// A machine on which the script can run.
+/// An environment in which the script can run.
 pub(crate) struct Machine {
     root: TempDir,
 }
 
 impl Machine {
-    /// Has none of the three tools.
+    /// Returns an environment without docker, kind and kubectl.
     pub(crate) fn bare() -> Self {
         let root = TempDir::new().expect("a temporary folder");
         for folder in ["bin", "home", "tmp", "stand-ins"] {
@@ -85,13 +84,13 @@ impl Machine {
     pub(crate) fn with(tools: &[&str]) -> Self {
         let machine = Self::bare();
         for tool in tools {
-            let answers = match *tool {
+            let behavior = match *tool {
                 "docker" => DOCKER,
                 "kind" => KIND,
                 _ => KUBECTL,
             };
             let path = machine.path("bin").join(tool);
-            fs::write(&path, format!("{NOTE}{answers}")).expect("a stand-in");
+            fs::write(&path, format!("{RECORD}{behavior}")).expect("a stand-in");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("its mode");
         }
         machine
@@ -123,7 +122,7 @@ impl Machine {
         self.command(arguments).output().expect("bash runs")
     }
 
-    /// Runs, and says what was printed.
+    /// Runs the script, checks that it succeeds, and returns its output.
     pub(crate) fn succeed(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(
@@ -135,7 +134,7 @@ impl Machine {
         stdout(&output)
     }
 
-    /// Every call of a stand-in so far, in words.
+    /// Returns the calls of stand-ins so far, as words.
     pub(crate) fn calls(&self) -> Vec<Vec<String>> {
         let calls = fs::read_to_string(self.path("stand-ins/calls")).unwrap_or_default();
         calls
@@ -144,11 +143,11 @@ impl Machine {
             .collect()
     }
 
-    pub(crate) fn forget_calls(&self) {
+    pub(crate) fn clear_calls(&self) {
         fs::write(self.path("stand-ins/calls"), "").expect("an empty file");
     }
 
-    /// Holds that neither the home nor the temporary folder has anything in it, and no tool was called.
+    /// Asserts that home and temporary folder are empty, and no tool was called.
     pub(crate) fn assert_untouched(&self) {
         for folder in ["home", "tmp"] {
             let entries: Vec<_> = fs::read_dir(self.path(folder))
@@ -183,7 +182,7 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The tool and its arguments in every line of a plan that calls one of the three tools.
+/// Returns the calls of docker, kind and kubectl in the output of a dry run.
 pub(crate) fn planned(plan: &str) -> Vec<String> {
     plan.lines()
         .filter_map(|line| line.strip_prefix("+ "))
@@ -207,7 +206,7 @@ pub(crate) fn planned(plan: &str) -> Vec<String> {
         .collect()
 }
 
-/// The calls as a dry run writes them.
+/// Returns the recorded calls in the format of a dry run.
 pub(crate) fn executed(machine: &Machine) -> Vec<String> {
     let tmp = format!("{}/", machine.path("tmp").display());
     let called = |call: Vec<String>| {

@@ -1,9 +1,9 @@
-//! `hack/local-up.sh` and the manifests that it applies, without Docker and without a network: the script
-//! runs with a PATH that holds what every system has, and stand-ins for docker, kind and kubectl.
+//! Tests of `hack/local-up.sh` and of the manifests that it applies, without Docker and network: PATH has only system
+//! tools, and stand-ins for docker, kind and kubectl.
 
 mod command_line;
-mod leaving;
+mod down;
 mod machine;
 mod manifests;
-mod running;
+mod runs;
 mod tools;

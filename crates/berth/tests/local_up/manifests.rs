@@ -1,4 +1,4 @@
-//! The manifests in deploy/, which the script applies.
+//! Tests of the manifests in deploy/, which the script applies.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::machine::{repository, stderr};
 
-/// Every document of the manifests under deploy/, with the file it is in.
+/// Returns the documents of the manifests in deploy/, with their files.
 fn manifests() -> Vec<(PathBuf, Value)> {
     let deploy = repository().join("deploy");
     let mut found = Vec::new();
@@ -53,7 +53,7 @@ fn deployments_use_commands_and_flags_that_exist() {
         }
         let command = words(&manifest["spec"]["template"]["spec"]["containers"][0]["command"]);
         assert_eq!(command[0], "berth", "{}", path.display());
-        // The help comes only when everything before it is understood.
+        // The help is printed only if the flags before it are valid.
         let output = Command::new(env!("CARGO_BIN_EXE_berth"))
             .args(&command[1..])
             .arg("--help")
@@ -85,7 +85,7 @@ fn deployments_use_commands_and_flags_that_exist() {
 }
 
 #[test]
-fn deployments_agree_with_themselves_and_with_the_rights() {
+fn deployments_are_consistent_with_the_rbac_rules() {
     let manifests = manifests();
     let leases: Vec<&str> = manifests
         .iter()
@@ -126,7 +126,7 @@ fn deployments_agree_with_themselves_and_with_the_rights() {
             assert_eq!(
                 name == "default-scheduler",
                 lease == "karmada-scheduler",
-                "{path}: two schedulers, one lease"
+                "{path}: two schedulers share a lease"
             );
         }
     }

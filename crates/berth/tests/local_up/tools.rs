@@ -1,11 +1,11 @@
-//! What has to be there first.
+//! Tests of missing tools.
 
 use std::fs;
 
 use crate::machine::{Machine, stderr};
 
 #[test]
-fn missing_tools_are_named_at_once() {
+fn all_missing_tools_are_named() {
     const SOURCES: [(&str, &str); 3] = [
         ("docker", "https://docs.docker.com/get-docker/"),
         ("kind", "https://kind.sigs.k8s.io/"),
@@ -19,25 +19,25 @@ fn missing_tools_are_named_at_once() {
     ] {
         let machine = Machine::with(present);
         let output = machine.run(&[]);
-        let told = stderr(&output);
-        assert_eq!(output.status.code(), Some(1), "{present:?}: {told}");
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{present:?}: {printed}");
         for (tool, source) in SOURCES {
             let missing = !present.contains(&tool);
             assert_eq!(
-                told.contains(&format!("  {tool} is not installed")),
+                printed.contains(&format!("  {tool} is not installed")),
                 missing,
-                "{present:?}, {tool}: {told}"
+                "{present:?}, {tool}: {printed}"
             );
             assert_eq!(
-                told.contains(source),
+                printed.contains(source),
                 missing,
-                "{present:?}, {tool}: {told}"
+                "{present:?}, {tool}: {printed}"
             );
         }
         assert_eq!(
-            told.contains("cargo run --release -- up"),
+            printed.contains("cargo run --release -- up"),
             !present.contains(&"docker"),
-            "{present:?}: {told}"
+            "{present:?}: {printed}"
         );
         assert!(!machine.path("home/.kube").exists());
         assert!(
@@ -52,14 +52,14 @@ fn missing_tools_are_named_at_once() {
 }
 
 #[test]
-fn an_engine_that_does_not_answer_is_told() {
+fn an_unresponsive_docker_engine_is_reported() {
     let machine = Machine::complete();
     fs::write(machine.path("stand-ins/engine-is-down"), "").unwrap();
     let output = machine.run(&[]);
-    let told = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("its engine does not answer"), "{told}");
-    assert!(told.contains("cargo run --release -- up"), "{told}");
-    assert!(!told.contains("not installed"), "{told}");
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("its engine does not answer"), "{printed}");
+    assert!(printed.contains("cargo run --release -- up"), "{printed}");
+    assert!(!printed.contains("not installed"), "{printed}");
     assert_eq!(machine.calls(), [["docker", "info"]]);
 }

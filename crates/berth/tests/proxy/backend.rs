@@ -1,4 +1,4 @@
-//! A plain HTTP server that stands for a member: it records what it is asked, and answers by the path.
+//! HTTP server in place of a member. It records requests, and its response depends on the path.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -20,9 +20,9 @@ use tokio::sync::Notify;
 #[derive(Clone, Debug)]
 pub(crate) struct Backend {
     pub(crate) address: SocketAddr,
-    asked: Arc<Mutex<Vec<Parts>>>,
-    /// Lets the second half of `/halves` be sent.
-    pub(crate) go_on: Arc<Notify>,
+    requests: Arc<Mutex<Vec<Parts>>>,
+    /// Releases the second half of the response for `/halves`.
+    pub(crate) send_second_half: Arc<Notify>,
 }
 
 impl Backend {
@@ -30,8 +30,8 @@ impl Backend {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let backend = Self {
             address: listener.local_addr().unwrap(),
-            asked: Arc::default(),
-            go_on: Arc::default(),
+            requests: Arc::default(),
+            send_second_half: Arc::default(),
         };
         let serving = backend.clone();
         tokio::spawn(async move {
@@ -39,7 +39,7 @@ impl Backend {
                 let backend = serving.clone();
                 let service = service_fn(move |request| {
                     let backend = backend.clone();
-                    async move { Ok::<_, Infallible>(backend.answer(request).await) }
+                    async move { Ok::<_, Infallible>(backend.response(request).await) }
                 });
                 tokio::spawn(
                     http1::Builder::new()
@@ -51,21 +51,21 @@ impl Backend {
         backend
     }
 
-    /// The heads of the requests below a path.
-    pub(crate) fn asked(&self, below: &str) -> Vec<Parts> {
-        let asked = self.asked.lock().unwrap();
-        let asked = asked
+    /// Returns the heads of the requests below a path.
+    pub(crate) fn requests(&self, below: &str) -> Vec<Parts> {
+        let requests = self.requests.lock().unwrap();
+        let requests = requests
             .iter()
             .filter(|parts| parts.uri.path().starts_with(below));
-        asked.cloned().collect()
+        requests.cloned().collect()
     }
 
-    async fn answer(&self, mut request: Request<Incoming>) -> Response<Body> {
+    async fn response(&self, mut request: Request<Incoming>) -> Response<Body> {
         let path = request.uri().path().to_owned();
-        let own_side = hyper::upgrade::on(&mut request);
+        let upgraded = hyper::upgrade::on(&mut request);
         let (parts, body) = request.into_parts();
         let protocol = parts.headers.get("upgrade").cloned();
-        self.asked.lock().unwrap().push(parts);
+        self.requests.lock().unwrap().push(parts);
         let mut response = Response::new(Body::empty());
         match (path.as_str(), protocol) {
             ("/echo", Some(protocol)) => {
@@ -75,7 +75,7 @@ impl Backend {
                     .insert("connection", "Upgrade".parse().unwrap());
                 response.headers_mut().insert("upgrade", protocol);
                 tokio::spawn(async move {
-                    let mut io = TokioIo::new(own_side.await.unwrap());
+                    let mut io = TokioIo::new(upgraded.await.unwrap());
                     let mut buffer = [0; 64];
                     while let Ok(count @ 1..) = io.read(&mut buffer).await {
                         io.write_all(&buffer[..count]).await.unwrap();
@@ -89,14 +89,14 @@ impl Backend {
                     .insert("location", "/followed".parse().unwrap());
             }
             ("/halves", _) => {
-                let go_on = self.go_on.clone();
+                let send_second_half = self.send_second_half.clone();
                 let halves = futures::stream::iter(["first ", "second"])
                     .enumerate()
-                    .then(move |(place, half)| {
-                        let go_on = go_on.clone();
+                    .then(move |(index, half)| {
+                        let send_second_half = send_second_half.clone();
                         async move {
-                            if place == 1 {
-                                go_on.notified().await;
+                            if index == 1 {
+                                send_second_half.notified().await;
                             }
                             Ok::<_, Infallible>(Bytes::from_static(half.as_bytes()))
                         }
@@ -113,7 +113,7 @@ impl Backend {
     }
 }
 
-/// A proxy for HTTP tunnels; returns its address and the heads of what it is asked.
+/// Starts a proxy for HTTP tunnels. Returns its address and the heads of its requests.
 pub(crate) async fn tunnel() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! The table of karmadactl's commands in docs/compatibility.md, row by row.
+//! Tests of the table of karmadactl's commands in docs/compatibility.md.
 
 use berth_test_requirements::needs;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use berth_apiserver::{Server, ServerConfig};
 use http::Method;
 use serde_json::json;
 
-use crate::scene::{Scene, ask};
+use crate::scene::{Scene, request};
 
 const DOCUMENT: &str = include_str!("../../../../docs/compatibility.md");
 const FAILS: &str = "fails: ";
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 const FILES: [(&str, &str); 3] = [
     (
@@ -64,7 +64,7 @@ spec:
     ),
 ];
 
-/// The rows: a command, and what becomes of it.
+/// Returns the rows of the table: a command and its outcome.
 fn rows() -> Vec<(&'static str, &'static str)> {
     DOCUMENT
         .lines()
@@ -93,20 +93,20 @@ fn run(program: &Path, scene: &Scene, words: &[&str]) -> (bool, String) {
     )
 }
 
-/// Runs a command until it does what the row says: what was asked for before may still be under way.
+/// Runs a command until it has the documented outcome, because effects of earlier commands may be delayed.
 async fn until(program: &Path, scene: &Scene, command: &str, outcome: &str) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     loop {
         let words: Vec<&str> = command.split_whitespace().collect();
-        let (success, said) = tokio::task::block_in_place(|| run(program, scene, &words));
+        let (success, message) = tokio::task::block_in_place(|| run(program, scene, &words));
         let as_documented = match outcome.strip_prefix(FAILS) {
-            Some(reason) => !success && said.contains(reason.trim_matches('`')),
+            Some(reason) => !success && message.contains(reason.trim_matches('`')),
             None => success,
         };
         if as_documented {
             return;
         }
-        assert!(Instant::now() < end, "{command}: {outcome}, but: {said}");
+        assert!(Instant::now() < end, "{command}: {outcome}, but: {message}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
@@ -116,14 +116,14 @@ fn each_row_has_an_outcome() {
     let rows = rows();
     assert!(rows.len() > 20, "{rows:?}");
     for (command, outcome) in rows {
-        let known = outcome == "works" || outcome.starts_with(FAILS);
-        assert!(known, "{command}: {outcome}");
+        let is_valid = outcome == "works" || outcome.starts_with(FAILS);
+        assert!(is_valid, "{command}: {outcome}");
     }
 }
 
 #[needs(karmadactl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn karmadactl_does_what_the_table_says() {
+async fn karmadactl_has_the_documented_outcomes() {
     let directory = std::env::var_os("BERTH_E2E_KARMADA")
         .map(PathBuf::from)
         .unwrap();
@@ -141,7 +141,7 @@ async fn karmadactl_does_what_the_table_says() {
     for (command, outcome) in rows() {
         let mut command = command.to_owned();
         if command.contains("POD") {
-            command = command.replace("POD", &a_pod(&scene).await);
+            command = command.replace("POD", &running_pod(&scene).await);
         }
         until(&program, &scene, &command, outcome).await;
     }
@@ -149,12 +149,12 @@ async fn karmadactl_does_what_the_table_says() {
     scene.plane.stop().await;
 }
 
-/// The name of a pod that runs in the first member.
-async fn a_pod(scene: &Scene) -> String {
-    let end = Instant::now() + PATIENCE;
+/// Returns the name of a running pod in the first member.
+async fn running_pod(scene: &Scene) -> String {
+    let end = Instant::now() + TIMEOUT;
     loop {
         let path = "/api/v1/namespaces/default/pods";
-        let pods = ask(&scene.through("member1"), Method::GET, path, "")
+        let pods = request(&scene.through("member1"), Method::GET, path, "")
             .await
             .json();
         let pod = &pods["items"][0];

@@ -1,5 +1,4 @@
-//! `clusters/NAME/proxy` on the API server of `berth up`: what clients of a member see through it, who may use it, and what
-//! karmadactl does with it.
+//! Tests of `clusters/NAME/proxy` on the API server of `berth up`: requests of clients, authorization and karmadactl.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,9 +6,9 @@
     reason = "this is how a test fails"
 )]
 
+mod authorization;
 mod backend;
+mod forwarding;
 mod karmadactl;
-mod passing;
-mod rights;
 mod scene;
 mod verbs;

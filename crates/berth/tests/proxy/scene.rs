@@ -1,4 +1,4 @@
-//! A `berth up` within the process, and clients with tokens of their own.
+//! Test scene: an in-process `berth up`, and clients with different tokens.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,28 +11,28 @@ use kube::client::Body;
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
-/// Patience on a machine that runs other tests at the same time.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// Timeout for a machine that runs other tests at the same time.
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 pub(crate) struct Scene {
     pub(crate) plane: ControlPlane,
     folder: tempfile::TempDir,
 }
 
-/// A whole answer.
+/// A response with its complete body.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct TestResponse {
     pub(crate) code: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
 }
 
-impl Answer {
+impl TestResponse {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("{self:?}"))
     }
 
-    /// Code, reason and message of a Status.
+    /// Returns code, reason and message of a Status.
     pub(crate) fn refusal(&self) -> (u16, String, String) {
         let status = self.json();
         let text = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
@@ -59,7 +59,7 @@ impl Scene {
         scene
     }
 
-    /// A kubeconfig of the control plane and its members.
+    /// Returns the path of a kubeconfig for the control plane and its members.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
     }
@@ -72,18 +72,18 @@ impl Scene {
         self.plane.server()
     }
 
-    /// A client of the control plane with the administrator's token.
+    /// Returns a client of the control plane with the administrator's token.
     pub(crate) fn admin(&self) -> Client {
         client(&self.server().url(), self.server().token())
     }
 
-    /// A client that takes a member for its API server, and reaches it through the control plane.
+    /// Returns a client whose API server is a member, reached through the control plane.
     pub(crate) fn through(&self, member: &str) -> Client {
         let url = format!("{}{}", self.server().url(), proxy(member));
         client(&url, self.server().token())
     }
 
-    /// Creates a service account; returns a client of it.
+    /// Creates a service account, and returns its client.
     pub(crate) async fn account(&self, namespace: &str, name: &str) -> Client {
         let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
         let account = json!({ "metadata": { "name": name } });
@@ -97,38 +97,38 @@ impl Scene {
     }
 
     pub(crate) async fn create(&self, client: &Client, path: &str, object: &Value) -> Value {
-        let answer = ask(client, Method::POST, path, &object.to_string()).await;
-        assert_eq!(answer.code, 201, "{path}: {}", answer.text);
-        answer.json()
+        let response = request(client, Method::POST, path, &object.to_string()).await;
+        assert_eq!(response.code, 201, "{path}: {}", response.text);
+        response.json()
     }
 
-    /// Binds a new ClusterRole with a rule to a user of any kind.
-    pub(crate) async fn grant(&self, client: &Client, name: &str, rule: Value, holder: Value) {
+    /// Creates a ClusterRole with a rule, and binds it to a subject.
+    pub(crate) async fn grant(&self, client: &Client, name: &str, rule: Value, subject: Value) {
         let rbac = "/apis/rbac.authorization.k8s.io/v1";
         let cluster_role = json!({ "metadata": { "name": name }, "rules": [rule] });
         self.create(client, &format!("{rbac}/clusterroles"), &cluster_role)
             .await;
-        let binding = json!({ "metadata": { "name": name }, "subjects": [holder],
+        let binding = json!({ "metadata": { "name": name }, "subjects": [subject],
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name } });
         let bindings = format!("{rbac}/clusterrolebindings");
         self.create(client, &bindings, &binding).await;
     }
 
-    /// Waits until a GET is answered with a code.
-    pub(crate) async fn until_code(&self, client: &Client, path: &str, code: u16) -> Answer {
-        let end = Instant::now() + PATIENCE;
+    /// Waits until a GET returns a status code.
+    pub(crate) async fn until_code(&self, client: &Client, path: &str, code: u16) -> TestResponse {
+        let end = Instant::now() + TIMEOUT;
         loop {
-            let answer = ask(client, Method::GET, path, "").await;
-            if answer.code == code {
-                return answer;
+            let response = request(client, Method::GET, path, "").await;
+            if response.code == code {
+                return response;
             }
-            assert!(Instant::now() < end, "no {code} of {path}: {answer:?}");
+            assert!(Instant::now() < end, "no {code} of {path}: {response:?}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 }
 
-/// The path of a member on the control plane.
+/// Returns the path of a member on the control plane.
 pub(crate) fn proxy(member: &str) -> String {
     format!("/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy")
 }
@@ -136,34 +136,39 @@ pub(crate) fn proxy(member: &str) -> String {
 pub(crate) fn client(url: &str, token: &str) -> Client {
     let mut config = Config::new(url.parse().unwrap());
     config.accept_invalid_certs = true;
-    // A refusal is what a test wants to see.
+    // Tests check refusals, which must not be retried.
     config.default_retry = false;
     config.auth_info.token = Some(token.to_owned().into());
     Client::try_from(config).unwrap()
 }
 
-/// Sends a request, and returns the head of the answer with its stream.
+/// Sends a request, and returns the response with its body as a stream.
 pub(crate) async fn send(client: &Client, request: Request<Vec<u8>>) -> Response<Body> {
     let request = request.map(Body::from);
-    tokio::time::timeout(PATIENCE, client.send(request))
+    tokio::time::timeout(TIMEOUT, client.send(request))
         .await
         .unwrap()
         .unwrap()
 }
 
-pub(crate) async fn ask(client: &Client, method: Method, path: &str, body: &str) -> Answer {
+pub(crate) async fn request(
+    client: &Client,
+    method: Method,
+    path: &str,
+    body: &str,
+) -> TestResponse {
     let request = Request::builder()
         .method(method)
         .uri(path)
         .header("content-type", "application/json")
         .body(body.as_bytes().to_vec());
-    whole(send(client, request.unwrap()).await).await
+    read_body(send(client, request.unwrap()).await).await
 }
 
-pub(crate) async fn whole(response: Response<Body>) -> Answer {
+pub(crate) async fn read_body(response: Response<Body>) -> TestResponse {
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
-    Answer {
+    TestResponse {
         code: parts.status,
         headers: parts.headers,
         text: String::from_utf8_lossy(&bytes).into_owned(),

@@ -1,4 +1,4 @@
-//! A client of a member that reaches it through the control plane.
+//! Tests of a client that reaches a member through the control plane.
 
 use berth_test_requirements::needs;
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ fn config_map(name: &str, value: &str) -> ConfigMap {
 }
 
 #[tokio::test]
-async fn every_verb_reaches_the_member_and_no_other_server() {
+async fn every_verb_reaches_only_the_member() {
     let scene = Scene::start(2).await;
     let through: Api<ConfigMap> = Api::namespaced(scene.through("member1"), "default");
     let inside = |member: usize| -> Api<ConfigMap> {
@@ -33,11 +33,11 @@ async fn every_verb_reaches_the_member_and_no_other_server() {
     let watch = through.watch(&WatchParams::default(), &version).await;
     let mut watch = Box::pin(watch.unwrap());
     let created = through.create(&parameters, &config_map("a", "1")).await;
-    // The watch goes on while the client goes on writing: nothing waits for its end.
-    let Some(WatchEvent::Added(seen)) = watch.try_next().await.unwrap() else {
-        panic!("the watch has not seen the new object");
+    // The watch stays open while the client writes.
+    let Some(WatchEvent::Added(added)) = watch.try_next().await.unwrap() else {
+        panic!("the watch does not report the new object");
     };
-    assert_eq!(seen.uid(), created.unwrap().uid());
+    assert_eq!(added.uid(), created.unwrap().uid());
     assert!(inside(0).get_opt("a").await.unwrap().is_some());
     assert!(inside(1).get_opt("a").await.unwrap().is_none());
 
@@ -65,10 +65,10 @@ async fn every_verb_reaches_the_member_and_no_other_server() {
 #[tokio::test]
 async fn discovery_lists_the_proxy_as_karmada_does() {
     let scene = Scene::start(1).await;
-    let answer = scene
+    let response = scene
         .until_code(&scene.admin(), "/apis/cluster.karmada.io/v1alpha1", 200)
         .await;
-    let resources = answer.json()["resources"].clone();
+    let resources = response.json()["resources"].clone();
     let resources = resources.as_array().unwrap().iter();
     let found: Vec<&Value> = resources
         .filter(|r| r["name"] == "clusters/proxy")
@@ -81,7 +81,7 @@ async fn discovery_lists_the_proxy_as_karmada_does() {
 
 #[needs(kubectl)]
 #[tokio::test]
-async fn kubectl_takes_a_member_for_its_server() {
+async fn kubectl_can_use_a_member_as_its_server() {
     let scene = Scene::start(1).await;
     let kubectl = async |words: &str| {
         let server = format!("{}{}", scene.server().url(), proxy("member1"));
@@ -113,16 +113,16 @@ async fn kubectl_takes_a_member_for_its_server() {
         ("auth whoami", "berth:admin"),
         (&format!("describe {name}"), "Allocatable:"),
     ] {
-        let (success, said) = kubectl(words).await;
-        assert!(success && said.contains(expected), "{words}: {said}");
+        let (success, message) = kubectl(words).await;
+        assert!(success && message.contains(expected), "{words}: {message}");
     }
-    // What the member refuses is the member's answer.
+    // Refusals come from the member.
     for (words, expected) in [
         ("logs nothing", "pods \"nothing\" not found"),
         ("top nodes", "Metrics API not available"),
     ] {
-        let (success, said) = kubectl(words).await;
-        assert!(!success && said.contains(expected), "{words}: {said}");
+        let (success, message) = kubectl(words).await;
+        assert!(!success && message.contains(expected), "{words}: {message}");
     }
     scene.plane.stop().await;
 }

@@ -11,7 +11,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tonic::{Request, Response, Status};
 
-use crate::against::Plane;
+use crate::live_diff::Plane;
 use crate::program::{DYNAMIC, Files, app, simulate};
 
 /// An estimator that has room for so many replicas of anything.

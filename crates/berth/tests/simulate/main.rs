@@ -2,12 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
-mod against;
-mod claims;
 mod docs;
 mod estimators;
+mod fleet_changes;
+mod live_diff;
 mod manifests;
 mod output;
 mod policies;
+mod policy_claims;
 mod program;
-mod what_if;

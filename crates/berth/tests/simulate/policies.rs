@@ -3,7 +3,7 @@
 use berth::up::UpArgs;
 use berth_test_requirements::needs;
 
-use crate::against::Plane;
+use crate::live_diff::Plane;
 use crate::program::{Files, app, deployment, policy, simulate, simulate_with_input};
 
 const STRICT: [&str; 5] = [

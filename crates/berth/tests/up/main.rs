@@ -7,17 +7,17 @@
     reason = "this is how a test fails"
 )]
 
-mod answers;
 mod clusters;
+mod command_output;
+mod disabled_components;
 mod documented;
-mod durable;
 mod instance;
-mod leaving;
 mod members;
+mod persistence;
+mod pod_events;
 mod program;
 mod start;
-mod telling;
-mod watching;
+mod unjoin;
+mod watch;
 mod web_application;
-mod without;
 mod workloads;

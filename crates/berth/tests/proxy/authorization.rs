@@ -1,17 +1,17 @@
-//! Who may use the proxy, and what they may do in the member.
+//! Tests of access to the proxy and to the member behind it.
 
 use http::{Method, Request};
 use serde_json::json;
 
-use crate::scene::{Scene, ask, proxy, send, whole};
+use crate::scene::{Scene, proxy, read_body, request, send};
 
 #[tokio::test]
-async fn the_control_plane_checks_the_proxy_and_the_member_what_is_done_there() {
+async fn the_control_plane_authorizes_the_proxy_and_the_member_the_request() {
     let scene = Scene::start(2).await;
     let tom = scene.account("default", "tom").await;
     let own = proxy("member1");
 
-    let (code, reason, message) = ask(&tom, Method::GET, &format!("{own}/api"), "")
+    let (code, reason, message) = request(&tom, Method::GET, &format!("{own}/api"), "")
         .await
         .refusal();
     assert_eq!((code, reason.as_str()), (403, "Forbidden"));
@@ -20,7 +20,8 @@ async fn the_control_plane_checks_the_proxy_and_the_member_what_is_done_there() 
         \"cluster.karmada.io\" at the cluster scope";
     assert_eq!(message, expected);
 
-    // With the right, requests get as far as the member, once its impersonator may act for the groups of accounts, too.
+    // With the right, requests reach the member as soon as its impersonator may also impersonate the groups of
+    // accounts.
     let rule = json!({ "apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"],
         "resourceNames": ["member1"], "verbs": ["get"] });
     let account = json!({ "kind": "ServiceAccount", "name": "tom", "namespace": "default" });
@@ -30,26 +31,28 @@ async fn the_control_plane_checks_the_proxy_and_the_member_what_is_done_there() 
         "resourceNames": ["member1"], "verbs": ["get"] });
     let all = json!({ "kind": "Group", "name": "system:serviceaccounts" });
     scene.grant(&admin, "accounts", groups.clone(), all).await;
-    let those = json!({ "kind": "Group", "name": "system:serviceaccounts:default" });
-    scene.grant(&admin, "accounts-default", groups, those).await;
+    let namespace_accounts = json!({ "kind": "Group", "name": "system:serviceaccounts:default" });
+    scene
+        .grant(&admin, "accounts-default", groups, namespace_accounts)
+        .await;
     scene.until_code(&tom, &format!("{own}/api"), 200).await;
 
     let nodes = format!("{own}/api/v1/nodes");
-    let (code, _, message) = ask(&tom, Method::GET, &nodes, "").await.refusal();
+    let (code, _, message) = request(&tom, Method::GET, &nodes, "").await.refusal();
     let expected = "nodes is forbidden: User \"system:serviceaccount:default:tom\" cannot list \
         resource \"nodes\" in API group \"\" at the cluster scope";
     assert_eq!((code, message.as_str()), (403, expected));
 
-    // The verb is that of the method, the name that of the cluster.
+    // The verb depends on the method, and the resource name is that of the cluster.
     let maps = format!("{own}/api/v1/namespaces/default/configmaps");
-    let (code, _, message) = ask(&tom, Method::POST, &maps, "{}").await.refusal();
+    let (code, _, message) = request(&tom, Method::POST, &maps, "{}").await.refusal();
     assert_eq!(code, 403);
     assert!(
         message.contains("cannot create resource \"clusters/proxy\""),
         "{message}"
     );
     let other = format!("{}/api", proxy("member2"));
-    let (code, _, message) = ask(&tom, Method::GET, &other, "").await.refusal();
+    let (code, _, message) = request(&tom, Method::GET, &other, "").await.refusal();
     assert_eq!(code, 403);
     assert!(
         message.contains("clusters.cluster.karmada.io \"member2\""),
@@ -64,7 +67,7 @@ async fn the_control_plane_checks_the_proxy_and_the_member_what_is_done_there() 
 }
 
 #[tokio::test]
-async fn headers_do_not_make_a_requester_somebody_else() {
+async fn impersonation_headers_are_checked_by_the_control_plane() {
     let scene = Scene::start(1).await;
     let path = format!(
         "{}/apis/authentication.k8s.io/v1/selfsubjectreviews",
@@ -79,14 +82,14 @@ async fn headers_do_not_make_a_requester_somebody_else() {
             request = request.header(name, value);
         }
         let request = request.body(b"{}".to_vec()).unwrap();
-        whole(send(&scene.admin(), request).await).await
+        read_body(send(&scene.admin(), request).await).await
     };
     let admin = whoami(None).await.json()["status"]["userInfo"].clone();
     assert_eq!(
         admin,
         json!({ "username": "berth:admin", "groups": ["system:masters", "system:authenticated"] })
     );
-    // Impersonation is for the control plane: zoe has no right there.
+    // The control plane applies the headers, and zoe has no right there.
     let (code, _, message) = whoami(Some(("impersonate-user", "zoe"))).await.refusal();
     assert_eq!(code, 403);
     assert!(
@@ -94,13 +97,15 @@ async fn headers_do_not_make_a_requester_somebody_else() {
         "{message}"
     );
 
-    // Who has rights through a group only cannot be impersonated as a user, as in Karmada.
+    // As in Karmada, a user whose rights come only from a group cannot be impersonated.
     let request = Request::builder()
         .uri(format!("{}/api", proxy("member1")))
         .header("impersonate-user", "kim")
         .header("impersonate-group", "system:masters");
     let request = request.body(Vec::new()).unwrap();
-    let (code, _, message) = whole(send(&scene.admin(), request).await).await.refusal();
+    let (code, _, message) = read_body(send(&scene.admin(), request).await)
+        .await
+        .refusal();
     assert_eq!(code, 403);
     let impersonator =
         "User \"system:serviceaccount:karmada-cluster:karmada-impersonator\" cannot impersonate";

@@ -1,15 +1,15 @@
-//! `--down`.
+//! Tests of `--down`.
 
 use std::fs;
 
 use crate::machine::{Machine, executed, planned};
 
 #[test]
-fn down_removes_what_up_made() {
+fn down_removes_only_own_clusters() {
     let machine = Machine::complete();
-    fs::write(machine.path("stand-ins/clusters"), "somebody-elses\n").unwrap();
+    fs::write(machine.path("stand-ins/clusters"), "foreign-cluster\n").unwrap();
     machine.succeed(&[]);
-    machine.forget_calls();
+    machine.clear_calls();
 
     let plan = planned(&machine.succeed(&["--down", "--dry-run"]));
     assert_eq!(machine.calls(), Vec::<Vec<String>>::new());
@@ -59,11 +59,11 @@ fn down_removes_what_up_made() {
     );
     assert_eq!(
         fs::read_to_string(machine.path("stand-ins/clusters")).unwrap(),
-        "somebody-elses\n"
+        "foreign-cluster\n"
     );
 
-    machine.forget_calls();
-    let told = machine.succeed(&["--down"]);
-    assert!(told.contains("Nothing to remove"), "{told}");
+    machine.clear_calls();
+    let printed = machine.succeed(&["--down"]);
+    assert!(printed.contains("Nothing to remove"), "{printed}");
     assert_eq!(executed(&machine), ["docker info"]);
 }

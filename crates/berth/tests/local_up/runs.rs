@@ -1,23 +1,23 @@
-//! A run: what it does, what it leaves, and the next one.
+//! Tests of complete runs of the script.
 
 use std::fs;
 
-use crate::machine::{DOCKER, Machine, NOTE, executed, planned, stderr};
+use crate::machine::{DOCKER, Machine, RECORD, executed, planned, stderr};
 
 #[test]
-fn a_run_does_what_the_dry_run_says() {
+fn a_run_executes_the_commands_of_the_dry_run() {
     let machine = Machine::complete();
     let plan = planned(&machine.succeed(&["--dry-run"]));
     assert!(plan.len() > 30, "{plan:#?}");
-    let told = machine.succeed(&[]);
+    let printed = machine.succeed(&[]);
     let calls = executed(&machine);
-    // The questions whether there is anything to do with.
+    // First, the script checks the tools and the existing clusters.
     assert_eq!(calls[..2], ["docker info", "kind get clusters"]);
     for (call, planned) in calls[2..].iter().zip(&plan) {
         assert_eq!(call, planned);
     }
     assert_eq!(calls.len() - 2, plan.len());
-    assert!(told.contains("Berth is up"), "{told}");
+    assert!(printed.contains("Berth is up"), "{printed}");
 
     let secrets: Vec<&String> = calls
         .iter()
@@ -25,30 +25,30 @@ fn a_run_does_what_the_dry_run_says() {
         .collect();
     assert!(
         secrets.is_empty(),
-        "a token on a command line can be read by everybody: {secrets:?}"
+        "a token is on a command line, which all users can read: {secrets:?}"
     );
-    assert!(!told.contains("the-token"), "{told}");
+    assert!(!printed.contains("the-token"), "{printed}");
     let left: Vec<_> = fs::read_dir(machine.path("tmp")).unwrap().collect();
-    assert!(left.is_empty(), "tokens were in there: {left:?}");
+    assert!(left.is_empty(), "files with tokens are left: {left:?}");
 }
 
 #[test]
-fn members_are_joined_with_the_kubeconfigs_of_kinds_own_network() {
+fn members_are_joined_with_the_internal_kubeconfigs_of_kind() {
     let machine = Machine::complete();
     machine.succeed(&[]);
     let given = fs::read_to_string(machine.path("stand-ins/given")).unwrap();
-    let ways: Vec<&str> = given.lines().collect();
+    let kubeconfigs: Vec<&str> = given.lines().collect();
     let host = "a way into karmada-host";
     let [one, two, three] = ["member1", "member2", "member3"].map(|m| format!("a way into {m}"));
-    assert_eq!(ways, [host, &one, host, &two, host, &three]);
+    assert_eq!(kubeconfigs, [host, &one, host, &two, host, &three]);
 }
 
 #[test]
-fn a_second_run_uses_what_the_first_one_made() {
+fn a_second_run_reuses_the_clusters() {
     let machine = Machine::complete();
     machine.succeed(&[]);
-    machine.forget_calls();
-    let told = machine.succeed(&[]);
+    machine.clear_calls();
+    let printed = machine.succeed(&[]);
     let calls = executed(&machine);
     let begins = |start: &str| calls.iter().filter(|call| call.starts_with(start)).count();
     assert_eq!(begins("kind create"), 0, "{calls:#?}");
@@ -57,15 +57,12 @@ fn a_second_run_uses_what_the_first_one_made() {
         .iter()
         .filter(|call| call.contains("rollout restart"))
         .count();
-    assert_eq!(
-        restarts, 1,
-        "the pods must come to the new image: {calls:#?}"
-    );
-    assert!(told.contains("member2 exists"), "{told}");
+    assert_eq!(restarts, 1, "the pods do not get the new image: {calls:#?}");
+    assert!(printed.contains("member2 exists"), "{printed}");
 }
 
 #[test]
-fn clusters_of_others_are_named_and_left_alone() {
+fn foreign_clusters_are_named_and_unchanged() {
     let machine = Machine::complete();
     fs::write(
         machine.path("stand-ins/clusters"),
@@ -73,33 +70,35 @@ fn clusters_of_others_are_named_and_left_alone() {
     )
     .unwrap();
     let output = machine.run(&[]);
-    let told = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(
-        told.contains("were not made by this script: karmada-host member2\n"),
-        "{told}"
+        printed.contains("were not made by this script: karmada-host member2\n"),
+        "{printed}"
     );
     assert_eq!(executed(&machine), ["docker info", "kind get clusters"]);
     assert!(!machine.path("home/.kube").exists());
 
-    machine.forget_calls();
-    let told = machine.succeed(&["--down"]);
-    assert!(told.contains("Nothing to remove"), "{told}");
+    machine.clear_calls();
+    let printed = machine.succeed(&["--down"]);
+    assert!(printed.contains("Nothing to remove"), "{printed}");
     assert_eq!(executed(&machine), ["docker info"]);
 }
 
 #[test]
-fn a_failing_step_is_named_and_the_next_run_goes_on() {
+fn a_failed_step_is_named_and_the_next_run_succeeds() {
     let machine = Machine::complete();
     let docker = machine.path("bin/docker");
-    fs::write(&docker, format!("{NOTE}[ \"$1\" != build ]\n")).unwrap();
+    fs::write(&docker, format!("{RECORD}[ \"$1\" != build ]\n")).unwrap();
     let output = machine.run(&[]);
-    let told = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
     assert_eq!(
-        told.matches("it stopped while building the image").count(),
+        printed
+            .matches("it stopped while building the image")
+            .count(),
         1,
-        "{told}"
+        "{printed}"
     );
     assert!(
         executed(&machine)
@@ -107,6 +106,6 @@ fn a_failing_step_is_named_and_the_next_run_goes_on() {
             .all(|call| !call.starts_with("kind create"))
     );
 
-    fs::write(&docker, format!("{NOTE}{DOCKER}")).unwrap();
+    fs::write(&docker, format!("{RECORD}{DOCKER}")).unwrap();
     machine.succeed(&[]);
 }

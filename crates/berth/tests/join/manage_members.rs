@@ -1,16 +1,16 @@
-//! `berth get clusters`, `cordon`, `uncordon` and `taint`.
+//! Tests of `berth get clusters`, `cordon`, `uncordon` and `taint`.
 
 use serde_json::{Value, json};
 
 use crate::scene::Scene;
 
-/// A control plane with two members.
-async fn joined() -> Scene {
+/// Starts a control plane with two members.
+async fn scene_with_members() -> Scene {
     let scene = Scene::start().await;
     for name in ["member1", "member2"] {
         let join =
             format!("join {name} --cluster-kubeconfig {name}.kubeconfig --cluster-region eu");
-        scene.says(&join).await;
+        scene.run(&join).await;
     }
     scene
 }
@@ -28,7 +28,7 @@ async fn taints(scene: &Scene, name: &str) -> Value {
     taints.collect()
 }
 
-/// The words of a table, line by line, without the last column, which is the age.
+/// Returns the words of each line of a table, without the last column, the age.
 fn words(table: &str) -> Vec<Vec<&str>> {
     let rows = table
         .lines()
@@ -38,9 +38,9 @@ fn words(table: &str) -> Vec<Vec<&str>> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_are_listed() {
-    let scene = joined().await;
-    scene.says("cordon member2").await;
-    let table = scene.says("get clusters").await;
+    let scene = scene_with_members().await;
+    scene.run("cordon member2").await;
+    let table = scene.run("get clusters").await;
     assert_eq!(
         words(&table),
         [
@@ -49,7 +49,7 @@ async fn members_are_listed() {
             ["member2", "-", "Push", "Unknown", "yes"],
         ]
     );
-    let wide = scene.says("get clusters member2 -o wide").await;
+    let wide = scene.run("get clusters member2 -o wide").await;
     let url = scene.member2.url();
     let expected = format!("- eu - cluster.karmada.io/unschedulable:NoSchedule {url}");
     let row: Vec<&str> = wide
@@ -61,10 +61,10 @@ async fn members_are_listed() {
         .collect();
     assert_eq!(row.join(" "), expected);
     assert_eq!(
-        scene.says("get clusters -o name").await,
+        scene.run("get clusters -o name").await,
         "cluster/member1\ncluster/member2\n"
     );
-    let list: Value = serde_json::from_str(&scene.says("get clusters -o json").await).unwrap();
+    let list: Value = serde_json::from_str(&scene.run("get clusters -o json").await).unwrap();
     assert_eq!(list["items"][1]["metadata"]["name"], "member2");
     assert_eq!(list["items"][1]["kind"], "Cluster");
     scene.stop().await;
@@ -72,9 +72,9 @@ async fn members_are_listed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_are_cordoned_and_uncordoned() {
-    let scene = joined().await;
+    let scene = scene_with_members().await;
     let cordoned = json!(["cluster.karmada.io/unschedulable=:NoSchedule"]);
-    for (words, said, after) in [
+    for (words, stdout, after) in [
         (
             "cordon member1 --dry-run",
             "cluster/member1 cordoned (dry run)\n",
@@ -101,7 +101,7 @@ async fn members_are_cordoned_and_uncordoned() {
             json!([]),
         ),
     ] {
-        assert_eq!(scene.says(words).await, said, "{words}");
+        assert_eq!(scene.run(words).await, stdout, "{words}");
         assert_eq!(taints(&scene, "member1").await, after, "{words}");
     }
     scene.stop().await;
@@ -109,8 +109,8 @@ async fn members_are_cordoned_and_uncordoned() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_are_tainted_and_untainted() {
-    let scene = joined().await;
-    for (words, said, after) in [
+    let scene = scene_with_members().await;
+    for (words, stdout, after) in [
         (
             "taint clusters member1 dedicated=gpu:NoSchedule spot:NoExecute",
             "cluster/member1 tainted\n",
@@ -137,11 +137,11 @@ async fn members_are_tainted_and_untainted() {
             json!([]),
         ),
     ] {
-        assert_eq!(scene.says(words).await, said, "{words}");
+        assert_eq!(scene.run(words).await, stdout, "{words}");
         assert_eq!(taints(&scene, "member1").await, after, "{words}");
     }
     let before = scene.clusters().get("member2").await.unwrap();
-    for (words, code, said) in [
+    for (words, code, stdout) in [
         (
             "taint member1 a:Never",
             2,
@@ -169,10 +169,10 @@ async fn members_are_tainted_and_untainted() {
             "there is no member named nonesuch",
         ),
     ] {
-        let ran = scene.berth(words).await;
+        let result = scene.berth(words).await;
         assert_eq!(
-            (ran.code, ran.err.as_str()),
-            (Some(code), &*format!("error: {said}\n")),
+            (result.code, result.err.as_str()),
+            (Some(code), &*format!("error: {stdout}\n")),
             "{words}"
         );
     }

@@ -1,4 +1,4 @@
-//! `berth join`.
+//! Tests of `berth join`.
 
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
@@ -9,8 +9,8 @@ use crate::scene::{Scene, entry};
 
 const JOIN: &str = "join member1 --cluster-kubeconfig member1.kubeconfig";
 
-/// What joining tells of the objects that it makes, each followed by how.
-fn objects(how: &str) -> String {
+/// Returns the output of joining: a line with `result` for each object.
+fn objects(result: &str) -> String {
     [
         "member1: Namespace karmada-cluster",
         "member1: ServiceAccount karmada-cluster/karmada-impersonator",
@@ -21,11 +21,11 @@ fn objects(how: &str) -> String {
         "control plane: Secret karmada-cluster/member1",
         "control plane: Secret karmada-cluster/member1-impersonator",
     ]
-    .map(|what| format!("{what} {how}\n"))
+    .map(|what| format!("{what} {result}\n"))
     .concat()
 }
 
-/// The same, without the namespace of the control plane, which may be there already.
+/// Removes the line of the control plane's namespace, which may already exist.
 fn without_namespace(text: &str) -> String {
     let ours = "control plane: Namespace karmada-cluster ";
     let lines = text.split_inclusive('\n');
@@ -35,10 +35,10 @@ fn without_namespace(text: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dry_run_writes_nothing() {
     let scene = Scene::start().await;
-    let said = scene.says(&format!("{JOIN} --dry-run")).await;
+    let stdout = scene.run(&format!("{JOIN} --dry-run")).await;
     let rest = "member1 would be a member (dry run: nothing was written)\n";
     assert_eq!(
-        without_namespace(&said),
+        without_namespace(&stdout),
         objects("created (dry run)") + rest
     );
     assert!(scene.clusters().get_opt("member1").await.unwrap().is_none());
@@ -50,15 +50,15 @@ async fn a_dry_run_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_becomes_a_member_with_what_is_needed_and_no_more() {
+async fn joining_creates_cluster_secrets_and_accounts() {
     let scene = Scene::start().await;
-    let said = scene
-        .says(&format!(
+    let stdout = scene
+        .run(&format!(
             "{JOIN} --cluster-provider p --cluster-region r --cluster-zones z1,z2"
         ))
         .await;
     assert_eq!(
-        without_namespace(&said),
+        without_namespace(&stdout),
         objects("created") + "member1 is a member\n"
     );
 
@@ -76,7 +76,7 @@ async fn a_cluster_becomes_a_member_with_what_is_needed_and_no_more() {
         })
     );
 
-    // The control plane comes in by accounts of its own.
+    // The control plane uses its own accounts in the member.
     let secret = scene.secrets().get("member1").await.unwrap();
     let keys: Vec<_> = secret.data.as_ref().unwrap().keys().collect();
     assert_eq!(keys, ["caBundle", "token"]);
@@ -97,7 +97,7 @@ async fn a_cluster_becomes_a_member_with_what_is_needed_and_no_more() {
         assert_ne!(
             token,
             scene.member1.token(),
-            "the administrator's own is not kept"
+            "the administrator's token is stored"
         );
     }
     let listed = async |token: &str| {
@@ -116,9 +116,9 @@ async fn a_cluster_becomes_a_member_with_what_is_needed_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn joining_again_renews_the_tokens_and_mends_the_rights() {
+async fn joining_again_renews_tokens_and_restores_rights() {
     let scene = Scene::start().await;
-    scene.says(JOIN).await;
+    scene.run(JOIN).await;
     let before = entry(&scene.secrets().get("member1").await.unwrap(), "token");
     let role = "karmada-controller-manager:karmada-member1";
     let bindings: Api<ClusterRoleBinding> = Api::all(scene.member1.client());
@@ -126,20 +126,25 @@ async fn joining_again_renews_the_tokens_and_mends_the_rights() {
         .delete(role, &kube::api::DeleteParams::default())
         .await
         .unwrap();
-    let said = scene.says(JOIN).await;
+    let stdout = scene.run(JOIN).await;
     for line in [
         format!("member1: ClusterRoleBinding {role} created"),
         format!("member1: ClusterRole {role} unchanged"),
         "control plane: Cluster member1 unchanged".to_owned(),
         "control plane: Secret karmada-cluster/member1 configured".to_owned(),
     ] {
-        assert!(said.lines().any(|told| told == line), "{line}: {said}");
+        assert!(
+            stdout.lines().any(|printed| printed == line),
+            "{line}: {stdout}"
+        );
     }
     let after = entry(&scene.secrets().get("member1").await.unwrap(), "token");
     assert_ne!(before, after);
-    let said = scene.says(&format!("{JOIN} --dry-run")).await;
+    let stdout = scene.run(&format!("{JOIN} --dry-run")).await;
     assert_eq!(
-        without_namespace(&said).matches(" kept (dry run)").count(),
+        without_namespace(&stdout)
+            .matches(" kept (dry run)")
+            .count(),
         8
     );
     let roles: Api<ClusterRole> = Api::all(scene.member1.client());
@@ -155,11 +160,11 @@ async fn joining_again_renews_the_tokens_and_mends_the_rights() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_control_plane_may_know_another_way_to_the_member() {
+async fn the_endpoint_for_the_control_plane_can_be_set() {
     let scene = Scene::start().await;
     let endpoint = "https://member1-control-plane:6443";
     scene
-        .says(&format!(
+        .run(&format!(
             "{JOIN} --cluster-endpoint {endpoint} --cluster-context member1"
         ))
         .await;

@@ -4,7 +4,7 @@ use berth::up::UpArgs;
 use berth_scheduler::gates;
 use berth_test_requirements::needs;
 
-use crate::against::Plane;
+use crate::live_diff::Plane;
 use crate::program::{Files, deployment};
 
 /// A PropagationPolicy for a Deployment, on one cluster, with more fields of the spec in block style.

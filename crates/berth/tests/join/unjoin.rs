@@ -1,4 +1,4 @@
-//! `berth unjoin`.
+//! Tests of `berth unjoin`.
 
 use std::fmt::Debug;
 
@@ -16,81 +16,81 @@ use crate::scene::Scene;
 const JOIN: &str = "join member1 --cluster-kubeconfig member1.kubeconfig";
 const UNJOIN: &str = "unjoin member1 --cluster-kubeconfig member1.kubeconfig";
 
-/// The names of those that are there, of all that joining makes of a kind.
-async fn left<K>(api: &Api<K>, names: &[&str]) -> Vec<String>
+/// Returns the names of the objects that still exist.
+async fn existing<K>(api: &Api<K>, names: &[&str]) -> Vec<String>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
     let mut left = Vec::new();
     for name in names {
         let metadata = api.get_metadata_opt(name).await.unwrap();
-        // A namespace that goes takes its time.
-        if metadata.is_some_and(|known| known.metadata.deletion_timestamp.is_none()) {
+        // The deletion of a namespace takes time.
+        if metadata.is_some_and(|object| object.metadata.deletion_timestamp.is_none()) {
             left.push((*name).to_owned());
         }
     }
     left
 }
 
-/// What is left of joining, in both places.
-async fn remains(scene: &Scene) -> Vec<String> {
+/// Returns the objects of joining that still exist in the control plane and in the member.
+async fn remaining(scene: &Scene) -> Vec<String> {
     let member = || scene.member1.client();
     let role = "karmada-controller-manager:karmada-member1";
     let accounts: Api<ServiceAccount> = Api::namespaced(member(), "karmada-cluster");
-    let mut all = left::<Cluster>(&scene.clusters(), &["member1"]).await;
-    all.extend(left(&scene.secrets(), &["member1", "member1-impersonator"]).await);
-    all.extend(left::<ClusterRole>(&Api::all(member()), &[role]).await);
-    all.extend(left::<ClusterRoleBinding>(&Api::all(member()), &[role]).await);
-    all.extend(left(&accounts, &["karmada-member1", "karmada-impersonator"]).await);
-    all.extend(left::<Namespace>(&Api::all(member()), &["karmada-cluster"]).await);
+    let mut all = existing::<Cluster>(&scene.clusters(), &["member1"]).await;
+    all.extend(existing(&scene.secrets(), &["member1", "member1-impersonator"]).await);
+    all.extend(existing::<ClusterRole>(&Api::all(member()), &[role]).await);
+    all.extend(existing::<ClusterRoleBinding>(&Api::all(member()), &[role]).await);
+    all.extend(existing(&accounts, &["karmada-member1", "karmada-impersonator"]).await);
+    all.extend(existing::<Namespace>(&Api::all(member()), &["karmada-cluster"]).await);
     all
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_left_of_a_member_that_leaves() {
+async fn unjoining_removes_all_objects() {
     let scene = Scene::start().await;
-    scene.says(JOIN).await;
-    assert_eq!(remains(&scene).await.len(), 8);
-    let said = scene.says(&format!("{UNJOIN} --dry-run")).await;
+    scene.run(JOIN).await;
+    assert_eq!(remaining(&scene).await.len(), 8);
+    let stdout = scene.run(&format!("{UNJOIN} --dry-run")).await;
     assert!(
-        said.contains("control plane: Cluster member1 deleted (dry run)\n"),
-        "{said}"
+        stdout.contains("control plane: Cluster member1 deleted (dry run)\n"),
+        "{stdout}"
     );
     assert!(
-        said.ends_with("member1 would be no member any more (dry run: nothing was written)\n"),
-        "{said}"
+        stdout.ends_with("member1 would be no member any more (dry run: nothing was written)\n"),
+        "{stdout}"
     );
-    assert_eq!(remains(&scene).await.len(), 8);
-    let said = scene.says(UNJOIN).await;
+    assert_eq!(remaining(&scene).await.len(), 8);
+    let stdout = scene.run(UNJOIN).await;
     assert!(
-        said.starts_with("control plane: Cluster member1 deleted\n"),
-        "{said}"
+        stdout.starts_with("control plane: Cluster member1 deleted\n"),
+        "{stdout}"
     );
     assert!(
-        said.ends_with(
+        stdout.ends_with(
             "member1: Namespace karmada-cluster deleted\nmember1 is no member any more\n"
         ),
-        "{said}"
+        "{stdout}"
     );
-    assert_eq!(remains(&scene).await, Vec::<String>::new());
+    assert_eq!(remaining(&scene).await, Vec::<String>::new());
     scene.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_way_into_the_member_its_side_stays_and_that_is_said() {
+async fn objects_in_the_member_stay_without_its_kubeconfig() {
     let scene = Scene::start().await;
-    scene.says(JOIN).await;
-    let said = scene.says("unjoin member1").await;
+    scene.run(JOIN).await;
+    let stdout = scene.run("unjoin member1").await;
     let last = "member1 is no member any more; what joining made in it is still there (--cluster-kubeconfig removes it)\n";
-    assert!(said.ends_with(last), "{said}");
-    assert_eq!(remains(&scene).await.len(), 5);
+    assert!(stdout.ends_with(last), "{stdout}");
+    assert_eq!(remaining(&scene).await.len(), 5);
     scene.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_another_control_plane_uses_stays() {
+async fn objects_of_another_control_plane_stay() {
     let scene = Scene::start().await;
-    scene.says(JOIN).await;
+    scene.run(JOIN).await;
     let accounts: Api<ServiceAccount> = Api::namespaced(scene.member1.client(), "karmada-cluster");
     let other = json!({ "metadata": { "name": "karmada-elsewhere" } });
     let other = serde_json::from_value(other).unwrap();
@@ -98,20 +98,20 @@ async fn what_another_control_plane_uses_stays() {
         .create(&PostParams::default(), &other)
         .await
         .unwrap();
-    let said = scene.says(UNJOIN).await;
+    let stdout = scene.run(UNJOIN).await;
     let stays = "member1: Namespace karmada-cluster stays: another control plane uses it\n";
-    assert!(said.contains(stays), "{said}");
+    assert!(stdout.contains(stays), "{stdout}");
     assert_eq!(
-        remains(&scene).await,
+        remaining(&scene).await,
         ["karmada-impersonator", "karmada-cluster"]
     );
     scene.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn works_that_nobody_removes_hold_a_member_until_it_is_forced() {
+async fn remaining_works_keep_a_member_unless_forced() {
     let scene = Scene::start().await;
-    scene.says(JOIN).await;
+    scene.run(JOIN).await;
     let client = scene.control_plane.client();
     let space = json!({ "metadata": { "name": "karmada-es-member1" } });
     let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -126,26 +126,26 @@ async fn works_that_nobody_removes_hold_a_member_until_it_is_forced() {
     let work = serde_json::from_value(work).unwrap();
     works.create(&PostParams::default(), &work).await.unwrap();
     for _ in 0..2 {
-        let ran = scene.berth("unjoin member1 --wait 0").await;
-        assert_eq!(ran.code, Some(1));
-        let said =
+        let result = scene.berth("unjoin member1 --wait 0").await;
+        assert_eq!(result.code, Some(1));
+        let stdout =
             "error: member1 is still there after 0 s, held by works in karmada-es-member1 (1 left)";
-        assert!(ran.err.starts_with(said), "{}", ran.err);
+        assert!(result.err.starts_with(stdout), "{}", result.err);
         let cluster = scene.clusters().get("member1").await.unwrap();
         let finalizers = cluster.metadata.finalizers.unwrap();
         assert_eq!(finalizers, ["members.berth/unjoin"]);
         assert!(cluster.metadata.deletion_timestamp.is_some());
     }
-    scene.says("unjoin member1 --wait 0 --force").await;
+    scene.run("unjoin member1 --wait 0 --force").await;
     let left = scene.clusters().get_opt("member1").await.unwrap();
     assert!(left.is_none());
     scene.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_that_is_held_is_waited_for_and_let_go_by_force() {
+async fn a_finalizer_keeps_a_member_unless_forced() {
     let scene = Scene::start().await;
-    scene.says(JOIN).await;
+    scene.run(JOIN).await;
     let held =
         Patch::Merge(json!({ "metadata": { "finalizers": ["karmada.io/cluster-controller"] } }));
     let clusters = scene.clusters();
@@ -153,13 +153,13 @@ async fn a_member_that_is_held_is_waited_for_and_let_go_by_force() {
         .patch("member1", &PatchParams::default(), &held)
         .await
         .unwrap();
-    let ran = scene.berth("unjoin member1 --wait 0").await;
-    assert_eq!(ran.code, Some(1));
+    let result = scene.berth("unjoin member1 --wait 0").await;
+    assert_eq!(result.code, Some(1));
     assert_eq!(
-        ran.err,
+        result.err,
         "error: member1 is still there after 0 s, held by karmada.io/cluster-controller: its controllers remove the workloads first; wait longer with --wait, or --force it\n"
     );
-    scene.says("unjoin member1 --wait 0 --force").await;
+    scene.run("unjoin member1 --wait 0 --force").await;
     assert!(clusters.get_opt("member1").await.unwrap().is_none());
     scene.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Requests and responses that pass through the proxy, recorded by a member.
+//! Tests of requests and responses through the proxy, with a server that records them in place of a member.
 
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::backend::{Backend, tunnel};
-use crate::scene::{Scene, ask, proxy, send, whole};
+use crate::scene::{Scene, proxy, read_body, request, send};
 
 const SECRETS: &str = "/api/v1/namespaces/karmada-cluster/secrets";
 
-/// Registers a cluster that the server stands for.
+/// Registers a cluster with the fields of `spec`.
 async fn register(scene: &Scene, name: &str, spec: Value) {
     let admin = scene.admin();
     let secret = json!({ "metadata": { "name": format!("{name}-impersonator") },
@@ -29,7 +29,7 @@ async fn register(scene: &Scene, name: &str, spec: Value) {
 }
 
 #[tokio::test]
-async fn requests_arrive_as_they_were_made_in_the_name_of_the_requester() {
+async fn requests_are_forwarded_unchanged_and_impersonate_the_requester() {
     let scene = Scene::start(0).await;
     let backend = Backend::start().await;
     let endpoint = format!("http://{}/base", backend.address);
@@ -43,19 +43,19 @@ async fn requests_arrive_as_they_were_made_in_the_name_of_the_requester() {
         .header("impersonate-group", "system:masters")
         .header("impersonate-extra-scopes", "all");
     let request = request.body(b"body".to_vec()).unwrap();
-    let answer = whole(send(&scene.admin(), request).await).await;
-    assert_eq!(answer.code, 200, "{answer:?}");
-    let asked = backend.asked("/base/a");
-    let [asked] = asked.as_slice() else {
-        panic!("{asked:?}")
+    let response = read_body(send(&scene.admin(), request).await).await;
+    assert_eq!(response.code, 200, "{response:?}");
+    let requests = backend.requests("/base/a");
+    let [request] = requests.as_slice() else {
+        panic!("{requests:?}")
     };
-    assert_eq!(asked.method, Method::PUT);
+    assert_eq!(request.method, Method::PUT);
     assert_eq!(
-        asked.uri.to_string(),
+        request.uri.to_string(),
         "/base/a%2Fb%20c/?x=%3F&y=a+b&watch=true"
     );
     let header = |name: &str| {
-        let all = asked.headers.get_all(name).iter();
+        let all = request.headers.get_all(name).iter();
         all.map(|value| value.to_str().unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(header("x-own"), ["1"]);
@@ -68,7 +68,7 @@ async fn requests_arrive_as_they_were_made_in_the_name_of_the_requester() {
 }
 
 #[tokio::test]
-async fn answers_come_piece_by_piece_and_redirects_are_the_clients_to_follow() {
+async fn responses_are_streamed_and_redirects_are_returned() {
     let scene = Scene::start(0).await;
     let backend = Backend::start().await;
     let endpoint = format!("http://{}", backend.address);
@@ -78,16 +78,16 @@ async fn answers_come_piece_by_piece_and_redirects_are_the_clients_to_follow() {
     let mut halves = send(&admin, halves.body(Vec::new()).unwrap()).await;
     let first = halves.body_mut().frame().await.unwrap().unwrap();
     assert_eq!(first.into_data().unwrap(), "first ");
-    backend.go_on.notify_one();
-    assert_eq!(whole(halves).await.text, "second");
+    backend.send_second_half.notify_one();
+    assert_eq!(read_body(halves).await.text, "second");
 
-    // More than the server itself takes in one request.
+    // Larger than the limit of the server for its own requests.
     let large = "x".repeat(5 << 20);
     let path = format!("{}/upload", proxy("m"));
-    let answer = ask(&admin, Method::POST, &path, &large).await;
-    assert_eq!(answer.text, large.len().to_string());
+    let response = request(&admin, Method::POST, &path, &large).await;
+    assert_eq!(response.text, large.len().to_string());
 
-    let answer = ask(
+    let response = request(
         &admin,
         Method::GET,
         &format!("{}/elsewhere", proxy("m")),
@@ -95,22 +95,22 @@ async fn answers_come_piece_by_piece_and_redirects_are_the_clients_to_follow() {
     )
     .await;
     assert_eq!(
-        (answer.code.as_u16(), &answer.headers["location"]),
+        (response.code.as_u16(), &response.headers["location"]),
         (302, &"/followed".parse().unwrap())
     );
-    assert!(backend.asked("/followed").is_empty());
-    // As Karmada does, so that relative links of the root page lead to the member.
-    let answer = ask(&admin, Method::GET, &format!("{}?a=b", proxy("m")), "").await;
+    assert!(backend.requests("/followed").is_empty());
+    // As in Karmada, so that relative links of the root page work.
+    let response = request(&admin, Method::GET, &format!("{}?a=b", proxy("m")), "").await;
     let slash = format!("{}/?a=b", proxy("m"));
     assert_eq!(
-        (answer.code.as_u16(), &answer.headers["location"]),
+        (response.code.as_u16(), &response.headers["location"]),
         (301, &slash.parse().unwrap())
     );
     scene.plane.stop().await;
 }
 
 #[tokio::test]
-async fn a_connection_changes_its_protocol_through_a_proxy_of_the_cluster() {
+async fn connections_are_upgraded_through_the_proxy_of_a_cluster() {
     let scene = Scene::start(0).await;
     let backend = Backend::start().await;
     let (through, heads) = tunnel().await;
@@ -132,20 +132,20 @@ async fn a_connection_changes_its_protocol_through_a_proxy_of_the_cluster() {
         assert_eq!(&back, word);
     }
     drop(io);
-    let asked = backend.asked("/echo");
+    let requests = backend.requests("/echo");
     assert_eq!(
-        asked[0].headers["sec-websocket-protocol"],
+        requests[0].headers["sec-websocket-protocol"],
         "v5.channel.k8s.io"
     );
     let heads = heads.lock().unwrap().clone();
     assert!(!heads.is_empty());
-    let told = |head: &String| head.to_lowercase().contains("x-team: a\r\n");
-    assert!(heads.iter().all(told), "{heads:?}");
+    let has_header = |head: &String| head.to_lowercase().contains("x-team: a\r\n");
+    assert!(heads.iter().all(has_header), "{heads:?}");
     scene.plane.stop().await;
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_the_way_to_a_member_is_named() {
+async fn invalid_clusters_and_unreachable_members_are_named() {
     let scene = Scene::start(1).await;
     register(
         &scene,
@@ -165,7 +165,7 @@ async fn what_is_wrong_with_the_way_to_a_member_is_named() {
     let spec = json!({ "apiEndpoint": endpoint, "insecureSkipTLSVerification": false, "secretRef": other });
     register(&scene, "untrusted", spec).await;
     let admin = scene.admin();
-    for (cluster, code, reason, message) in [
+    for (cluster, code, reason, expected) in [
         (
             "unknown",
             404,
@@ -192,29 +192,29 @@ async fn what_is_wrong_with_the_way_to_a_member_is_named() {
         ),
         ("untrusted", 500, "InternalError", "has no caBundle"),
     ] {
-        let answer = ask(&admin, Method::GET, &format!("{}/api", proxy(cluster)), "").await;
-        let (got, why, said) = answer.refusal();
-        assert_eq!((got, why.as_str()), (code, reason), "{cluster}: {said}");
-        assert!(said.contains(message), "{cluster}: {said}");
+        let response = request(&admin, Method::GET, &format!("{}/api", proxy(cluster)), "").await;
+        let (got, why, message) = response.refusal();
+        assert_eq!((got, why.as_str()), (code, reason), "{cluster}: {message}");
+        assert!(message.contains(expected), "{cluster}: {message}");
     }
     for path in ["/../x", "/api/%2e%2E", "/a%2F..%2Fb"] {
-        let answer = ask(
+        let response = request(
             &admin,
             Method::GET,
             &format!("{}{path}", proxy("member1")),
             "",
         )
         .await;
-        assert_eq!(answer.code, 400, "{path}: {answer:?}");
+        assert_eq!(response.code, 400, "{path}: {response:?}");
     }
     scene.plane.members()[0].server().reachability().set(false);
-    let answer = ask(
+    let response = request(
         &admin,
         Method::GET,
         &format!("{}/api", proxy("member1")),
         "",
     )
     .await;
-    assert_eq!(answer.code, 503, "{answer:?}");
+    assert_eq!(response.code, 503, "{response:?}");
     scene.plane.stop().await;
 }

@@ -1,0 +1,195 @@
+//! Tests of a cluster that is a member of two control planes.
+
+use berth_api::Cluster;
+use berth_apiserver::Server;
+use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::{Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::scene::{Scene, entry};
+
+const JOIN: &str = "join member1 --cluster-kubeconfig member1.kubeconfig";
+const UNJOIN: &str = "unjoin member1 --cluster-kubeconfig member1.kubeconfig";
+const OTHER: &str = "--kubeconfig other.kubeconfig";
+const LABEL: &str = "members.berth/control-plane";
+const ACCOUNT: &str = "karmada-member1";
+const STAYS: &str = "member1: ServiceAccount karmada-cluster/karmada-member1 stays: another control plane uses it\n";
+const UNKNOWN: &str = "member1: ServiceAccount karmada-cluster/karmada-member1 stays: nothing shows that this control plane uses it\n";
+
+/// Returns the id of a control plane.
+async fn id_of(server: &Server) -> String {
+    let namespaces: Api<Namespace> = Api::all(server.client());
+    namespaces.get("kube-system").await.unwrap().uid().unwrap()
+}
+
+/// Returns a client for the member with the token that a control plane stores.
+async fn stored_client(scene: &Scene, control_plane: &Server) -> Client {
+    let secrets: Api<Secret> = Api::namespaced(control_plane.client(), "karmada-cluster");
+    let token = entry(&secrets.get("member1").await.unwrap(), "token");
+    Scene::with_token(&scene.member1, &token).await
+}
+
+/// Reports whether the client's account still has its rights.
+async fn has_access(client: &Client) -> bool {
+    let namespaces: Api<Namespace> = Api::all(client.clremove_label());
+    namespaces.list(&ListParams::default()).await.is_ok()
+}
+
+fn accounts(scene: &Scene) -> Api<ServiceAccount> {
+    Api::namespaced(scene.member1.client(), "karmada-cluster")
+}
+
+async fn account_names(scene: &Scene) -> Vec<String> {
+    let all = accounts(scene).list(&ListParams::default()).await.unwrap();
+    let names = all.iter().map(ResourceExt::name_any);
+    names.filter(|name| name.starts_with("karmada-")).collect()
+}
+
+/// Removes the label, as on objects of karmadactl.
+async fn remove_labels(scene: &Scene) {
+    async fn remove_label<K>(api: Api<K>, name: &str)
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+    {
+        let patch = Patch::Merge(json!({ "metadata": { "labels": { LABEL: null } } }));
+        api.patch(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+    let role = format!("karmada-controller-manager:{ACCOUNT}");
+    remove_label(accounts(scene), ACCOUNT).await;
+    remove_label(Api::<ClusterRole>::all(scene.member1.client()), &role).await;
+    remove_label(
+        Api::<ClusterRoleBinding>::all(scene.member1.client()),
+        &role,
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_control_planes_can_share_a_member() {
+    let scene = Scene::start().await;
+    let other = scene.other_control_plane().await;
+    scene.run(JOIN).await;
+    let ours = stored_client(&scene, &scene.control_plane).await;
+    let own = format!("{ACCOUNT}-{}", id_of(&other).await);
+    let created = format!("member1: ServiceAccount karmada-cluster/{own} created");
+    let stdout = scene.run(&format!("{JOIN} {OTHER} --dry-run")).await;
+    assert!(
+        stdout.contains(STAYS) && stdout.contains(&format!("{created} (dry run)\n")),
+        "{stdout}"
+    );
+    let stdout = scene.run(&format!("{JOIN} {OTHER}")).await;
+    assert!(
+        stdout.contains(STAYS) && stdout.contains(&format!("{created}\n")),
+        "{stdout}"
+    );
+    let theirs = stored_client(&scene, &other).await;
+    assert!(has_access(&ours).await && has_access(&theirs).await);
+    // Joining again creates no third account.
+    scene.run(&format!("{JOIN} {OTHER}")).await;
+    scene.run(JOIN).await;
+    let ours = stored_client(&scene, &scene.control_plane).await;
+    assert_eq!(
+        account_names(&scene).await,
+        ["karmada-impersonator", ACCOUNT, &own]
+    );
+
+    let stdout = scene.run(&format!("{UNJOIN} {OTHER} --dry-run")).await;
+    let deleted = format!("member1: ServiceAccount {own} deleted (dry run)\n");
+    assert!(
+        stdout.contains(STAYS) && stdout.contains(&deleted),
+        "{stdout}"
+    );
+    let namespace = "member1: Namespace karmada-cluster stays: another control plane uses it\n";
+    assert!(stdout.contains(namespace), "{stdout}");
+    assert!(has_access(&theirs).await);
+    let stdout = scene.run(&format!("{UNJOIN} {OTHER}")).await;
+    assert!(
+        stdout.contains(STAYS) && stdout.contains(namespace),
+        "{stdout}"
+    );
+    assert!(
+        has_access(&ours).await,
+        "the other control plane lost its access"
+    );
+    assert!(
+        !has_access(&theirs).await,
+        "the removed control plane still has access"
+    );
+
+    let stdout = scene.run(UNJOIN).await;
+    assert!(
+        stdout.contains("member1: Namespace karmada-cluster deleted\n"),
+        "{stdout}"
+    );
+    assert!(!has_access(&ours).await);
+    other.shutdown().await;
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_control_plane_can_unjoin_first() {
+    let scene = Scene::start().await;
+    let other = scene.other_control_plane().await;
+    scene.run(JOIN).await;
+    scene.run(&format!("{JOIN} {OTHER}")).await;
+    let stdout = scene.run(UNJOIN).await;
+    assert!(
+        stdout.contains(&format!("member1: ServiceAccount {ACCOUNT} deleted\n")),
+        "{stdout}"
+    );
+    let theirs = stored_client(&scene, &other).await;
+    assert!(
+        has_access(&theirs).await,
+        "the other control plane lost its access"
+    );
+    let stdout = scene.run(&format!("{UNJOIN} {OTHER}")).await;
+    assert!(
+        stdout.contains("member1: Namespace karmada-cluster deleted\n"),
+        "{stdout}"
+    );
+    other.shutdown().await;
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_account_without_a_label_belongs_to_the_owner_of_its_token() {
+    let scene = Scene::start().await;
+    let other = scene.other_control_plane().await;
+    scene.run(JOIN).await;
+    remove_labels(&scene).await;
+    let stdout = scene.run(&format!("{JOIN} {OTHER}")).await;
+    assert!(stdout.contains(UNKNOWN), "{stdout}");
+    let stdout = scene.run(&format!("{UNJOIN} {OTHER}")).await;
+    assert!(stdout.contains(UNKNOWN), "{stdout}");
+    let ours = stored_client(&scene, &scene.control_plane).await;
+    assert!(
+        has_access(&ours).await,
+        "the other control plane lost its access"
+    );
+    // Joining again adds the label.
+    scene.run(JOIN).await;
+    let account = accounts(&scene).get(ACCOUNT).await.unwrap();
+    let id = id_of(&scene.control_plane).await;
+    assert_eq!(account.labels().get(LABEL), Some(&id));
+    remove_labels(&scene).await;
+    let stdout = scene.run(UNJOIN).await;
+    assert!(
+        stdout.contains("member1: Namespace karmada-cluster deleted\n"),
+        "{stdout}"
+    );
+    let clusters: Api<Cluster> = Api::all(other.client());
+    assert!(
+        clusters
+            .get_opt("member1")
+            .await
+            .unwrap()
+            .is_nremove_label()
+    );
+    other.shutdown().await;
+    scene.stop().await;
+}
