@@ -20,7 +20,7 @@ mod processes;
 mod scenario;
 mod scene;
 mod state;
-#[path = "../service/clock/wall_clock.rs"]
+#[path = "../service/clock_jumps/wall_clock.rs"]
 mod wall_clock;
 
 use std::time::Duration;

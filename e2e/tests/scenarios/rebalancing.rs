@@ -94,7 +94,10 @@ async fn listed_workloads_are_rescheduled_and_others_stay() {
     wait_for_next_second_after(&last.unwrap()).await;
 
     let name = plane.unique("r");
-    let listed = [&reference(&plane, "moved"), &reference(&plane, "missing")];
+    let listed = [
+        &reference(&plane, "moved"),
+        &reference(&plane, "nonexistent"),
+    ];
     let created = rebalancer(&name, &listed, None);
     plane.create_all([created]).await;
     wait_until_placed(&plane, "moved-deployment", &[("member1", 2)]).await;
@@ -103,7 +106,7 @@ async fn listed_workloads_are_rescheduled_and_others_stay() {
         results(&status),
         [
             ("moved", "Successful", ""),
-            ("missing", "Failed", "ReferencedBindingNotFound")
+            ("nonexistent", "Failed", "ReferencedBindingNotFound")
         ]
     );
     wait_until_placed(&plane, "other-deployment", &[("member2", 2)]).await;

@@ -1,4 +1,4 @@
-//! Tokens: where they are read, and where they must not appear.
+//! Tokens and client certificates: reloading, and absence from logs.
 
 use berth_e2e::proxy::{Fault, Proxy};
 use berth_e2e::{Bare, eventually};
@@ -6,14 +6,15 @@ use berth_test_requirements::needs;
 use http::StatusCode;
 use serde_json::json;
 
-use crate::objects::{binding, fleet, on};
-use crate::process::{ANY_PORT, Program};
-use crate::watching::is_settled;
+use crate::assertions::is_settled;
+use crate::objects::{binding, fleet, on_cluster};
+use crate::process::{ANY_PORT, Process};
 
 const SECRET: &str = "eyJ-this-must-not-be-seen";
 
-async fn places(bare: &Bare, name: &str) {
-    bare.bind(&binding(name, 1, on("m1"))).await;
+/// Creates a binding and waits until it is placed.
+async fn bind_and_wait(bare: &Bare, name: &str) {
+    bare.bind(&binding(name, 1, on_cluster("m1"))).await;
     eventually("a binding to be placed", async || {
         if is_settled(&bare.bindings("default").get(name).await.unwrap()) {
             Ok(())
@@ -32,27 +33,27 @@ async fn no_token_is_ever_logged() {
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({ "token": SECRET }))).unwrap();
     let arguments = ["-v=10", ANY_PORT[0], ANY_PORT[1]];
-    let mut program = Program::start(bare.folder(), &kubeconfig, &arguments);
-    places(&bare, "first").await;
-    // What goes wrong is logged too.
-    proxy.rule(|asked| match asked.number % 3 {
+    let mut program = Process::start(bare.folder(), &kubeconfig, &arguments);
+    bind_and_wait(&bare, "first").await;
+    // Failed requests are logged too.
+    proxy.rule(|request| match request.number % 3 {
         0 => Fault::Answer(StatusCode::INTERNAL_SERVER_ERROR, None),
         1 => Fault::LoseAnswer,
         _ => Fault::None,
     });
-    bare.bind(&binding("second", 1, on("m1"))).await;
-    program.says("trying again").await;
+    bare.bind(&binding("second", 1, on_cluster("m1"))).await;
+    program.wait_for_log("trying again").await;
     proxy.heal();
     proxy.require_token("another");
-    bare.bind(&binding("third", 1, on("m1"))).await;
-    program.says("cannot use the lease").await;
+    bare.bind(&binding("third", 1, on_cluster("m1"))).await;
+    program.wait_for_log("cannot use the lease").await;
     proxy.require_token(SECRET);
     program.signal("TERM");
-    program.ended().await;
+    program.wait_for_exit().await;
     let log = program.log();
     assert!(
         log.contains("TRACE") || log.contains("DEBUG"),
-        "the log is detailed: {log}"
+        "the log has no debug lines: {log}"
     );
     assert!(!log.contains(SECRET) && !log.contains("Bearer"), "{log}");
     println!(
@@ -63,7 +64,7 @@ async fn no_token_is_ever_logged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_file_is_read_again() {
+async fn a_changed_token_file_is_reloaded() {
     let bare = Bare::start(&fleet(1)).await;
     let proxy = Proxy::start(bare.client.clone());
     let token = bare.folder().join("token");
@@ -76,12 +77,15 @@ async fn a_token_file_is_read_again() {
     )
     .unwrap();
     let arguments = ["--leader-elect=false", ANY_PORT[0], ANY_PORT[1]];
-    let _program = Program::start(bare.folder(), &kubeconfig, &arguments);
-    places(&bare, "first").await;
+    let _program = Process::start(bare.folder(), &kubeconfig, &arguments);
+    bind_and_wait(&bare, "first").await;
     std::fs::write(&token, "two").unwrap();
     let began = std::time::Instant::now();
-    while proxy.count(|asked| asked.token == "two") == 0 {
-        assert!(began.elapsed().as_secs() < 90, "it is never read again");
+    while proxy.count(|request| request.token == "two") == 0 {
+        assert!(
+            began.elapsed().as_secs() < 90,
+            "the token file is never reloaded"
+        );
         let touch =
             kube::api::Patch::Merge(json!({ "spec": { "replicas": began.elapsed().as_secs() } }));
         let api = bare.bindings("default");
@@ -91,7 +95,7 @@ async fn a_token_file_is_read_again() {
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     }
     proxy.require_token("two");
-    places(&bare, "second").await;
+    bind_and_wait(&bare, "second").await;
     println!(
         "the new token is used {:.1?} after it was written",
         began.elapsed()
@@ -101,12 +105,12 @@ async fn a_token_file_is_read_again() {
 
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_renewed_client_certificate_is_read_without_a_restart() {
+async fn a_renewed_client_certificate_is_loaded_without_a_restart() {
     let bare = Bare::start(&fleet(1)).await;
     let file = |name: &str| bare.folder().join(name);
     let (certificate, key) = (file("client.crt"), file("client.key"));
-    // The first certificate is of a user without any rights.
-    assert!(bare.write_certificate("nobody", "nobodies", &certificate, &key));
+    // The first certificate belongs to a user without permissions.
+    assert!(bare.write_certificate("powerless", "powerless-group", &certificate, &key));
     std::fs::write(file("ca.crt"), bare.ca_pem()).unwrap();
     let kubeconfig = file("by-certificate");
     let text = json!({
@@ -117,10 +121,10 @@ async fn a_renewed_client_certificate_is_read_without_a_restart() {
     });
     std::fs::write(&kubeconfig, text.to_string()).unwrap();
     let arguments = ["--leader-elect=false", ANY_PORT[0], ANY_PORT[1]];
-    let program = Program::start(bare.folder(), &kubeconfig, &arguments);
-    program.says("nobody").await;
+    let program = Process::start(bare.folder(), &kubeconfig, &arguments);
+    program.wait_for_log("powerless").await;
     bare.write_certificate("renewed", "system:masters", &certificate, &key);
-    program.says("credentials changed").await;
-    places(&bare, "first").await;
+    program.wait_for_log("credentials changed").await;
+    bind_and_wait(&bare, "first").await;
     bare.stop().await;
 }

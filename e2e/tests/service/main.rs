@@ -1,27 +1,27 @@
-//! The scheduler service on a running control plane: what it writes, that it writes nothing twice, and what
-//! becomes of its work when the API server, the network or the process itself fails.
+//! End-to-end tests of the scheduler service: its writes, its flags and leader election, and its behaviour when the
+//! API server, the network or the process fails.
 
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     clippy::default_trait_access,
-    reason = "this is how a test fails, and parameters that say nothing need no name"
+    reason = "test code"
 )]
 
+mod api_faults;
+mod assertions;
 #[cfg(target_os = "linux")]
-mod clock;
+mod clock_jumps;
+mod component_names;
 mod credentials;
-mod election;
-mod endings;
-mod faults;
+mod fault_fixture;
+mod feature_gates;
 mod flags;
-mod hints;
-mod malformed;
-mod names;
+mod interruption;
+mod leader_election;
+mod malformed_objects;
 mod objects;
 mod process;
-mod protection;
-mod scene;
+mod recorded_writes;
+mod requeue_events;
 mod takeover;
-mod watching;
-mod writes;

@@ -1,9 +1,9 @@
-//! The clusters and bindings of these tests.
+//! Clusters and bindings of the service tests.
 
 use berth_api::{Cluster, ResourceBinding};
 use serde_json::{Value, json};
 
-/// A ready cluster with so many free CPUs.
+/// A ready cluster with a number of free CPUs.
 pub(crate) fn cluster(name: &str, cpus: u32) -> Cluster {
     let now = "2026-01-01T00:00:00Z";
     let condition = |kind: &str| {
@@ -30,39 +30,39 @@ pub(crate) fn cluster(name: &str, cpus: u32) -> Cluster {
     .unwrap()
 }
 
-/// So many clusters, `m1` and so on, of different sizes.
+/// Clusters named `m1`, `m2` and so on with different capacity.
 pub(crate) fn fleet(count: u32) -> Vec<Cluster> {
     (1..=count)
         .map(|index| cluster(&format!("m{index}"), 100 * index))
         .collect()
 }
 
-/// A placement that divides replicas by what is free.
-pub(crate) fn by_free_room() -> Value {
+/// A placement that divides replicas by available replicas.
+pub(crate) fn by_available_replicas() -> Value {
     json!({ "replicaScheduling": {
         "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
         "weightPreference": { "dynamicWeight": "AvailableReplicas" },
     }})
 }
 
-/// A placement that puts a whole copy on this cluster.
-pub(crate) fn on(cluster: &str) -> Value {
+/// A placement on one cluster.
+pub(crate) fn on_cluster(cluster: &str) -> Value {
     json!({ "clusterAffinity": { "clusterNames": [cluster] } })
 }
 
-/// A placement that fills as few clusters as possible.
+/// A placement that uses as few clusters as possible.
 pub(crate) fn aggregated() -> Value {
     json!({ "replicaScheduling": {
         "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated",
     }})
 }
 
-/// A binding of a Deployment as the detector makes it; each replica asks for one CPU.
+/// A binding of a Deployment, as the detector creates it. Each replica requests one CPU.
 pub(crate) fn binding(name: &str, replicas: i32, placement: Value) -> ResourceBinding {
     serde_json::from_value(raw_binding(name, replicas, placement)).unwrap()
 }
 
-/// The same as it is written.
+/// The JSON of a binding of a Deployment.
 pub(crate) fn raw_binding(name: &str, replicas: i32, placement: Value) -> Value {
     json!({
         "apiVersion": "work.karmada.io/v1alpha2",
@@ -84,13 +84,13 @@ pub(crate) fn raw_binding(name: &str, replicas: i32, placement: Value) -> Value 
     })
 }
 
-/// Bindings of different sizes and placements, on a fleet of [`fleet`].
+/// Bindings with different replicas and placements for the clusters of [`fleet`].
 pub(crate) fn mixed(prefix: &str, count: u32) -> Vec<ResourceBinding> {
     (0..count)
         .map(|index| {
             let placement = match index % 3 {
-                0 => by_free_room(),
-                1 => on("m2"),
+                0 => by_available_replicas(),
+                1 => on_cluster("m2"),
                 _ => aggregated(),
             };
             let replicas = i32::try_from(index % 7 + 1).unwrap();

@@ -1,4 +1,4 @@
-//! The scheduler as a process of its own.
+//! Schedulers and other programs as separate processes.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
@@ -8,26 +8,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use berth_e2e::eventually;
 
-/// Arguments that keep the ports of two processes apart.
+/// Arguments that avoid port conflicts between processes.
 pub(crate) const ANY_PORT: [&str; 2] = [
     "--health-probe-bind-address=127.0.0.1:0",
     "--metrics-bind-address=0",
 ];
 
-/// A scheduler that runs; it is ended with the test.
-pub(crate) struct Program {
+/// A running process. Dropping it kills the process.
+pub(crate) struct Process {
     child: Child,
     log: PathBuf,
 }
 
-impl Drop for Program {
+impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The program under this name, with an environment that leads nowhere else.
+/// Returns a command for the program under a name, without the user's configuration in its environment.
 pub(crate) fn program(name: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_berth-program"));
     command
@@ -39,18 +39,18 @@ pub(crate) fn program(name: &str) -> Command {
     command
 }
 
-/// Runs the program to its end.
+/// Runs the program until it exits.
 pub(crate) fn run(name: &str, arguments: &[&str]) -> Output {
     program(name).args(arguments).output().unwrap()
 }
 
-impl Program {
-    /// Starts `karmada-scheduler` with these arguments; its log goes to a file of this folder.
+impl Process {
+    /// Starts `karmada-scheduler`. Its log is written to a file in the folder.
     pub(crate) fn start(folder: &Path, kubeconfig: &Path, arguments: &[&str]) -> Self {
         Self::start_in(folder, kubeconfig, arguments, &[])
     }
 
-    /// The same with more in the environment.
+    /// Starts `karmada-scheduler` with more environment variables.
     pub(crate) fn start_in(
         folder: &Path,
         kubeconfig: &Path,
@@ -62,7 +62,7 @@ impl Program {
         Self::spawn(command, folder, kubeconfig, arguments)
     }
 
-    /// Starts the program under another name, for another of its commands.
+    /// Starts the program under another name.
     pub(crate) fn start_as(
         name: &str,
         folder: &Path,
@@ -73,8 +73,8 @@ impl Program {
     }
 
     fn spawn(mut command: Command, folder: &Path, kubeconfig: &Path, arguments: &[&str]) -> Self {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        static NEXT_LOG: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT_LOG.fetch_add(1, Ordering::Relaxed);
         let log = folder.join(format!("scheduler-{number}.log"));
         let file = File::create(&log).unwrap();
         let child = command
@@ -87,14 +87,14 @@ impl Program {
         Self { child, log }
     }
 
-    /// What it has logged.
+    /// Returns the log so far.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Waits until its log has this text, and returns the rest of that line.
-    pub(crate) async fn says(&self, text: &str) -> String {
-        eventually(&format!("the log to say {text:?}"), async || {
+    /// Waits until the log contains a text, and returns the rest of that line.
+    pub(crate) async fn wait_for_log(&self, text: &str) -> String {
+        eventually(&format!("{text:?} in the log"), async || {
             let log = self.log();
             let rest = log.split_once(text).map(|(_, rest)| rest);
             match rest.and_then(|rest| rest.split_once('\n')) {
@@ -105,7 +105,7 @@ impl Program {
         .await
     }
 
-    /// Sends it a signal by name.
+    /// Sends the process a signal by name.
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill")
             .args(["-s", name, &self.child.id().to_string()])
@@ -113,9 +113,9 @@ impl Program {
         assert!(sent.unwrap().success());
     }
 
-    /// Waits until it has ended.
-    pub(crate) async fn ended(&mut self) -> ExitStatus {
-        eventually("the process to end", async || {
+    /// Waits until the process has exited.
+    pub(crate) async fn wait_for_exit(&mut self) -> ExitStatus {
+        eventually("the process to exit", async || {
             match self.child.try_wait().unwrap() {
                 Some(status) => Ok(status),
                 None => Err(std::fs::read_to_string(&self.log).unwrap()),

@@ -1,4 +1,4 @@
-//! A scheduler that takes over a placed fleet writes nothing at all.
+//! Takeover of placed bindings by another scheduler, which must write nothing.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use crate::objects::{binding, on};
-use crate::watching::{events, is_settled};
-use crate::writes::{Measured, all_differences};
+use crate::assertions::{events, is_settled};
+use crate::objects::{binding, on_cluster};
+use crate::recorded_writes::{Recording, all_differences};
 
-/// The version of every object that a scheduler may write.
-async fn versions(bare: &Bare) -> BTreeMap<String, String> {
+/// Returns the resource version of every object that a scheduler may write.
+async fn resource_versions(bare: &Bare) -> BTreeMap<String, String> {
     let bindings = bare.all_bindings().await;
     let mut versions: BTreeMap<_, _> = bindings
         .iter()
@@ -31,10 +31,9 @@ async fn versions(bare: &Bare) -> BTreeMap<String, String> {
     versions
 }
 
-/// Starts a scheduler and ends it when it has looked at everything: a binding of the lowest priority, which
-/// is looked at last, is placed.
+/// Runs a scheduler until it has handled all bindings: the last one, with the lowest priority, is placed.
 async fn take_over(bare: &Bare) {
-    let mut last = binding("zz-last", 1, on("member1"));
+    let mut last = binding("zz-last", 1, on_cluster("member1"));
     last.spec.schedule_priority = serde_json::from_value(json!({ "priority": -1000 })).unwrap();
     bare.bind(&last).await;
     let scheduler = Running::start(Options::embedded(), bare.remote_client().await);
@@ -47,20 +46,20 @@ async fn take_over(bare: &Bare) {
         }
     })
     .await;
-    // It ends after its last event is written.
+    // The scheduler stops after it has written its last event.
     scheduler.stop().await.unwrap();
 }
 
-fn without_the_last(mut versions: BTreeMap<String, String>) -> BTreeMap<String, String> {
+fn without_last_binding(mut versions: BTreeMap<String, String>) -> BTreeMap<String, String> {
     versions.retain(|name, _| !name.contains("zz-last"));
     versions
 }
 
-/// Holds that taking over changes no version.
-async fn nothing_is_written(bare: &Bare) {
-    let before = versions(bare).await;
+/// Checks that a takeover changes no resource version.
+async fn assert_takeover_writes_nothing(bare: &Bare) {
+    let before = resource_versions(bare).await;
     take_over(bare).await;
-    let after = without_the_last(versions(bare).await);
+    let after = without_last_binding(resource_versions(bare).await);
     let written: Vec<_> = after
         .iter()
         .filter(|(name, version)| before.get(*name) != Some(*version))
@@ -71,40 +70,40 @@ async fn nothing_is_written(bare: &Bare) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_second_start_writes_nothing() {
-    let measured = Measured::read();
-    let bare = Bare::start(&measured.clusters).await;
-    bare.bind_all(&measured.bindings).await;
+async fn a_second_scheduler_writes_nothing() {
+    let recording = Recording::read();
+    let bare = Bare::start(&recording.clusters).await;
+    bare.bind_all(&recording.bindings).await;
     let first = Running::start(Options::embedded(), bare.remote_client().await);
     eventually("the first scheduler to settle", async || {
-        let left = all_differences(&bare, &measured).await.len();
-        if left == 0 {
+        let remaining = all_differences(&bare, &recording).await.len();
+        if remaining == 0 {
             Ok(())
         } else {
-            Err(format!("{left} differences"))
+            Err(format!("{remaining} differences"))
         }
     })
     .await;
     first.stop().await.unwrap();
-    nothing_is_written(&bare).await;
+    assert_takeover_writes_nothing(&bare).await;
     bare.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_karmada_placed_is_left_alone() {
-    let mut measured = Measured::read();
-    for binding in &mut measured.bindings {
-        let left = &measured.results[&binding.name_any()];
-        binding.metadata.annotations = left.annotations.clone();
+async fn bindings_placed_by_karmada_are_not_written() {
+    let mut recording = Recording::read();
+    for binding in &mut recording.bindings {
+        let recorded = &recording.results[&binding.name_any()];
+        binding.metadata.annotations = recorded.annotations.clone();
         binding.spec.clusters =
-            serde_json::from_value(json!(left.clusters.clone().unwrap_or_default())).unwrap();
+            serde_json::from_value(json!(recorded.clusters.clone().unwrap_or_default())).unwrap();
         binding.status = None;
     }
-    let bare = Bare::start(&measured.clusters).await;
-    bare.bind_all(&measured.bindings).await;
-    for (name, left) in &measured.results {
-        let mut status = left.status.clone();
-        // Stored anew, its generation begins at 1.
+    let bare = Bare::start(&recording.clusters).await;
+    bare.bind_all(&recording.bindings).await;
+    for (name, recorded) in &recording.results {
+        let mut status = recorded.status.clone();
+        // The binding is newly created, so its generation is 1.
         if status.get("schedulerObservedGeneration").is_some() {
             status["schedulerObservedGeneration"] = json!(1);
         }
@@ -114,6 +113,6 @@ async fn what_karmada_placed_is_left_alone() {
             .await
             .unwrap();
     }
-    nothing_is_written(&bare).await;
+    assert_takeover_writes_nothing(&bare).await;
     bare.stop().await;
 }

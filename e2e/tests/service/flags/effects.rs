@@ -1,4 +1,4 @@
-//! What the flags of a process do to the world.
+//! Effects of flags on running processes.
 
 use std::time::{Duration, Instant};
 
@@ -8,18 +8,18 @@ use kube::api::Api;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::objects::{binding, by_free_room, cluster, fleet, mixed, on};
-use crate::process::{ANY_PORT, Program, run};
-use crate::watching::{all_decided, all_placed, is_settled, targets};
+use crate::assertions::{engine_decisions, is_settled, targets, wait_until_all_placed};
+use crate::objects::{binding, by_available_replicas, cluster, fleet, mixed, on_cluster};
+use crate::process::{ANY_PORT, Process, run};
 
-/// What an HTTP server at this address answers.
+/// Returns the response of an HTTP server.
 async fn get(address: &str, path: &str) -> std::io::Result<String> {
     let mut stream = tokio::net::TcpStream::connect(address).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    Ok(answer)
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await?;
+    Ok(response)
 }
 
 fn free_port() -> u16 {
@@ -27,7 +27,7 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// Waits until a binding is settled, and returns where it is.
+/// Waits until a binding is placed, and returns its clusters and replicas.
 async fn placement(bare: &Bare, name: &str) -> Vec<(String, i32)> {
     eventually(&format!("{name} to be placed"), async || {
         let stored = bare.bindings("default").get(name).await.unwrap();
@@ -41,7 +41,7 @@ async fn placement(bare: &Bare, name: &str) -> Vec<(String, i32)> {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_one_line() {
+fn invalid_arguments_are_reported_in_one_line() {
     let wrong = [
         ("--nonsense", "--nonsense"),
         ("--kube-api-qps=fast", "--kube-api-qps"),
@@ -76,7 +76,7 @@ fn what_is_wrong_is_said_in_one_line() {
 }
 
 #[test]
-fn the_name_of_the_program_makes_it_a_scheduler() {
+fn the_program_named_karmada_scheduler_runs_as_a_scheduler() {
     let version = run("/bin/karmada-scheduler", &["version"]);
     assert!(version.status.success(), "{version:?}");
     assert!(String::from_utf8_lossy(&version.stdout).contains(env!("CARGO_PKG_VERSION")));
@@ -85,11 +85,11 @@ fn the_name_of_the_program_makes_it_a_scheduler() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deployment_of_karmada_starts_with_its_arguments() {
+async fn arguments_of_karmadas_deployment_are_accepted() {
     let bare = Bare::start(&fleet(2)).await;
     let port = free_port();
     let (secure, tail) = (format!("--secure-port={port}"), "--logtostderr=true");
-    let program = Program::start(
+    let program = Process::start(
         bare.folder(),
         &bare.kubeconfig(),
         &[
@@ -102,9 +102,10 @@ async fn a_deployment_of_karmada_starts_with_its_arguments() {
             tail,
         ],
     );
-    let mut mine = binding("mine", 1, on("m1"));
+    let mut mine = binding("mine", 1, on_cluster("m1"));
     mine.spec.scheduler_name = Some("my-scheduler".to_owned());
-    bare.bind_all(&[mine, binding("others", 1, on("m1"))]).await;
+    bare.bind_all(&[mine, binding("others", 1, on_cluster("m1"))])
+        .await;
     assert_eq!(placement(&bare, "mine").await, [("m1".to_owned(), 1)]);
     let others = bare.bindings("default").get("others").await.unwrap();
     assert!(others.spec.clusters.is_empty());
@@ -114,8 +115,8 @@ async fn a_deployment_of_karmada_starts_with_its_arguments() {
 
     let address = format!("127.0.0.1:{port}");
     for path in ["/healthz", "/livez", "/readyz"] {
-        let answer = get(&address, path).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        let response = get(&address, path).await.unwrap();
+        assert!(response.starts_with("HTTP/1.1 200"), "{path}: {response}");
     }
     let metrics = get(&address, "/metrics").await.unwrap();
     for sample in [
@@ -147,7 +148,7 @@ async fn a_deployment_of_karmada_starts_with_its_arguments() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn plugins_propagation_of_empty_workloads_master_and_log_format() {
+async fn flags_for_plugins_empty_workloads_master_and_log_format_take_effect() {
     let mut tainted = cluster("m2", 10);
     tainted.spec.taints =
         serde_json::from_value(json!([{ "key": "k", "effect": "NoSchedule" }])).unwrap();
@@ -161,7 +162,7 @@ async fn plugins_propagation_of_empty_workloads_master_and_log_format() {
     .unwrap();
     let (master, port) = (format!("--master={}", bare.url()), free_port());
     let metrics = format!("--metrics-bind-address=127.0.0.1:{port}");
-    let program = Program::start(
+    let program = Process::start(
         bare.folder(),
         &kubeconfig,
         &[
@@ -175,8 +176,11 @@ async fn plugins_propagation_of_empty_workloads_master_and_log_format() {
             "-v=4",
         ],
     );
-    bare.bind_all(&[binding("a", 1, on("m2")), binding("b", 0, by_free_room())])
-        .await;
+    bare.bind_all(&[
+        binding("a", 1, on_cluster("m2")),
+        binding("b", 0, by_available_replicas()),
+    ])
+    .await;
     assert_eq!(placement(&bare, "a").await, [("m2".to_owned(), 1)]);
     let both = [("m1".to_owned(), 0), ("m2".to_owned(), 0)];
     assert_eq!(placement(&bare, "b").await, both);
@@ -197,10 +201,10 @@ async fn plugins_propagation_of_empty_workloads_master_and_log_format() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_rate_of_requests_is_kept() {
+async fn the_request_rate_limit_applies() {
     let bare = Bare::start(&fleet(2)).await;
     let bindings = mixed("w", 20);
-    let wanted = all_decided(&bare, &bindings).await;
+    let expected = engine_decisions(&bare, &bindings).await;
     bare.bind_all(&bindings).await;
     let flags = [
         "--leader-elect=false",
@@ -208,11 +212,11 @@ async fn the_rate_of_requests_is_kept() {
         "--kube-api-burst=5",
     ];
     let arguments: Vec<&str> = ANY_PORT.iter().chain(&flags).copied().collect();
-    let program = Program::start(bare.folder(), &bare.kubeconfig(), &arguments);
-    program.says("caches are filled").await;
+    let program = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    program.wait_for_log("caches are filled").await;
     let began = Instant::now();
-    all_placed(&bare, &wanted).await;
-    // 40 patches, of which 5 come at once; events take their share besides.
+    wait_until_all_placed(&bare, &expected).await;
+    // 20 bindings need 40 patches, and the burst covers 5 of them. Events also count.
     let took = began.elapsed();
     assert!(
         took > Duration::from_millis(35 * 1000 / 20 - 200),

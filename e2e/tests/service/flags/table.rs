@@ -1,4 +1,4 @@
-//! What each flag does to the options of the service.
+//! Table of all flags and their effect on the options of the service.
 
 use std::time::Duration;
 
@@ -23,12 +23,12 @@ fn options(flags: &str) -> Options {
     Options::try_from(parsed.flags).unwrap_or_else(|error| panic!("{flags}: {error}"))
 }
 
-/// An address as flags write it.
-fn at(text: &str) -> BindAddress {
+/// Parses an address in the format of flags.
+fn address(text: &str) -> BindAddress {
     text.parse().unwrap()
 }
 
-/// What the flags of the client certificate name.
+/// The client identity of the certificate flags in the table.
 fn identity() -> ClientIdentity {
     ClientIdentity {
         certificate: "cert".into(),
@@ -36,8 +36,8 @@ fn identity() -> ClientIdentity {
     }
 }
 
-/// Whether the only profile runs a plugin.
-fn runs(options: &Options, plugin: &str) -> bool {
+/// Reports whether the only profile enables a plugin.
+fn enables(options: &Options, plugin: &str) -> bool {
     let profiles = options
         .declared
         .profiles(&options.all_plugins().unwrap())
@@ -48,7 +48,7 @@ fn runs(options: &Options, plugin: &str) -> bool {
 
 type Row = (&'static str, fn(&Options) -> bool);
 
-/// Flags, and what holds with them and does not hold without them.
+/// Flags, each with a condition that is true with them and false without them.
 const TABLE: &[Row] = &[
     // The arguments of the Deployment in Karmada's guide to custom schedulers.
     (
@@ -57,7 +57,7 @@ const TABLE: &[Row] = &[
          --scheduler-name=my-scheduler",
         |o| {
             o.target.kubeconfig.as_deref() == Some("/etc/kubeconfig".as_ref())
-                && o.health == at("0.0.0.0:10351")
+                && o.health == address("0.0.0.0:10351")
                 && o.metrics == o.health
                 && o.estimator == Some(EstimatorOptions::default())
                 && o.lease.as_ref().is_some_and(|l| l.name == "my-scheduler")
@@ -108,15 +108,17 @@ const TABLE: &[Row] = &[
         o.declared.first_name() == "mine"
     }),
     ("--plugins=*,-TaintToleration", |o| {
-        !runs(o, "TaintToleration") && runs(o, "ClusterAffinity")
+        !enables(o, "TaintToleration") && enables(o, "ClusterAffinity")
     }),
     ("--plugins=ClusterAffinity --plugins=APIEnablement", |o| {
-        runs(o, "ClusterAffinity") && runs(o, "APIEnablement") && !runs(o, "ClusterEviction")
+        enables(o, "ClusterAffinity")
+            && enables(o, "APIEnablement")
+            && !enables(o, "ClusterEviction")
     }),
     ("--plugins=-ClusterAffinity", |o| {
-        berth_core::IN_TREE.iter().all(|name| !runs(o, name))
+        berth_core::IN_TREE.iter().all(|name| !enables(o, name))
     }),
-    // Relative to the folder of the package, where tests run.
+    // The path is relative to the package folder, where tests run.
     ("--config=../examples/test-filter/config.yaml", |o| {
         o.declared.first_name() == "my-scheduler"
             && o.declared.is_by_file()
@@ -184,19 +186,19 @@ const TABLE: &[Row] = &[
         },
     ),
     ("--metrics-bind-address=127.0.0.1:9", |o| {
-        o.metrics == at("127.0.0.1:9") && o.health == at(":10351")
+        o.metrics == address("127.0.0.1:9") && o.health == address(":10351")
     }),
     ("--metrics-bind-address=0", |o| {
         o.metrics == BindAddress::Off
     }),
     ("--health-probe-bind-address=127.0.0.1:9", |o| {
-        o.health == at("127.0.0.1:9") && o.metrics == at(":8080")
+        o.health == address("127.0.0.1:9") && o.metrics == address(":8080")
     }),
     ("--bind-address=127.0.0.1", |o| {
-        o.health == at("127.0.0.1:10351") && o.metrics == o.health
+        o.health == address("127.0.0.1:10351") && o.metrics == o.health
     }),
     ("--bind-address=0.0.0.0 --secure-port=10444", |o| {
-        o.health == at(":10444") && o.metrics == o.health
+        o.health == address(":10444") && o.metrics == o.health
     }),
     ("--kube-api-qps=7 --kube-api-burst=9", |o| {
         o.rate == Rate::new(7.0, 9) && o.rate.is_some()
@@ -219,20 +221,20 @@ const TABLE: &[Row] = &[
 #[test]
 fn each_flag_changes_the_options() {
     let without = options("");
-    for (flags, holds) in TABLE {
-        assert!(!holds(&without), "{flags}: holds without it");
-        assert!(holds(&options(flags)), "{flags}: {:?}", options(flags));
+    for (flags, condition) in TABLE {
+        assert!(!condition(&without), "{flags}: true without the flags");
+        assert!(condition(&options(flags)), "{flags}: {:?}", options(flags));
     }
 }
 
 #[test]
-fn what_is_empty_counts_as_not_given() {
+fn empty_values_count_as_unset() {
     let empty = options("--kubeconfig= --master=");
     assert_eq!(empty.target, options("").target);
 }
 
 #[test]
-fn no_flag_is_left_out() {
+fn every_flag_is_in_the_table() {
     let command = Scheduler::command();
     let missing: Vec<&str> = command
         .get_arguments()
@@ -252,7 +254,7 @@ fn no_flag_is_left_out() {
 }
 
 #[test]
-fn the_defaults_are_karmadas() {
+fn defaults_equal_those_of_karmada() {
     let defaults = options("");
     let lease = defaults.lease.as_ref().unwrap();
     assert_eq!(defaults.declared.first_name(), "default-scheduler");
@@ -271,7 +273,7 @@ fn the_defaults_are_karmadas() {
     );
     assert_eq!(
         (defaults.metrics, defaults.health),
-        (at(":8080"), at(":10351"))
+        (address(":8080"), address(":10351"))
     );
     assert_eq!(defaults.rate, Rate::new(40.0, 60));
     assert!(!defaults.empty_workload_propagation && defaults.meaningless.is_empty());

@@ -1,4 +1,4 @@
-//! The names under which servers see the programs.
+//! Component names in requests and field managers, and log lines about an unreachable API server.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use kube::Resource;
 use kube::api::Api;
 use serde_json::json;
 
-use crate::objects::{binding, fleet, on};
-use crate::process::{ANY_PORT, Program, run};
-use crate::watching::is_settled;
+use crate::assertions::is_settled;
+use crate::objects::{binding, fleet, on_cluster};
+use crate::process::{ANY_PORT, Process, run};
 
 fn managers<K: Resource>(object: &K) -> BTreeSet<String> {
     let fields = object.meta().managed_fields.iter().flatten();
@@ -19,14 +19,14 @@ fn managers<K: Resource>(object: &K) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_request_and_every_write_names_its_component() {
+async fn every_request_and_write_names_its_component() {
     let bare = Bare::start(&fleet(1)).await;
     let proxy = Proxy::start(bare.client.clone());
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
-    let _scheduler = Program::start(bare.folder(), &kubeconfig, &ANY_PORT);
-    let _controllers = Program::start_as("berth", bare.folder(), &kubeconfig, &["controllers"]);
-    bare.bind(&binding("w", 1, on("m1"))).await;
+    let _scheduler = Process::start(bare.folder(), &kubeconfig, &ANY_PORT);
+    let _controllers = Process::start_as("berth", bare.folder(), &kubeconfig, &["controllers"]);
+    bare.bind(&binding("w", 1, on_cluster("m1"))).await;
     let placed = eventually("the binding to be placed", async || {
         let binding = bare.bindings("default").get("w").await.unwrap();
         if is_settled(&binding) {
@@ -65,43 +65,56 @@ async fn every_request_and_every_write_names_its_component() {
     );
 
     let version = env!("CARGO_PKG_VERSION");
-    let name_of =
-        |asked: &RecordedRequest| asked.agent.split('/').next().unwrap_or_default().to_owned();
-    for asked in proxy.requests() {
-        let rest = asked.agent.split_once('/').map(|(_, rest)| rest.to_owned());
+    let component_of = |request: &RecordedRequest| {
+        request
+            .agent
+            .split('/')
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    for request in proxy.requests() {
+        let rest = request
+            .agent
+            .split_once('/')
+            .map(|(_, rest)| rest.to_owned());
         let rest = rest.unwrap_or_default();
-        assert!(rest.starts_with(&format!("{version} (linux/")), "{asked:?}");
+        assert!(
+            rest.starts_with(&format!("{version} (linux/")),
+            "{request:?}"
+        );
     }
-    let names: BTreeSet<String> = proxy.requests().iter().map(name_of).collect();
+    let names: BTreeSet<String> = proxy.requests().iter().map(component_of).collect();
     let expected = ["berth", "berth-controllers", "berth-scheduler"].map(str::to_owned);
     assert_eq!(names, expected.into());
     bare.stop().await;
 }
 
-/// The lines of a log that are no news of the program's own start.
-fn troubles(log: &str) -> Vec<&str> {
+/// Returns the warnings and errors of a log.
+fn warnings_and_errors(log: &str) -> Vec<&str> {
     let levels = [" WARN ", " ERROR "];
-    let is_trouble = |line: &&str| levels.iter().any(|level| line.contains(level));
-    log.lines().filter(is_trouble).collect()
+    let is_problem = |line: &&str| levels.iter().any(|level| line.contains(level));
+    log.lines().filter(is_problem).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_line_when_the_server_goes_away_and_one_when_it_is_back() {
+async fn an_outage_of_the_api_server_is_logged_once_and_so_is_its_end() {
     let bare = Bare::start(&fleet(0)).await;
     let mut proxy = Proxy::start(bare.client.clone());
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
-    let scheduler = Program::start(bare.folder(), &kubeconfig, &ANY_PORT);
-    let controllers = Program::start_as(
+    let scheduler = Process::start(bare.folder(), &kubeconfig, &ANY_PORT);
+    let controllers = Process::start_as(
         "berth",
         bare.folder(),
         &kubeconfig,
         &["controllers", "-v=1"],
     );
-    scheduler.says("became leader").await;
-    controllers.says("became leader").await;
+    scheduler.wait_for_log("became leader").await;
+    controllers.wait_for_log("became leader").await;
     eventually("the controllers to watch", async || {
-        match proxy.count(|asked| asked.is_watch() && asked.agent.starts_with("berth-controllers"))
+        match proxy
+            .count(|request| request.is_watch() && request.agent.starts_with("berth-controllers"))
         {
             0..4 => Err("not yet"),
             _ => Ok(()),
@@ -111,17 +124,17 @@ async fn one_line_when_the_server_goes_away_and_one_when_it_is_back() {
     let before = [scheduler.log(), controllers.log()];
     proxy.down().await;
     for program in [&scheduler, &controllers] {
-        program.says("the API server does not answer").await;
+        program.wait_for_log("the API server does not answer").await;
     }
-    // Every watch and the lease are tried again meanwhile.
+    // Meanwhile, all watches and the lease are retried without further log lines.
     tokio::time::sleep(std::time::Duration::from_secs(4)).await;
     proxy.back_up();
     for (program, before) in [&scheduler, &controllers].into_iter().zip(before) {
-        program.says("the API server answers again").await;
+        program.wait_for_log("the API server answers again").await;
         let log = program.log();
         let since = &log[before.len()..];
-        let troubles = troubles(since);
-        assert_eq!(troubles.len(), 1, "{since}");
+        let problems = warnings_and_errors(since);
+        assert_eq!(problems.len(), 1, "{since}");
         assert_eq!(since.matches("answers again").count(), 1, "{since}");
     }
     bare.stop().await;

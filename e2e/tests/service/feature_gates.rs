@@ -1,4 +1,4 @@
-//! The gates that let decisions count with each other: assumed capacity, and groups of workloads.
+//! Feature gates for overcommit protection and workload affinity, under concurrent decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
+use crate::assertions::{is_settled, scheduled, targets};
 use crate::objects::{aggregated, binding, cluster};
-use crate::watching::{is_settled, scheduled, targets};
 
 fn options(change: impl FnOnce(&mut Options)) -> Options {
     let mut options = Options::embedded();
@@ -18,12 +18,12 @@ fn options(change: impl FnOnce(&mut Options)) -> Options {
     options
 }
 
-fn protected() -> Options {
+fn with_overcommit_protection() -> Options {
     options(|options| options.gates.scheduling_overcommit_protection = true)
 }
 
-/// What the scheduler has said about a number of bindings.
-async fn all_decided(bare: &Bare, count: usize) -> Vec<ResourceBinding> {
+/// Waits until a number of bindings have a scheduling result, and returns all bindings.
+async fn wait_until_decided(bare: &Bare, count: usize) -> Vec<ResourceBinding> {
     eventually("all bindings to be decided", async || {
         let stored = bare.all_bindings().await;
         let decided = stored.iter().filter(|b| scheduled(b).is_some()).count();
@@ -36,14 +36,16 @@ async fn all_decided(bare: &Bare, count: usize) -> Vec<ResourceBinding> {
     .await
 }
 
-fn used(bindings: &[ResourceBinding]) -> BTreeMap<String, i32> {
-    let mut used = BTreeMap::new();
+/// Returns the placed replicas of each cluster.
+fn placed_replicas(bindings: &[ResourceBinding]) -> BTreeMap<String, i32> {
+    let mut replicas_by_cluster = BTreeMap::new();
     for (cluster, replicas) in bindings.iter().flat_map(targets) {
-        *used.entry(cluster).or_default() += replicas;
+        *replicas_by_cluster.entry(cluster).or_default() += replicas;
     }
-    used
+    replicas_by_cluster
 }
 
+/// Returns the number of bindings that are not placed.
 fn waiting(bindings: &[ResourceBinding]) -> usize {
     bindings
         .iter()
@@ -60,7 +62,7 @@ async fn report(bare: &Bare, cluster: &str, summary: Value) {
         .unwrap();
 }
 
-async fn waiting_are(bare: &Bare, count: usize) {
+async fn wait_until_waiting(bare: &Bare, count: usize) {
     eventually(&format!("{count} bindings to wait"), async || {
         let now = waiting(&bare.all_bindings().await);
         if now == count {
@@ -73,37 +75,37 @@ async fn waiting_are(bare: &Bare, count: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_hundred_at_once_do_not_overcommit_a_cluster() {
-    let room = BTreeMap::from([("m1", 70), ("m2", 50), ("m3", 30)]);
-    let clusters: Vec<_> = room
+async fn two_hundred_concurrent_bindings_do_not_overcommit_a_cluster() {
+    let capacity = BTreeMap::from([("m1", 70), ("m2", 50), ("m3", 30)]);
+    let clusters: Vec<_> = capacity
         .iter()
         .map(|(name, cpus)| cluster(name, *cpus))
         .collect();
     let bare = Bare::start(&clusters).await;
-    let first = Running::start(protected(), bare.remote_client().await);
+    let first = Running::start(with_overcommit_protection(), bare.remote_client().await);
     let bindings: Vec<_> = (0..200)
         .map(|index| binding(&format!("w{index}"), 1, aggregated()))
         .collect();
     bare.bind_all(&bindings).await;
-    let placed = all_decided(&bare, 200).await;
-    let wanted = room
+    let placed = wait_until_decided(&bare, 200).await;
+    let expected = capacity
         .iter()
         .map(|(name, cpus)| ((*name).to_owned(), i32::try_from(*cpus).unwrap()));
-    assert_eq!(used(&placed), wanted.collect());
+    assert_eq!(placed_replicas(&placed), expected.collect());
     assert_eq!(waiting(&placed), 50);
     println!(
-        "200 bindings at once on room for 150: {:?}, 50 wait",
-        used(&placed)
+        "200 concurrent bindings on capacity for 150: {:?}, 50 wait",
+        placed_replicas(&placed)
     );
 
-    // A restart forgets nothing: the clusters do not report yet, and still nothing more fits.
+    // After a restart, assumed capacity still counts although no cluster has reported: nothing more fits.
     first.stop().await.unwrap();
-    let second = Running::start(protected(), bare.remote_client().await);
+    let second = Running::start(with_overcommit_protection(), bare.remote_client().await);
     bare.bind(&binding("one-more", 1, aggregated())).await;
-    let placed = all_decided(&bare, 201).await;
+    let placed = wait_until_decided(&bare, 201).await;
     assert_eq!(waiting(&placed), 51);
 
-    // Ten of a cluster run now and are reported; what is reported is not counted twice.
+    // Ten replicas of m1 run and are reported. Reported replicas are not counted twice.
     let on_m1 = placed.iter().filter(|b| targets(b).contains_key("m1"));
     let healthy = Patch::Merge(json!({ "status": { "aggregatedStatus": [
         { "clusterName": "m1", "applied": true, "health": "Healthy" } ] } }));
@@ -114,8 +116,8 @@ async fn two_hundred_at_once_do_not_overcommit_a_cluster() {
             .await
             .unwrap();
     }
-    // Nobody can tell from outside when the scheduler has seen the health of all ten, and only a report after
-    // that counts: it comes again, as those of a real cluster do.
+    // Only a report after the scheduler has received the health of all ten counts. A test cannot see that moment, so
+    // the report is repeated, as a real cluster does.
     let mut stored_gigabytes = 0;
     eventually("46 bindings to wait", async || {
         stored_gigabytes += 1;
@@ -130,24 +132,24 @@ async fn two_hundred_at_once_do_not_overcommit_a_cluster() {
         }
     })
     .await;
-    assert_eq!(used(&bare.all_bindings().await)["m1"], 75);
+    assert_eq!(placed_replicas(&bare.all_bindings().await)["m1"], 75);
 
-    // What is deleted before it was ever reported makes room.
-    let gone = placed
+    // The deletion of a binding that was never reported frees capacity.
+    let deleted = placed
         .iter()
         .find(|b| targets(b).contains_key("m2"))
         .unwrap();
-    api.delete(&gone.name_any(), &Default::default())
+    api.delete(&deleted.name_any(), &Default::default())
         .await
         .unwrap();
-    waiting_are(&bare, 45).await;
-    assert_eq!(used(&bare.all_bindings().await)["m2"], 50);
+    wait_until_waiting(&bare, 45).await;
+    assert_eq!(placed_replicas(&bare.all_bindings().await)["m2"], 50);
     second.stop().await.unwrap();
     bare.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn groups_of_workloads_keep_together_and_apart_when_they_come_at_once() {
+async fn affinity_groups_apply_to_concurrent_bindings() {
     let clusters: Vec<_> = (1..=6).map(|n| cluster(&format!("m{n}"), 1000)).collect();
     let bare = Bare::start(&clusters).await;
     let gated = options(|options| options.gates.workload_affinity = true);
@@ -165,7 +167,7 @@ async fn groups_of_workloads_keep_together_and_apart_when_they_come_at_once() {
         bindings.extend([apart, together]);
     }
     bare.bind_all(&bindings).await;
-    let placed = all_decided(&bare, 12).await;
+    let placed = wait_until_decided(&bare, 12).await;
     let clusters_of = |prefix: &str| -> BTreeSet<String> {
         let members = placed.iter().filter(|b| b.name_any().starts_with(prefix));
         members
@@ -173,19 +175,15 @@ async fn groups_of_workloads_keep_together_and_apart_when_they_come_at_once() {
             .collect()
     };
     assert_eq!(waiting(&placed), 0);
-    assert_eq!(
-        clusters_of("apart").len(),
-        6,
-        "each on a cluster of its own"
-    );
+    assert_eq!(clusters_of("apart").len(), 6, "each on its own cluster");
     assert_eq!(clusters_of("together").len(), 1, "all on one cluster");
 
-    // A seventh has nowhere to go.
+    // A seventh binding of the anti-affinity group is unschedulable.
     let mut seventh = binding("apart6", 1, one_cluster);
     seventh.spec.workload_affinity_groups =
         serde_json::from_value(json!({ "antiAffinityGroup": "zk" })).unwrap();
     bare.bind(&seventh).await;
-    let placed = all_decided(&bare, 13).await;
+    let placed = wait_until_decided(&bare, 13).await;
     assert_eq!(waiting(&placed), 1);
     scheduler.stop().await.unwrap();
     bare.stop().await;

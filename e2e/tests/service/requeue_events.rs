@@ -1,4 +1,4 @@
-//! What wakes a waiting binding, how soon, and that it holds up nobody.
+//! Events that requeue unschedulable bindings, the reaction time, and the latency of other bindings.
 
 use std::time::{Duration, Instant};
 
@@ -7,15 +7,15 @@ use berth_scheduler::Options;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::objects::{aggregated, binding, cluster, on};
-use crate::watching::{is_settled, scheduled};
+use crate::assertions::{is_settled, scheduled};
+use crate::objects::{aggregated, binding, cluster, on_cluster};
 
-/// How soon a waiting binding must be placed after the change that it waits for. Without the change it would be looked at
-/// after five minutes; a debug build among other tests has room for what the machine does meanwhile.
-const SOON: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
+/// Limit for placing a binding after the change that it waits for. Without the event, it would be retried after five
+/// minutes. Debug builds get more time, because other tests run at the same time.
+const REACTION_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
 
-async fn waits(bare: &Bare, name: &str, reason: &str) {
-    eventually(&format!("{name} to wait"), async || {
+async fn wait_for_failure(bare: &Bare, name: &str, reason: &str) {
+    eventually(&format!("{name} to fail"), async || {
         let stored = bare.bindings("default").get(name).await.unwrap();
         match scheduled(&stored) {
             Some(condition) if condition.reason == reason => Ok(()),
@@ -25,8 +25,8 @@ async fn waits(bare: &Bare, name: &str, reason: &str) {
     .await;
 }
 
-/// How long it takes until a binding is placed.
-async fn placed_after(bare: &Bare, name: &str) -> Duration {
+/// Waits until a binding is placed, and returns the time that it took.
+async fn time_until_placed(bare: &Bare, name: &str) -> Duration {
     let began = Instant::now();
     eventually(&format!("{name} to be placed"), async || {
         let stored = bare.bindings("default").get(name).await.unwrap();
@@ -39,7 +39,7 @@ async fn placed_after(bare: &Bare, name: &str) -> Duration {
     .await
 }
 
-async fn edit(bare: &Bare, name: &str, change: Value) {
+async fn patch_cluster(bare: &Bare, name: &str, change: Value) {
     let (clusters, patch) = (bare.clusters(), Patch::Merge(&change));
     let parameters = PatchParams::default();
     if change.get("status").is_some() {
@@ -53,7 +53,7 @@ async fn edit(bare: &Bare, name: &str, change: Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_waiting_binding_is_placed_within_a_second_of_what_it_waits_for() {
+async fn a_waiting_binding_is_placed_within_a_second_of_its_event() {
     let mut tainted = cluster("tainted", 10);
     tainted.spec.taints =
         serde_json::from_value(json!([{ "key": "k", "effect": "NoSchedule" }])).unwrap();
@@ -66,10 +66,10 @@ async fn a_waiting_binding_is_placed_within_a_second_of_what_it_waits_for() {
     let mut large = aggregated();
     large["clusterAffinity"] = json!({ "clusterNames": ["small"] });
     bare.bind_all(&[
-        binding("for-a-join", 1, on("newcomer")),
-        binding("for-room", 50, large),
-        binding("for-an-api", 1, on("without-apis")),
-        binding("for-a-taint", 1, on("tainted")),
+        binding("for-a-join", 1, on_cluster("newcomer")),
+        binding("for-capacity", 50, large),
+        binding("for-an-api", 1, on_cluster("without-apis")),
+        binding("for-a-taint", 1, on_cluster("tainted")),
         binding(
             "for-a-label",
             1,
@@ -78,17 +78,17 @@ async fn a_waiting_binding_is_placed_within_a_second_of_what_it_waits_for() {
         ),
     ])
     .await;
-    waits(&bare, "for-room", "Unschedulable").await;
+    wait_for_failure(&bare, "for-capacity", "Unschedulable").await;
     for name in ["for-a-join", "for-an-api", "for-a-taint", "for-a-label"] {
-        waits(&bare, name, "NoClusterFit").await;
+        wait_for_failure(&bare, name, "NoClusterFit").await;
     }
     let apis = cluster("x", 1).status.unwrap().api_enablements;
     berth_e2e::bare::join(&bare.client, &cluster("newcomer", 10)).await;
-    let mut took = vec![("a join", placed_after(&bare, "for-a-join").await)];
+    let mut took = vec![("a join", time_until_placed(&bare, "for-a-join").await)];
     let changes = [
         (
-            "more room",
-            "for-room",
+            "more capacity",
+            "for-capacity",
             "small",
             json!({ "status": { "resourceSummary": { "allocatable": { "cpu": "60" } } } }),
         ),
@@ -112,41 +112,41 @@ async fn a_waiting_binding_is_placed_within_a_second_of_what_it_waits_for() {
         ),
     ];
     for (what, waiting, name, change) in changes {
-        edit(&bare, name, change).await;
-        took.push((what, placed_after(&bare, waiting).await));
+        patch_cluster(&bare, name, change).await;
+        took.push((what, time_until_placed(&bare, waiting).await));
     }
     for (what, took) in &took {
-        assert!(*took < SOON, "{what}: {took:?}");
+        assert!(*took < REACTION_LIMIT, "{what}: {took:?}");
         println!("placed {took:.1?} after {what}");
     }
     scheduler.stop().await.unwrap();
     bare.stop().await;
 }
 
-/// Waiting bindings of the herd; the load generator measures with 10,000.
-const HERD: u32 = 1000;
-/// New bindings that come while a cluster flaps.
+/// Number of waiting bindings. The load generator measures with 10,000.
+const WAITING: u32 = 1000;
+/// Number of bindings created while a cluster flaps.
 const NEW: usize = 100;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_herd_of_waiting_bindings_and_a_flapping_cluster_hold_up_nobody() {
+async fn waiting_bindings_and_a_flapping_cluster_do_not_delay_new_bindings() {
     let bare = Bare::start(&[cluster("m1", 1000), cluster("flapping", 10)]).await;
-    // None of these will ever fit, and each change of the flapping cluster might help each of them.
+    // None of these bindings ever fits, and each change of the flapping cluster requeues all of them.
     let mut on_flapping = aggregated();
     on_flapping["clusterAffinity"] = json!({ "clusterNames": ["flapping"] });
-    let herd: Vec<_> = (0..HERD)
-        .map(|index| binding(&format!("herd{index}"), 1_000_000, on_flapping.clone()))
+    let waiting: Vec<_> = (0..WAITING)
+        .map(|index| binding(&format!("waiting{index}"), 1_000_000, on_flapping.clone()))
         .collect();
-    bare.bind_all(&herd).await;
+    bare.bind_all(&waiting).await;
     let scheduler = Running::start(Options::embedded(), bare.client.clone());
-    waits(&bare, &format!("herd{}", HERD - 1), "Unschedulable").await;
+    wait_for_failure(&bare, &format!("waiting{}", WAITING - 1), "Unschedulable").await;
 
     let flapping = async {
         let mut cpus = 10;
         loop {
             cpus = 31 - cpus;
             let summary = json!({ "allocatable": { "cpu": cpus.to_string() } });
-            edit(
+            patch_cluster(
                 &bare,
                 "flapping",
                 json!({ "status": { "resourceSummary": summary } }),
@@ -161,7 +161,7 @@ async fn a_herd_of_waiting_bindings_and_a_flapping_cluster_hold_up_nobody() {
         for index in 0..NEW {
             let name = format!("new{index}");
             let began = Instant::now();
-            api.create(&PostParams::default(), &binding(&name, 1, on("m1")))
+            api.create(&PostParams::default(), &binding(&name, 1, on_cluster("m1")))
                 .await
                 .unwrap();
             while !is_settled(&api.get(&name).await.unwrap()) {
@@ -183,11 +183,11 @@ async fn a_herd_of_waiting_bindings_and_a_flapping_cluster_hold_up_nobody() {
     let (p50, p90) = (latencies[NEW / 2], latencies[NEW * 9 / 10]);
     let slowest = latencies[NEW - 1];
     println!(
-        "{HERD} waiting bindings and a flapping cluster: new ones placed in {p50:.1?} (p50), {p90:.1?} (p90), {slowest:.1?} at most"
+        "{WAITING} waiting bindings and a flapping cluster: new ones placed in {p50:.1?} (p50), {p90:.1?} (p90), {slowest:.1?} at most"
     );
-    // The load generator holds the p99 of a release build to 100 ms. Here other tests run at the same time, so
-    // the slower ones say more of the machine than of the queue: a starved queue would hold up most of them.
-    // On a real server of its own, on the same machine, it says more of the server: there only a starved one fails.
+    // The load generator limits the p99 of a release build to 100 ms. Here, other tests run at the same time, so the
+    // test limits the median: a starved queue delays most bindings. A kube-apiserver on the same machine is too slow
+    // for this limit, so there only starvation fails the test.
     let limit = if cfg!(debug_assertions) { 1000 } else { 100 };
     assert!(
         bare.is_real() || p50 < Duration::from_millis(limit),

@@ -1,15 +1,16 @@
-//! A library that is preloaded into a process and moves its wall clock. The file that `WALL_CLOCK_OFFSET` names
-//! holds by how many seconds; it is read whenever the process asks for the time, so that writing it is a jump.
-//! The monotonic clocks stay as they are, as when an administrator sets the time.
+//! Preloaded library that moves the wall clock of a process.
 //!
-//! Compiled by the test that uses it, by itself: it is no part of the test program.
+//! The file named by `WALL_CLOCK_OFFSET` contains the offset in seconds. It is read on every clock call, so writing it
+//! makes the clock jump. Monotonic clocks do not change, as when an administrator sets the time.
+//!
+//! The test that uses this file compiles it separately; it is not part of the test binary.
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::sync::OnceLock;
 
 const CLOCK_REALTIME: c_int = 0;
 const CLOCK_REALTIME_COARSE: c_int = 5;
-/// The next library that has the symbol.
+/// Pseudo-handle for the next library with the symbol.
 const RTLD_NEXT: *mut c_void = -1_isize as *mut c_void;
 
 #[repr(C)]
@@ -24,11 +25,11 @@ unsafe extern "C" {
     fn dlsym(library: *mut c_void, symbol: *const c_char) -> *mut c_void;
 }
 
-/// The clock of the machine.
-fn machine() -> ClockGettime {
+/// Returns `clock_gettime` of the C library.
+fn real_clock_gettime() -> ClockGettime {
     static FOUND: OnceLock<ClockGettime> = OnceLock::new();
     *FOUND.get_or_init(|| {
-        // SAFETY: the C library has this function, with this signature.
+        // SAFETY: the C library exports this function with this signature.
         unsafe {
             let symbol = dlsym(RTLD_NEXT, c"clock_gettime".as_ptr());
             std::mem::transmute::<*mut c_void, ClockGettime>(symbol)
@@ -45,16 +46,16 @@ fn offset() -> i64 {
     text.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
-/// `clock_gettime` of the C library, with the wall clock moved.
+/// Replacement for `clock_gettime` of the C library that moves the wall clock.
 ///
 /// # Safety
-/// As of the original: `time` points to a `timespec`.
+/// `time` must point to a valid `timespec`, as for the original function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: c_int, time: *mut Timespec) -> c_int {
-    // SAFETY: what the caller promised.
-    let result = unsafe { machine()(clock, time) };
+    // SAFETY: the caller guarantees that `time` is valid.
+    let result = unsafe { real_clock_gettime()(clock, time) };
     if result == 0 && matches!(clock, CLOCK_REALTIME | CLOCK_REALTIME_COARSE) {
-        // SAFETY: the call succeeded, so it has written here.
+        // SAFETY: the call succeeded, so `time` is valid and initialized.
         unsafe { (*time).seconds += offset() };
     }
     result

@@ -1,4 +1,4 @@
-//! A scheduler process that is ended in the middle of its work.
+//! Scheduler processes that end in the middle of their work.
 
 use std::time::Instant;
 
@@ -8,17 +8,19 @@ use berth_scheduler::Options;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
+use crate::assertions::{
+    assert_each_placed_once, engine_decisions, is_settled, targets, wait_until_all_placed,
+};
 use crate::objects::{binding, fleet, mixed};
-use crate::process::{ANY_PORT, Program};
-use crate::watching::{all_decided, all_placed, each_written_once, is_settled, targets};
+use crate::process::{ANY_PORT, Process};
 
 const BINDINGS: u32 = 1000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restart_completes_what_sigterm_interrupted() {
+async fn a_restart_completes_the_work_interrupted_by_sigterm() {
     let bare = Bare::start(&fleet(4)).await;
     let bindings = mixed("w", BINDINGS);
-    let wanted = all_decided(&bare, &bindings).await;
+    let expected = engine_decisions(&bare, &bindings).await;
     bare.bind_all(&bindings).await;
     let arguments = [
         "--leader-elect=false",
@@ -26,7 +28,7 @@ async fn a_restart_completes_what_sigterm_interrupted() {
         ANY_PORT[0],
         ANY_PORT[1],
     ];
-    let mut first = Program::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    let mut first = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
     eventually("some bindings to be placed", async || {
         let stored = bare.all_bindings().await;
         let placed = stored.iter().filter(|b| is_settled(b)).count();
@@ -38,13 +40,13 @@ async fn a_restart_completes_what_sigterm_interrupted() {
     })
     .await;
     first.signal("TERM");
-    let asked = Instant::now();
-    let status = first.ended().await;
-    let took = asked.elapsed();
+    let signalled = Instant::now();
+    let status = first.wait_for_exit().await;
+    let took = signalled.elapsed();
     assert!(status.success(), "{status}\n{}", first.log());
     let stored = bare.all_bindings().await;
     let placed = stored.iter().filter(|binding| is_settled(binding)).count();
-    let begun = stored
+    let written = stored
         .iter()
         .filter(|b| b.metadata.generation == Some(2))
         .count();
@@ -52,12 +54,12 @@ async fn a_restart_completes_what_sigterm_interrupted() {
         placed < stored.len(),
         "the signal came too late to interrupt anything"
     );
-    assert_eq!(placed, begun, "a result without its status was left behind");
+    assert_eq!(placed, written, "a result was stored without its status");
 
     let restarted = Instant::now();
-    let _second = Program::start(bare.folder(), &bare.kubeconfig(), &arguments);
-    let all = all_placed(&bare, &wanted).await;
-    each_written_once(&all);
+    let _second = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    let all = wait_until_all_placed(&bare, &expected).await;
+    assert_each_placed_once(&all);
     println!(
         "SIGTERM after {placed} of {BINDINGS} bindings: ended within {took:.1?}, nothing half-written; \
          the next process placed the rest in {:.1?}",
@@ -67,7 +69,7 @@ async fn a_restart_completes_what_sigterm_interrupted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_group_of_a_move_whose_status_was_lost_is_corrected() {
+async fn a_missing_status_after_a_group_change_is_written() {
     let bare = Bare::start(&fleet(2)).await;
     let placement = json!({
         "clusterAffinities": [
@@ -92,7 +94,7 @@ async fn the_group_of_a_move_whose_status_was_lost_is_corrected() {
     first.stop().await.unwrap();
     assert_eq!(targets(&settled), [("m1".to_owned(), 2)].into());
 
-    // What a scheduler leaves that moves it to the second group and ends before it has written the status.
+    // The state after a scheduler moved the binding to the second group and ended before writing the status.
     let result = json!({
         "metadata": { "annotations": {
             APPLIED_PLACEMENT: settled.metadata.annotations.as_ref().unwrap()[APPLIED_PLACEMENT] } },

@@ -1,4 +1,4 @@
-//! Ways to look at what the scheduler has done.
+//! Functions that wait for results of the scheduler or check them.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,30 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 
-/// Where a binding is placed: replicas by cluster.
-pub(crate) type Placed = BTreeMap<String, i32>;
+/// Replicas of a binding, keyed by cluster.
+pub(crate) type Targets = BTreeMap<String, i32>;
 
-/// Where a binding is placed.
-pub(crate) fn targets(binding: &ResourceBinding) -> Placed {
+/// Returns the clusters and replicas of a binding.
+pub(crate) fn targets(binding: &ResourceBinding) -> Targets {
     let clusters = binding.spec.clusters.iter();
     clusters.map(|t| (t.name.clone(), t.replicas)).collect()
 }
 
-/// The condition `Scheduled`.
+/// Returns the condition `Scheduled`.
 pub(crate) fn scheduled(binding: &ResourceBinding) -> Option<&Condition> {
     let conditions = &binding.status.as_ref()?.conditions;
     conditions.iter().find(|c| c.type_ == "Scheduled")
 }
 
-/// Whether the scheduler has placed this very generation.
+/// Reports whether the scheduler has placed the current generation.
 pub(crate) fn is_settled(binding: &ResourceBinding) -> bool {
     let status = binding.status.as_ref();
     status.and_then(|status| status.scheduler_observed_generation) == binding.metadata.generation
         && scheduled(binding).is_some_and(|condition| condition.status == "True")
 }
 
-/// Where the engine puts a binding on this fleet.
-pub(crate) fn decided(fleet: &mut Fleet, binding: &ResourceBinding) -> Placed {
+/// Returns the engine's decision for a binding.
+pub(crate) fn engine_decision(fleet: &mut Fleet, binding: &ResourceBinding) -> Targets {
     let mut engine = Engine::new(EngineOptions::default()).unwrap();
     let request = Request::new(
         Some("default"),
@@ -47,11 +47,11 @@ pub(crate) fn decided(fleet: &mut Fleet, binding: &ResourceBinding) -> Placed {
     targets.map(|t| (t.name.to_string(), t.replicas)).collect()
 }
 
-/// Where the engine puts each of these bindings.
-pub(crate) async fn all_decided(
+/// Returns the engine's decisions for bindings, keyed by name.
+pub(crate) async fn engine_decisions(
     bare: &Bare,
     bindings: &[ResourceBinding],
-) -> BTreeMap<String, Placed> {
+) -> BTreeMap<String, Targets> {
     let mut fleet = Fleet::new();
     let clusters = bare.clusters().list(&ListParams::default()).await.unwrap();
     for cluster in &clusters.items {
@@ -59,14 +59,14 @@ pub(crate) async fn all_decided(
     }
     bindings
         .iter()
-        .map(|binding| (binding.name_any(), decided(&mut fleet, binding)))
+        .map(|binding| (binding.name_any(), engine_decision(&mut fleet, binding)))
         .collect()
 }
 
-/// Waits until each of these bindings is placed as it should be, and returns them.
-pub(crate) async fn all_placed(
+/// Waits until all bindings are placed as expected, and returns them.
+pub(crate) async fn wait_until_all_placed(
     bare: &Bare,
-    wanted: &BTreeMap<String, Placed>,
+    expected: &BTreeMap<String, Targets>,
 ) -> Vec<ResourceBinding> {
     eventually("all bindings to be placed", async || {
         let stored = bare.bindings("default").list(&ListParams::default()).await;
@@ -74,31 +74,34 @@ pub(crate) async fn all_placed(
             .unwrap()
             .items
             .into_iter()
-            .filter(|binding| wanted.contains_key(&binding.name_any()))
+            .filter(|binding| expected.contains_key(&binding.name_any()))
             .collect();
-        let done = |binding: &&ResourceBinding| {
-            is_settled(binding) && targets(binding) == wanted[&binding.name_any()]
+        let is_done = |binding: &&ResourceBinding| {
+            is_settled(binding) && targets(binding) == expected[&binding.name_any()]
         };
-        let count = stored.iter().filter(done).count();
-        if count == wanted.len() {
+        let count = stored.iter().filter(is_done).count();
+        if count == expected.len() {
             return Ok(stored);
         }
-        let odd = stored.iter().find(|binding| !done(binding)).map(|binding| {
-            let name = binding.name_any();
-            let should = &wanted[&name];
-            format!(
-                "{name} is on {:?} and should be on {should:?}; {:?}",
-                targets(binding),
-                binding.status
-            )
-        });
-        Err(format!("{count} of {} are: {odd:?}", wanted.len()))
+        let pending = stored
+            .iter()
+            .find(|binding| !is_done(binding))
+            .map(|binding| {
+                let name = binding.name_any();
+                let expected = &expected[&name];
+                format!(
+                    "{name} is on {:?}, expected {expected:?}; {:?}",
+                    targets(binding),
+                    binding.status
+                )
+            });
+        Err(format!("{count} of {} are: {pending:?}", expected.len()))
     })
     .await
 }
 
-/// Holds that each binding was given its clusters by one write: one generation by its creation, one by it.
-pub(crate) fn each_written_once(bindings: &[ResourceBinding]) {
+/// Checks that each binding was placed with one write: generation 1 is its creation, and generation 2 its placement.
+pub(crate) fn assert_each_placed_once(bindings: &[ResourceBinding]) {
     let moved: Vec<_> = bindings
         .iter()
         .filter(|binding| binding.metadata.generation != Some(2))
@@ -107,17 +110,17 @@ pub(crate) fn each_written_once(bindings: &[ResourceBinding]) {
     assert!(moved.is_empty(), "placed more than once: {moved:?}");
 }
 
-/// All events of all namespaces.
+/// Returns the events of all namespaces.
 pub(crate) async fn events(bare: &Bare) -> Vec<Event> {
     let api: Api<Event> = Api::all(bare.client.clone());
     api.list(&ListParams::default()).await.unwrap().items
 }
 
-/// Waits until there is an event with this reason about each of these bindings.
-pub(crate) async fn all_told(bare: &Bare, names: &BTreeMap<String, Placed>, reason: &str) {
-    eventually("an event about each binding", async || {
+/// Waits until each binding has an event with a reason.
+pub(crate) async fn wait_for_events(bare: &Bare, names: &BTreeMap<String, Targets>, reason: &str) {
+    eventually("an event on each binding", async || {
         let events = events(bare).await;
-        let told: Vec<&str> = events
+        let found: Vec<&str> = events
             .iter()
             .filter(|event| event.reason.as_deref() == Some(reason))
             .filter(|event| event.involved_object.kind.as_deref() == Some("ResourceBinding"))
@@ -125,13 +128,13 @@ pub(crate) async fn all_told(bare: &Bare, names: &BTreeMap<String, Placed>, reas
             .collect();
         let missing: Vec<_> = names
             .keys()
-            .filter(|n| !told.contains(&n.as_str()))
+            .filter(|n| !found.contains(&n.as_str()))
             .collect();
         if missing.is_empty() {
             Ok(())
         } else {
             Err(format!(
-                "{} have none: {:?}",
+                "{} bindings have none: {:?}",
                 missing.len(),
                 missing.first()
             ))

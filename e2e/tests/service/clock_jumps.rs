@@ -1,5 +1,4 @@
-//! The wall clock of a running scheduler jumps. Nothing is decided by it, so nothing changes but the times that
-//! others read.
+//! Jumps of the wall clock of a running scheduler. They change recorded times, and nothing else.
 
 mod wall_clock;
 
@@ -8,21 +7,22 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 
-use crate::objects::{binding, fleet, on};
-use crate::process::{ANY_PORT, Program};
-use crate::watching::is_settled;
+use crate::assertions::is_settled;
+use crate::objects::{binding, fleet, on_cluster};
+use crate::process::{ANY_PORT, Process};
 use wall_clock::Clock;
 
-/// An hour, as clocks are set by it.
+/// Seconds of an hour.
 const HOUR: i64 = 3600;
-/// Far more than a test takes, and far less than a jump.
+/// Tolerance in seconds: far more than a test takes, and far less than a jump.
 const NEAR: i64 = 1200;
 
-/// How many seconds a time is ahead of the machine's clock.
-fn ahead(time: Timestamp) -> i64 {
+/// Returns the number of seconds that a time is ahead of the machine's clock.
+fn seconds_ahead(time: Timestamp) -> i64 {
     time.as_second() - Timestamp::now().as_second()
 }
 
+/// Returns the holder and the renew time of the lease.
 async fn lease(bare: &Bare) -> (String, Timestamp) {
     let leases: Api<Lease> = Api::namespaced(bare.client.clone(), "karmada-system");
     let lease = leases.get("karmada-scheduler").await.unwrap();
@@ -33,14 +33,14 @@ async fn lease(bare: &Bare) -> (String, Timestamp) {
     )
 }
 
-/// Waits until the lease is renewed, several times, by a clock that is so far ahead; says who holds it.
-async fn renewed_at(bare: &Bare, offset: i64) -> String {
+/// Waits until the lease is renewed several times by a clock with an offset, and returns the holder.
+async fn wait_for_renewals_at(bare: &Bare, offset: i64) -> String {
     let mut seen = Vec::new();
     eventually(
         "the lease to be renewed by the clock that jumped",
         async || {
             let (holder, renewed) = lease(bare).await;
-            if (ahead(renewed) - offset).abs() < NEAR && !seen.contains(&renewed) {
+            if (seconds_ahead(renewed) - offset).abs() < NEAR && !seen.contains(&renewed) {
                 seen.push(renewed);
             }
             if seen.len() >= 4 {
@@ -53,9 +53,9 @@ async fn renewed_at(bare: &Bare, offset: i64) -> String {
     .await
 }
 
-/// Places a new binding, and says how far ahead of the machine's clock that was recorded.
-async fn places(bare: &Bare, name: &str) -> i64 {
-    bare.bind(&binding(name, 1, on("m1"))).await;
+/// Waits until a new binding is placed, and returns how many seconds its recorded time is ahead.
+async fn bind_and_wait(bare: &Bare, name: &str) -> i64 {
+    bare.bind(&binding(name, 1, on_cluster("m1"))).await;
     eventually("a new binding to be placed", async || {
         let binding = bare.bindings("default").get(name).await.unwrap();
         let recorded = binding
@@ -63,7 +63,7 @@ async fn places(bare: &Bare, name: &str) -> i64 {
             .as_ref()
             .and_then(|s| s.last_scheduled_time.clone());
         match recorded {
-            Some(time) if is_settled(&binding) => Ok(ahead(time.0)),
+            Some(time) if is_settled(&binding) => Ok(seconds_ahead(time.0)),
             _ => Err("not yet"),
         }
     })
@@ -71,12 +71,12 @@ async fn places(bare: &Bare, name: &str) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_whose_clock_jumps_stays_in_office_and_goes_on() {
+async fn a_leader_whose_clock_jumps_keeps_its_lease_and_schedules() {
     let bare = Bare::start(&fleet(2)).await;
     let clock = Clock::make(bare.folder());
     let arguments = [
         &ANY_PORT[..],
-        // The standby would be quick, were it to believe the times in the lease.
+        // With short durations, a standby that trusted the times in the lease would take over quickly.
         &[
             "--leader-elect-lease-duration=6s",
             "--leader-elect-renew-deadline=5s",
@@ -85,22 +85,22 @@ async fn a_leader_whose_clock_jumps_stays_in_office_and_goes_on() {
         ],
     ]
     .concat();
-    let leader = Program::start_in(
+    let leader = Process::start_in(
         bare.folder(),
         &bare.kubeconfig(),
         &arguments,
         &clock.environment(),
     );
-    leader.says("became leader").await;
-    let standby = Program::start(bare.folder(), &bare.kubeconfig(), &arguments);
-    standby.says("caches are filled").await;
-    assert!(places(&bare, "before").await.abs() < NEAR);
-    let holder = renewed_at(&bare, 0).await;
+    leader.wait_for_log("became leader").await;
+    let standby = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    standby.wait_for_log("caches are filled").await;
+    assert!(bind_and_wait(&bare, "before").await.abs() < NEAR);
+    let holder = wait_for_renewals_at(&bare, 0).await;
 
     for (name, offset) in [("ahead", HOUR), ("behind", -HOUR), ("again", 24 * HOUR)] {
         clock.jump_to(offset);
-        assert_eq!(renewed_at(&bare, offset).await, holder, "{name}");
-        let recorded = places(&bare, name).await;
+        assert_eq!(wait_for_renewals_at(&bare, offset).await, holder, "{name}");
+        let recorded = bind_and_wait(&bare, name).await;
         assert!((recorded - offset).abs() < NEAR, "{name}: {recorded}");
     }
     assert!(
@@ -109,9 +109,9 @@ async fn a_leader_whose_clock_jumps_stays_in_office_and_goes_on() {
         standby.log()
     );
 
-    // A lease that claims to be of tomorrow keeps nobody out.
+    // A renew time in the future does not keep the standby from taking over.
     leader.signal("KILL");
-    standby.says("became leader").await;
-    assert!(places(&bare, "after").await.abs() < NEAR);
+    standby.wait_for_log("became leader").await;
+    assert!(bind_and_wait(&bare, "after").await.abs() < NEAR);
     bare.stop().await;
 }

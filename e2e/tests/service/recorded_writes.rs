@@ -1,4 +1,4 @@
-//! What Karmada's scheduler wrote for a fleet of bindings, and whether ours writes the same.
+//! Comparison of the scheduler's writes with recorded writes of Karmada's scheduler.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -15,29 +15,29 @@ use kube::api::ListParams;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::watching::events;
+use crate::assertions::events;
 
-/// What was measured on a real control plane.
+/// A recording from a Karmada control plane.
 #[derive(Deserialize)]
-pub(crate) struct Measured {
+pub(crate) struct Recording {
     pub(crate) clusters: Vec<Cluster>,
     pub(crate) bindings: Vec<ResourceBinding>,
-    pub(crate) results: BTreeMap<String, Left>,
+    pub(crate) results: BTreeMap<String, RecordedBinding>,
 }
 
-/// What Karmada left of a binding.
+/// A binding after Karmada's scheduler handled it.
 #[derive(Deserialize)]
-pub(crate) struct Left {
+pub(crate) struct RecordedBinding {
     pub(crate) annotations: Option<BTreeMap<String, String>>,
     pub(crate) clusters: Option<Vec<Value>>,
     #[serde(default)]
     pub(crate) status: Value,
-    events: Vec<Told>,
+    events: Vec<RecordedEvent>,
 }
 
-/// An event of the measurement.
+/// A recorded event.
 #[derive(Deserialize)]
-struct Told {
+struct RecordedEvent {
     on: String,
     #[serde(rename = "type")]
     kind: String,
@@ -47,7 +47,7 @@ struct Told {
     namespace: String,
 }
 
-impl Measured {
+impl Recording {
     pub(crate) fn read() -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/writes.json.gz");
         let mut text = String::new();
@@ -58,19 +58,25 @@ impl Measured {
     }
 }
 
-/// A line of an event that is equal when the events are: the order of a result list is free, and so is
-/// which of several reasons a message counts.
-type Line = (String, String, String, String, String, String);
+/// The comparable fields of an event. The order of a result list and the counted reasons of a message are ignored.
+type EventKey = (String, String, String, String, String, String);
 
-fn line(on: &str, kind: &str, reason: &str, message: &str, source: &str, namespace: &str) -> Line {
-    let message = comparable(message);
+fn event_key(
+    on: &str,
+    kind: &str,
+    reason: &str,
+    message: &str,
+    source: &str,
+    namespace: &str,
+) -> EventKey {
+    let message = normalized(message);
     [on, kind, reason, &message, source, namespace]
         .map(str::to_owned)
         .into()
 }
 
-/// The message with its list sorted; of a message that counts reasons, what comes before them.
-fn comparable(message: &str) -> String {
+/// Returns a message with its result list sorted, or without the reasons that it counts.
+fn normalized(message: &str) -> String {
     if let Some((head, _)) = message.split_once(" clusters are available: ") {
         return head.to_owned();
     }
@@ -85,26 +91,27 @@ fn comparable(message: &str) -> String {
     format!("{head}Result: {{{}}}", entries.join(", "))
 }
 
-fn wanted_lines(left: &Left) -> BTreeSet<Line> {
-    let told = left.events.iter();
-    told.map(|e| {
-        line(
-            &e.on,
-            &e.kind,
-            &e.reason,
-            &e.message,
-            &e.source,
-            &e.namespace,
-        )
-    })
-    .collect()
+fn recorded_event_keys(recorded: &RecordedBinding) -> BTreeSet<EventKey> {
+    let events = recorded.events.iter();
+    events
+        .map(|e| {
+            event_key(
+                &e.on,
+                &e.kind,
+                &e.reason,
+                &e.message,
+                &e.source,
+                &e.namespace,
+            )
+        })
+        .collect()
 }
 
-/// The events about a binding and about its template.
-fn lines_about(binding: &ResourceBinding, events: &[Event]) -> BTreeSet<Line> {
+/// Returns the keys of the events on a binding and on its template.
+fn event_keys_of(binding: &ResourceBinding, events: &[Event]) -> BTreeSet<EventKey> {
     let name = binding.name_any();
     let resource = &binding.spec.resource;
-    let mut lines = BTreeSet::new();
+    let mut keys = BTreeSet::new();
     for event in events {
         let about = &event.involved_object;
         let is = |kind: &str, name: &str| {
@@ -118,7 +125,7 @@ fn lines_about(binding: &ResourceBinding, events: &[Event]) -> BTreeSet<Line> {
             continue;
         };
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
-        lines.insert(line(
+        keys.insert(event_key(
             on,
             &text(&event.type_),
             &text(&event.reason),
@@ -127,11 +134,11 @@ fn lines_about(binding: &ResourceBinding, events: &[Event]) -> BTreeSet<Line> {
             &event.namespace().unwrap_or_default(),
         ));
     }
-    lines
+    keys
 }
 
-/// A status without times and generations, and with messages that can be compared.
-fn comparable_status(status: &Value) -> Value {
+/// Returns a status without times and generations, and with normalized messages.
+fn normalized_status(status: &Value) -> Value {
     let conditions: Vec<Value> = status["conditions"]
         .as_array()
         .into_iter()
@@ -142,7 +149,7 @@ fn comparable_status(status: &Value) -> Value {
                 fields.remove("lastTransitionTime");
                 fields.remove("observedGeneration");
                 let message = fields["message"].as_str().unwrap_or_default();
-                fields["message"] = json!(comparable(message));
+                fields["message"] = json!(normalized(message));
             }
             condition
         })
@@ -161,64 +168,68 @@ fn by_name(clusters: &[Value]) -> Vec<Value> {
     sorted
 }
 
-/// Everything that is not as Karmada left it, one line each.
-fn differences(binding: &ResourceBinding, left: &Left, events: &[Event]) -> Vec<String> {
+/// Returns the differences between a binding and the recorded one.
+fn differences(
+    binding: &ResourceBinding,
+    recorded: &RecordedBinding,
+    events: &[Event],
+) -> Vec<String> {
     let name = binding.name_any();
     let stored = serde_json::to_value(binding).unwrap();
     let mut found = Vec::new();
-    let mut hold = |what: &str, ours: Value, karmadas: Value| {
+    let mut compare = |what: &str, ours: Value, karmadas: Value| {
         if ours != karmadas {
             found.push(format!(
                 "{name}: {what}\n    Karmada {karmadas}\n    ours    {ours}"
             ));
         }
     };
-    hold(
+    compare(
         "annotations",
         json!(binding.annotations()),
-        json!(left.annotations.clone().unwrap_or_default()),
+        json!(recorded.annotations.clone().unwrap_or_default()),
     );
     let clusters = stored["spec"]["clusters"].as_array().cloned();
-    hold(
+    compare(
         "clusters",
         json!(by_name(&clusters.unwrap_or_default())),
-        json!(by_name(left.clusters.as_deref().unwrap_or_default())),
+        json!(by_name(recorded.clusters.as_deref().unwrap_or_default())),
     );
-    hold(
+    compare(
         "status",
-        comparable_status(&stored["status"]),
-        comparable_status(&left.status),
+        normalized_status(&stored["status"]),
+        normalized_status(&recorded.status),
     );
-    hold(
+    compare(
         "events",
-        json!(lines_about(binding, events)),
-        json!(wanted_lines(left)),
+        json!(event_keys_of(binding, events)),
+        json!(recorded_event_keys(recorded)),
     );
     found
 }
 
-/// All differences of the fleet.
-pub(crate) async fn all_differences(bare: &Bare, measured: &Measured) -> Vec<String> {
+/// Returns the differences of all recorded bindings.
+pub(crate) async fn all_differences(bare: &Bare, recording: &Recording) -> Vec<String> {
     let stored = bare.bindings("default").list(&ListParams::default()).await;
     let stored = stored.unwrap().items;
     let events = events(bare).await;
     stored
         .iter()
-        .filter_map(|binding| Some((binding, measured.results.get(&binding.name_any())?)))
-        .flat_map(|(binding, left)| differences(binding, left, &events))
+        .filter_map(|binding| Some((binding, recording.results.get(&binding.name_any())?)))
+        .flat_map(|(binding, recorded)| differences(binding, recorded, &events))
         .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn karmada_and_we_write_the_same() {
-    let measured = Measured::read();
-    assert_eq!(measured.bindings.len(), 90);
-    let bare = Bare::start(&measured.clusters).await;
-    bare.bind_all(&measured.bindings).await;
+async fn writes_equal_those_of_karmadas_scheduler() {
+    let recording = Recording::read();
+    assert_eq!(recording.bindings.len(), 90);
+    let bare = Bare::start(&recording.clusters).await;
+    bare.bind_all(&recording.bindings).await;
     let scheduler = Running::start(Options::embedded(), bare.remote_client().await);
-    // Events may come later than the status: all of it is compared until all of it is there.
-    eventually("all that Karmada wrote", async || {
-        let found = all_differences(&bare, &measured).await;
+    // Events can be written after the status, so everything is compared until all of it is equal.
+    eventually("the writes of Karmada", async || {
+        let found = all_differences(&bare, &recording).await;
         if found.is_empty() {
             Ok(())
         } else {

@@ -1,23 +1,24 @@
-//! A wall clock that a test moves while a process runs.
+//! Adjustable wall clock for processes of a test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A wall clock that can be set, for one process.
+/// A wall clock that a test can set for a process.
 pub(crate) struct Clock {
     library: PathBuf,
     offset: PathBuf,
 }
 
 impl Clock {
-    /// Compiles the library, and sets the clock to that of the machine.
+    /// Compiles the preloaded library, and sets the offset to zero.
     pub(crate) fn make(folder: &Path) -> Self {
         let clock = Self {
             library: folder.join("libwall_clock.so"),
             offset: folder.join("wall-clock-offset"),
         };
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/clock/shim.rs");
+        let source =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/clock_jumps/shim.rs");
         let compiled = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()))
             .args(["--edition=2024", "--crate-type=cdylib", "-o"])
             .args([&clock.library, &source])
@@ -28,14 +29,14 @@ impl Clock {
         clock
     }
 
-    /// Moves it so many seconds away from the machine's clock; the rename is atomic for readers.
+    /// Sets the offset from the machine's clock in seconds. The rename is atomic for readers.
     pub(crate) fn jump_to(&self, seconds: i64) {
         let next = self.offset.with_extension("next");
         fs::write(&next, seconds.to_string()).unwrap();
         fs::rename(&next, &self.offset).unwrap();
     }
 
-    /// The environment of the process.
+    /// Returns the environment variables for the process.
     pub(crate) fn environment(&self) -> [(&'static str, &Path); 2] {
         [
             ("LD_PRELOAD", self.library.as_path()),

@@ -8,19 +8,21 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 use serde_json::{Value, json};
 
-use crate::objects::{binding, fleet, mixed, on};
-use crate::process::{ANY_PORT, Program};
-use crate::watching::{all_decided, all_placed, each_written_once, is_settled};
+use crate::assertions::{
+    assert_each_placed_once, engine_decisions, is_settled, wait_until_all_placed,
+};
+use crate::objects::{binding, fleet, mixed, on_cluster};
+use crate::process::{ANY_PORT, Process};
 
-/// Short durations: lease, renew deadline, retry period.
+/// Short lease duration, renew deadline and retry period.
 const SHORT: [&str; 3] = [
     "--leader-elect-lease-duration=2s",
     "--leader-elect-renew-deadline=1200ms",
     "--leader-elect-retry-period=300ms",
 ];
 
-/// Short, and yet so long that a leader on a machine with other things to do keeps its office.
-const UNHURRIED: [&str; 3] = [
+/// Durations that are short, but long enough for a leader on a busy machine to renew its lease.
+const MODERATE: [&str; 3] = [
     "--leader-elect-lease-duration=6s",
     "--leader-elect-renew-deadline=5s",
     "--leader-elect-retry-period=300ms",
@@ -30,13 +32,13 @@ fn leases(bare: &Bare) -> Api<Lease> {
     Api::namespaced(bare.client.clone(), "karmada-system")
 }
 
-/// The Lease as JSON.
+/// Returns the spec of the Lease as JSON.
 async fn lease(bare: &Bare) -> Value {
     let lease = leases(bare).get("karmada-scheduler").await.unwrap();
     serde_json::to_value(lease).unwrap()["spec"].clone()
 }
 
-/// Waits until somebody else than this one holds the lease.
+/// Waits until another process holds the lease.
 async fn next_holder(bare: &Bare, before: &Value) -> (Value, Instant) {
     eventually("another leader", async || {
         let spec = lease(bare).await;
@@ -50,14 +52,14 @@ async fn next_holder(bare: &Bare, before: &Value) -> (Value, Instant) {
     .await
 }
 
-fn start(bare: &Bare, arguments: &[&str]) -> Program {
+fn start(bare: &Bare, arguments: &[&str]) -> Process {
     let all: Vec<&str> = ANY_PORT.iter().chain(arguments).copied().collect();
-    Program::start(bare.folder(), &bare.kubeconfig(), &all)
+    Process::start(bare.folder(), &bare.kubeconfig(), &all)
 }
 
-/// Waits until a new binding is placed.
-async fn places(bare: &Bare, name: &str) {
-    bare.bind(&binding(name, 1, on("m1"))).await;
+/// Creates a binding and waits until it is placed.
+async fn bind_and_wait(bare: &Bare, name: &str) {
+    bare.bind(&binding(name, 1, on_cluster("m1"))).await;
     eventually("a new binding to be placed", async || {
         if is_settled(&bare.bindings("default").get(name).await.unwrap()) {
             Ok(())
@@ -69,53 +71,53 @@ async fn places(bare: &Bare, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_standby_takes_over_at_once_after_sigterm_with_the_default_durations() {
+async fn a_standby_takes_over_at_once_after_sigterm() {
     let bare = Bare::start(&fleet(2)).await;
     let mut leader = start(&bare, &[]);
-    leader.says("became leader").await;
+    leader.wait_for_log("became leader").await;
     let before = lease(&bare).await;
     let standby = start(&bare, &[]);
-    standby.says("caches are filled").await;
+    standby.wait_for_log("caches are filled").await;
     leader.signal("TERM");
-    let asked = Instant::now();
+    let signalled = Instant::now();
     let (after, at) = next_holder(&bare, &before).await;
-    let took = at - asked;
-    // One that looked only when its retry period is over would take up to two seconds.
+    let took = at - signalled;
+    // A standby that only polls with the retry period would take up to two seconds.
     assert!(took < Duration::from_millis(1900), "{took:?}");
     assert_eq!(after["leaseTransitions"], json!(1));
-    assert!(leader.ended().await.success());
-    places(&bare, "next").await;
+    assert!(leader.wait_for_exit().await.success());
+    bind_and_wait(&bare, "next").await;
     println!("a standby leads {took:.1?} after SIGTERM of the leader");
     bare.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_standby_takes_over_and_places_at_once_under_load() {
+async fn a_standby_takes_over_and_schedules_at_once_under_load() {
     let bare = Bare::start(&fleet(4)).await;
     let proxy = Proxy::start(bare.client.clone());
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
     let mut leader = start(&bare, &[]);
-    leader.says("became leader").await;
+    leader.wait_for_log("became leader").await;
     let before = lease(&bare).await;
     let arguments: Vec<&str> = ANY_PORT.to_vec();
-    let standby = Program::start(bare.folder(), &kubeconfig, &arguments);
-    standby.says("caches are filled").await;
+    let standby = Process::start(bare.folder(), &kubeconfig, &arguments);
+    standby.wait_for_log("caches are filled").await;
     let settled = mixed("settled", 300);
     bare.bind_all(&settled).await;
     let (client, count) = (bare.bindings("default"), std::cell::Cell::new(0));
-    // A hundred bindings each second: more than the default rate of requests allows to be placed.
+    // Creates a hundred bindings per second, more than the default request rate can place.
     let load = async {
         let mut pace = tokio::time::interval(Duration::from_millis(10));
         loop {
             pace.tick().await;
             let number = count.replace(count.get() + 1);
-            let next = binding(&format!("load{number}"), 1, on("m1"));
+            let next = binding(&format!("load{number}"), 1, on_cluster("m1"));
             client.create(&Default::default(), &next).await.unwrap();
         }
     };
-    let takes_over = async {
-        eventually("the load to be on", async || {
+    let takeover = async {
+        eventually("the load to start", async || {
             if count.get() >= 200 {
                 Ok(())
             } else {
@@ -124,25 +126,25 @@ async fn a_standby_takes_over_and_places_at_once_under_load() {
         })
         .await;
         leader.signal("TERM");
-        let asked = Instant::now();
+        let signalled = Instant::now();
         let (_, led) = next_holder(&bare, &before).await;
         let placed = eventually("the first binding of the next leader", async || {
-            let asked = proxy.requests();
-            let first = asked.iter().find(|asked| asked.writes_a_binding());
-            first.map(|asked| asked.at).ok_or("not yet")
+            let requests = proxy.requests();
+            let first = requests.iter().find(|request| request.writes_a_binding());
+            first.map(|request| request.at).ok_or("not yet")
         })
         .await;
-        (led - asked, placed.saturating_duration_since(led))
+        (led - signalled, placed.saturating_duration_since(led))
     };
     let (led, placed) = tokio::select! {
         () = load => unreachable!(),
-        took = takes_over => took,
+        took = takeover => took,
     };
     println!("under load a standby leads {led:.1?} after SIGTERM and places {placed:.1?} later");
-    // Well under a second, both, where nothing else runs; the rest is for the other tests of the machine.
+    // Both take well under a second on an idle machine. The limits allow for other tests.
     assert!(led < Duration::from_secs(4), "{led:?}");
     assert!(placed < Duration::from_secs(4), "{placed:?}");
-    assert!(leader.ended().await.success());
+    assert!(leader.wait_for_exit().await.success());
     bare.stop().await;
 }
 
@@ -150,37 +152,37 @@ async fn a_standby_takes_over_and_places_at_once_under_load() {
 async fn a_killed_leader_is_replaced_within_the_lease_duration() {
     let bare = Bare::start(&fleet(2)).await;
     let leader = start(&bare, &SHORT);
-    leader.says("became leader").await;
+    leader.wait_for_log("became leader").await;
     let before = lease(&bare).await;
     let standby = start(&bare, &SHORT);
-    standby.says("caches are filled").await;
+    standby.wait_for_log("caches are filled").await;
     leader.signal("KILL");
-    let asked = Instant::now();
+    let signalled = Instant::now();
     let (_, at) = next_holder(&bare, &before).await;
-    let took = at - asked;
-    // The lease of two seconds, a look, and room for the other tests of the machine.
+    let took = at - signalled;
+    // The lease lasts two seconds. The limit allows for the retry period and other tests.
     assert!(took < Duration::from_secs(5), "{took:?}");
-    places(&bare, "next").await;
+    bind_and_wait(&bare, "next").await;
     println!("a standby leads {took:.1?} after kill -9 of a leader with a lease of 2 s");
     bare.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_that_cannot_renew_stops_writing_before_another_may_start() {
+async fn a_leader_that_cannot_renew_stops_writing_before_the_next_leader_starts() {
     let bare = Bare::start(&fleet(2)).await;
     let proxy = Proxy::start(bare.client.clone());
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
     let arguments: Vec<&str> = ANY_PORT.iter().chain(&SHORT).copied().collect();
-    let mut leader = Program::start(bare.folder(), &kubeconfig, &arguments);
-    leader.says("became leader").await;
+    let mut leader = Process::start(bare.folder(), &kubeconfig, &arguments);
+    leader.wait_for_log("became leader").await;
     let before = lease(&bare).await;
     let standby = start(&bare, &SHORT);
-    standby.says("caches are filled").await;
+    standby.wait_for_log("caches are filled").await;
 
-    // Only the lease is out of reach; work comes in all the time.
-    proxy.rule(|asked| {
-        if asked.path.contains("leases") {
+    // Only requests for the lease hang, while bindings are created continuously.
+    proxy.rule(|request| {
+        if request.path.contains("leases") {
             Fault::Silence
         } else {
             Fault::None
@@ -189,7 +191,7 @@ async fn a_leader_that_cannot_renew_stops_writing_before_another_may_start() {
     let (client, mut number) = (bare.bindings("default"), 0);
     let work = async {
         loop {
-            let next = binding(&format!("w{number}"), 1, on("m1"));
+            let next = binding(&format!("w{number}"), 1, on_cluster("m1"));
             client.create(&Default::default(), &next).await.unwrap();
             number += 1;
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -210,7 +212,12 @@ async fn a_leader_that_cannot_renew_stops_writing_before_another_may_start() {
         "the old leader wrote {:?} into the next term",
         last - at
     );
-    assert_eq!(leader.ended().await.code(), Some(1), "{}", leader.log());
+    assert_eq!(
+        leader.wait_for_exit().await.code(),
+        Some(1),
+        "{}",
+        leader.log()
+    );
     let writes = proxy.count(RecordedRequest::writes_a_binding);
     println!(
         "a leader cut off from the lease wrote its last binding (of {writes} writes) {:.1?} before the \
@@ -221,23 +228,23 @@ async fn a_leader_that_cannot_renew_stops_writing_before_another_may_start() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stale_leader_that_wakes_up_overwrites_nothing() {
+async fn a_resumed_stale_leader_overwrites_nothing() {
     let bare = Bare::start(&fleet(4)).await;
     let proxy = Proxy::start(bare.client.clone());
     proxy.rule(|_| Fault::Late(Duration::from_millis(20)));
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
     let unlimited = ["--kube-api-qps=0"];
-    let stale = ANY_PORT.iter().chain(&UNHURRIED).chain(&unlimited).copied();
-    let mut stale = Program::start(bare.folder(), &kubeconfig, &stale.collect::<Vec<_>>());
-    stale.says("became leader").await;
+    let stale = ANY_PORT.iter().chain(&MODERATE).chain(&unlimited).copied();
+    let mut stale = Process::start(bare.folder(), &kubeconfig, &stale.collect::<Vec<_>>());
+    stale.wait_for_log("became leader").await;
     let before = lease(&bare).await;
-    let arguments: Vec<&str> = UNHURRIED.iter().chain(&unlimited).copied().collect();
+    let arguments: Vec<&str> = MODERATE.iter().chain(&unlimited).copied().collect();
     let standby = start(&bare, &arguments);
-    standby.says("caches are filled").await;
+    standby.wait_for_log("caches are filled").await;
 
     let bindings = mixed("w", 300);
-    let wanted = all_decided(&bare, &bindings).await;
+    let expected = engine_decisions(&bare, &bindings).await;
     let paused = async {
         eventually("the first writes", async || {
             match proxy.count(RecordedRequest::writes_a_binding) {
@@ -250,43 +257,51 @@ async fn a_stale_leader_that_wakes_up_overwrites_nothing() {
     };
     tokio::join!(bare.bind_all(&bindings), paused);
     let (_, at) = next_holder(&bare, &before).await;
-    // It wakes up in the middle of the work of the other one.
+    // Resumes the old leader while the new one is scheduling.
     let writes = proxy.count(RecordedRequest::writes_a_binding);
     stale.signal("CONT");
-    let all = all_placed(&bare, &wanted).await;
-    assert_eq!(stale.ended().await.code(), Some(1), "{}", stale.log());
-    let late = proxy.requests().into_iter().filter(|asked| asked.at > at);
+    let all = wait_until_all_placed(&bare, &expected).await;
+    assert_eq!(
+        stale.wait_for_exit().await.code(),
+        Some(1),
+        "{}",
+        stale.log()
+    );
+    let late = proxy
+        .requests()
+        .into_iter()
+        .filter(|request| request.at > at);
     let late = late.filter(RecordedRequest::writes_a_binding).count();
-    each_written_once(&all);
+    assert_each_placed_once(&all);
     println!(
-        "a leader paused after {writes} writes and woken in the next term sent {late} more, which moved nothing; \
+        "a leader paused after {writes} writes and resumed in the next term sent {late} more, which changed nothing; \
          300 bindings were placed once each"
     );
     bare.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_lease_is_written_as_client_go_writes_it() {
+async fn the_lease_has_the_format_of_client_go() {
     let bare = Bare::start(&fleet(1)).await;
-    // A candidate of client-go holds it, and has renewed it just now.
+    // The lease is held by a client-go candidate that has just renewed it.
     let now = || {
         let now = jiff::Timestamp::now();
         json!(format!("{now:.6}"))
     };
-    let theirs = json!({
+    let foreign = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": { "name": "karmada-scheduler", "namespace": "karmada-system" },
         "spec": { "holderIdentity": "host_karmada", "leaseDurationSeconds": 2,
                   "acquireTime": now(), "renewTime": now(), "leaseTransitions": 7 },
     });
-    let created: Lease = serde_json::from_value(theirs).unwrap();
+    let created: Lease = serde_json::from_value(foreign).unwrap();
     leases(&bare)
         .create(&Default::default(), &created)
         .await
         .unwrap();
     let began = Instant::now();
     let mut ours = start(&bare, &[]);
-    ours.says("became leader").await;
+    ours.wait_for_log("became leader").await;
     assert!(
         began.elapsed() >= Duration::from_secs(2),
         "{:?}",
@@ -310,7 +325,7 @@ async fn the_lease_is_written_as_client_go_writes_it() {
     assert!(!host.is_empty() && id.len() == 36, "{identity}");
 
     ours.signal("TERM");
-    assert!(ours.ended().await.success());
+    assert!(ours.wait_for_exit().await.success());
     let spec = lease(&bare).await;
     assert!(
         spec["holderIdentity"]

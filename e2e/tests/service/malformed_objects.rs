@@ -1,16 +1,16 @@
-//! Objects that cannot be understood stand in nobody's way.
+//! Malformed bindings and clusters, which must not affect other bindings.
 
 use berth_e2e::{Bare, eventually};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
 use serde_json::{Value, json};
 
-use crate::objects::{by_free_room, fleet, mixed, on, raw_binding};
-use crate::scene::impatient;
-use crate::watching::events;
+use crate::assertions::events;
+use crate::fault_fixture::short_timeouts;
+use crate::objects::{by_available_replicas, fleet, mixed, on_cluster, raw_binding};
 
-/// Lets anything into the server that is JSON.
-async fn without_schemas(bare: &Bare) {
+/// Removes the schemas of bindings and clusters, so that the server stores any JSON.
+async fn remove_schemas(bare: &Bare) {
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     let api: Api<CustomResourceDefinition> = Api::all(bare.client.clone());
     for name in [
@@ -63,42 +63,42 @@ async fn bind(bare: &Bare, object: Value) {
     .await;
 }
 
-/// Waits until a binding has a condition or an event that complains with this text.
-async fn complains(bare: &Bare, name: &str, text: &str) {
-    eventually(&format!("a complaint about {name}"), async || {
+/// Waits until the status or an event of a binding contains a text.
+async fn wait_for_error(bare: &Bare, name: &str, text: &str) {
+    eventually(&format!("an error on {name}"), async || {
         let raw: Api<DynamicObject> = Api::namespaced_with(
             bare.client.clone(),
             "default",
             &ApiResource::erase::<berth_api::ResourceBinding>(&()),
         );
         let status = raw.get(name).await.unwrap().data["status"].to_string();
-        let told: Vec<_> = events(bare)
+        let messages: Vec<_> = events(bare)
             .await
             .into_iter()
             .filter(|event| event.involved_object.name.as_deref() == Some(name))
             .filter_map(|event| event.message)
             .collect();
-        if status.contains(text) || told.iter().any(|message| message.contains(text)) {
+        if status.contains(text) || messages.iter().any(|message| message.contains(text)) {
             Ok(())
         } else {
-            Err(format!("status {status}, events {told:?}"))
+            Err(format!("status {status}, events {messages:?}"))
         }
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn others_go_on() {
+async fn malformed_objects_do_not_affect_other_bindings() {
     let bare = Bare::start(&fleet(4)).await;
-    without_schemas(&bare).await;
+    remove_schemas(&bare).await;
 
-    let mut potatoes = raw_binding("potatoes", 3, by_free_room());
+    let mut potatoes = raw_binding("potatoes", 3, by_available_replicas());
     potatoes["spec"]["replicaRequirements"]["resourceRequest"]["cpu"] = json!("12potatoes");
     bind(&bare, potatoes).await;
     bind(&bare, raw_binding("a-text", 3, json!("everywhere"))).await;
-    let odd = json!({ "replicaScheduling": { "replicaSchedulingType": 7 } });
-    bind(&bare, raw_binding("a-number", 3, odd)).await;
-    let mut huge = raw_binding("huge", 3, on("m2"));
+    let wrong_type = json!({ "replicaScheduling": { "replicaSchedulingType": 7 } });
+    bind(&bare, raw_binding("a-number", 3, wrong_type)).await;
+    let mut huge = raw_binding("huge", 3, on_cluster("m2"));
     huge["metadata"]["annotations"] = json!({ "note": "x".repeat(200_000) });
     huge["spec"]["resource"]["fieldPath"] = json!("y".repeat(800_000));
     bind(&bare, huge).await;
@@ -128,20 +128,20 @@ async fn others_go_on() {
     )
     .await;
 
-    // These come with and after the ones that nobody can read.
+    // The valid bindings are created after the malformed ones.
     let bindings = mixed("fine", 20);
     let mut readable = Vec::new();
     for index in 1..=4 {
         readable.push(bare.clusters().get(&format!("m{index}")).await.unwrap());
     }
-    let mut wanted = all_decided_on(&readable, &bindings);
+    let mut expected = engine_decisions_on(&readable, &bindings);
     bare.bind_all(&bindings).await;
-    let scheduler = berth_e2e::Running::start(impatient(), bare.client.clone());
-    complains(&bare, "potatoes", "12potatoes").await;
-    complains(&bare, "a-text", "everywhere").await;
-    complains(&bare, "a-number", "7").await;
-    wanted.insert("huge".to_owned(), [("m2".to_owned(), 3)].into());
-    let names: Vec<String> = wanted.keys().cloned().collect();
+    let scheduler = berth_e2e::Running::start(short_timeouts(), bare.client.clone());
+    wait_for_error(&bare, "potatoes", "12potatoes").await;
+    wait_for_error(&bare, "a-text", "everywhere").await;
+    wait_for_error(&bare, "a-number", "7").await;
+    expected.insert("huge".to_owned(), [("m2".to_owned(), 3)].into());
+    let names: Vec<String> = expected.keys().cloned().collect();
     eventually("the others to be placed", async || {
         for name in &names {
             let raw: Api<DynamicObject> = Api::namespaced_with(
@@ -150,7 +150,7 @@ async fn others_go_on() {
                 &ApiResource::erase::<berth_api::ResourceBinding>(&()),
             );
             let stored = raw.get(name).await.unwrap();
-            let placed: crate::watching::Placed = stored.data["spec"]["clusters"]
+            let placed: crate::assertions::Targets = stored.data["spec"]["clusters"]
                 .as_array()
                 .into_iter()
                 .flatten()
@@ -162,8 +162,8 @@ async fn others_go_on() {
                     )
                 })
                 .collect();
-            if placed != wanted[name] {
-                return Err(format!("{name} is on {placed:?}, not {:?}", wanted[name]));
+            if placed != expected[name] {
+                return Err(format!("{name} is on {placed:?}, not {:?}", expected[name]));
             }
         }
         Ok(())
@@ -173,10 +173,10 @@ async fn others_go_on() {
     bare.stop().await;
 }
 
-fn all_decided_on(
+fn engine_decisions_on(
     clusters: &[berth_api::Cluster],
     bindings: &[berth_api::ResourceBinding],
-) -> std::collections::BTreeMap<String, crate::watching::Placed> {
+) -> std::collections::BTreeMap<String, crate::assertions::Targets> {
     let mut fleet = berth_core::Fleet::new();
     for cluster in clusters {
         fleet.apply(cluster);
@@ -185,7 +185,10 @@ fn all_decided_on(
         .iter()
         .map(|binding| {
             let name = binding.metadata.name.clone().unwrap_or_default();
-            (name, crate::watching::decided(&mut fleet, binding))
+            (
+                name,
+                crate::assertions::engine_decision(&mut fleet, binding),
+            )
         })
         .collect()
 }

@@ -1,0 +1,129 @@
+//! Fixture of the fault tests: four clusters, a fault-injecting proxy, and a scheduler that connects through it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use berth_e2e::proxy::{Fault, Proxy, RecordedRequest};
+use berth_e2e::{Bare, Running};
+use berth_scheduler::connect::limit_silence;
+use berth_scheduler::{Options, Timeouts};
+
+use crate::assertions::{
+    Targets, assert_each_placed_once, engine_decisions, wait_for_events, wait_until_all_placed,
+};
+use crate::objects::{fleet, mixed};
+
+/// Short timeouts of the scheduler in these tests.
+pub(crate) const TIMEOUTS: Timeouts = Timeouts {
+    request: Duration::from_millis(500),
+    watch: Duration::from_secs(1),
+};
+
+/// Four clusters, a proxy, and a scheduler that connects through it.
+pub(crate) struct FaultFixture {
+    pub(crate) bare: Bare,
+    pub(crate) proxy: Proxy,
+    scheduler: Running,
+    expected: BTreeMap<String, Targets>,
+}
+
+/// Returns scheduler options with [`TIMEOUTS`].
+pub(crate) fn short_timeouts() -> Options {
+    Options {
+        timeouts: TIMEOUTS,
+        ..Options::embedded()
+    }
+}
+
+impl FaultFixture {
+    /// Starts a scheduler without faults, and creates 20 bindings.
+    pub(crate) async fn start() -> Self {
+        Self::start_with(|_| Fault::None).await
+    }
+
+    /// Starts a scheduler whose requests are subject to a fault rule, and creates 20 bindings.
+    pub(crate) async fn start_with(
+        rule: impl Fn(&RecordedRequest) -> Fault + Send + Sync + 'static,
+    ) -> Self {
+        Self::start_as(short_timeouts(), rule).await
+    }
+
+    /// Starts a scheduler with the default timeouts and without faults, and creates 20 bindings.
+    pub(crate) async fn start_with_default_timeouts() -> Self {
+        Self::start_as(Options::embedded(), |_| Fault::None).await
+    }
+
+    async fn start_as(
+        options: Options,
+        rule: impl Fn(&RecordedRequest) -> Fault + Send + Sync + 'static,
+    ) -> Self {
+        let bare = Bare::start(&fleet(4)).await;
+        let proxy = Proxy::start(bare.client.clone());
+        proxy.rule(rule);
+        let mut config = proxy.config();
+        limit_silence(&mut config, options.timeouts);
+        let scheduler = Running::start(options, config.try_into().unwrap());
+        let mut fixture = Self {
+            bare,
+            proxy,
+            scheduler,
+            expected: BTreeMap::new(),
+        };
+        fixture.add("early", 20).await;
+        fixture
+    }
+
+    /// Creates more bindings.
+    pub(crate) async fn add(&mut self, prefix: &str, count: u32) {
+        let bindings = mixed(prefix, count);
+        self.expected
+            .extend(engine_decisions(&self.bare, &bindings).await);
+        self.bare.bind_all(&bindings).await;
+    }
+
+    /// Waits until all bindings created so far are placed.
+    pub(crate) async fn wait_until_placed(&self) {
+        wait_until_all_placed(&self.bare, &self.expected).await;
+    }
+
+    /// Waits until the scheduler has sent a number of further matching requests.
+    pub(crate) async fn wait_for_requests(
+        &self,
+        count: usize,
+        matches: impl Fn(&RecordedRequest) -> bool,
+    ) {
+        let before = self.proxy.count(&matches);
+        berth_e2e::eventually("requests of the scheduler", async || {
+            let seen = self.proxy.count(&matches) - before;
+            if seen >= count {
+                Ok(())
+            } else {
+                Err(format!("{seen} of {count} requests"))
+            }
+        })
+        .await;
+    }
+
+    /// Checks, after a fault is over, that every binding is placed as the engine decides, with exactly one write and
+    /// an event. Prints the recovery time.
+    pub(crate) async fn assert_recovers(self, fault: &str) {
+        let began = Instant::now();
+        let placed = wait_until_all_placed(&self.bare, &self.expected).await;
+        let took = began.elapsed();
+        wait_for_events(&self.bare, &self.expected, "ScheduleBindingSucceed").await;
+        // A second check finds bindings that were moved again.
+        let placed_later = wait_until_all_placed(&self.bare, &self.expected).await;
+        assert_each_placed_once(&placed);
+        assert_each_placed_once(&placed_later);
+        assert!(!self.scheduler.has_ended(), "the scheduler has ended");
+        println!(
+            "{fault}: {} bindings placed once each, the last one {took:.1?} after the fault; \
+             {} requests, {} of them writes of bindings",
+            placed.len(),
+            self.proxy.count(|_| true),
+            self.proxy.count(RecordedRequest::writes_a_binding),
+        );
+        self.scheduler.stop().await.unwrap();
+        self.bare.stop().await;
+    }
+}
