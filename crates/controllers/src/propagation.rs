@@ -28,12 +28,13 @@ mod watch_events;
 use std::num::NonZeroUsize;
 
 use berth_events::EventRecorder;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::binding::sync::WorkSyncer;
-use self::reconciler::{CHANNEL_CAPACITY, Reconciler, Source};
+use self::reconciler::{Propagator, Source};
 use self::status::writer::StatusWriter;
+use crate::ControllerError;
+use crate::reconciler::Runtime;
 use crate::rest_mapper::RestMapper;
 
 /// Concurrency and feature gates of the propagation.
@@ -58,14 +59,6 @@ impl Default for PropagationOptions {
     }
 }
 
-/// An unexpected end of the propagation.
-#[derive(Debug, thiserror::Error)]
-pub enum PropagationError {
-    /// A task panicked.
-    #[error("a propagation task failed: {0}")]
-    Task(#[from] tokio::task::JoinError),
-}
-
 /// Runs the propagation until `shutdown` is cancelled.
 ///
 /// The server may be down or lack some APIs at the start: the watches wait for them.
@@ -76,33 +69,22 @@ pub async fn run(
     client: kube::Client,
     options: PropagationOptions,
     shutdown: CancellationToken,
-) -> Result<(), PropagationError> {
-    // Dropping the guard ends every task started below.
-    let shutdown = shutdown.child_token();
-    let guard = shutdown.clone().drop_guard();
-    let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
+) -> Result<(), ControllerError> {
+    let mut runtime = Runtime::new(client.clone(), &shutdown);
+    let inputs = runtime.inputs();
     let (events, event_writer) = EventRecorder::new(client.clone(), "binding-controller");
-    let event_task = tokio::spawn(event_writer.run(shutdown.clone()));
-    let kinds = RestMapper::new(client.clone());
-    let execution_events = events.of("execution-controller");
-    let status_writer = StatusWriter::new(kinds.clone(), events.clone());
-    let syncer = WorkSyncer::new(kinds, events, options.inject_state);
-    let mut reconciler = Reconciler::new(
-        client,
-        options,
-        syncer,
-        status_writer,
-        execution_events,
-        sender,
-        shutdown.clone(),
-    );
+    inputs.spawn(|_, stop| event_writer.run(stop));
     for source in Source::ALL {
-        reconciler.watch(source);
+        inputs.watch(&source.api_resource(), move |event| (source, event));
     }
+    let mapper = RestMapper::new(client.clone());
+    let execution_events = events.of("execution-controller");
+    let status_writer = StatusWriter::new(mapper.clone(), events.clone());
+    let syncer = WorkSyncer::new(mapper, events, options.inject_state);
+    let propagator = Propagator::new(client, options, syncer, status_writer, execution_events);
     tracing::info!("propagation started");
-    let result = reconciler.run(receiver).await;
-    drop(guard);
-    event_task.await?;
+    let limit = options.concurrent_bindings.get();
+    let result = runtime.run("propagation", propagator, limit).await;
     tracing::info!("propagation stopped");
     result
 }

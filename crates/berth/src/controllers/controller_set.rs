@@ -6,7 +6,7 @@
 use berth_controllers::cluster_status;
 use berth_controllers::detector::{self, DetectorOptions, OptionsError};
 use berth_controllers::failover::{self, FailoverOptions};
-use berth_controllers::propagation::{self, PropagationError, PropagationOptions};
+use berth_controllers::propagation::{self, PropagationOptions};
 use berth_controllers::{
     ControllerError, cluster, dependencies, namespace_sync, taint_policy, unified_auth,
     workload_rebalancer,
@@ -53,9 +53,6 @@ pub enum ControllerSetError {
     /// A controller failed.
     #[error(transparent)]
     Controller(#[from] ControllerError),
-    /// The propagation failed.
-    #[error(transparent)]
-    Propagation(#[from] PropagationError),
 }
 
 /// The name of a component, and the future that runs it until the token is cancelled.

@@ -1,4 +1,5 @@
-//! The propagation task: it owns the index, handles watch events, starts jobs and messages the members' tasks.
+//! The propagation's reconciler: it owns the index, handles watch events, starts jobs and sends messages to the members'
+//! tasks.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -6,33 +7,25 @@ use std::time::Duration;
 
 use berth_api::Work;
 use berth_events::EventRecorder;
-use kube::api::{Api, DynamicObject};
 use kube::core::ApiResource;
-use kube::runtime::watcher;
 use tokio::sync::mpsc;
-use tokio::task::{JoinError, JoinSet};
-use tokio_util::sync::CancellationToken;
+use tokio::time::Instant;
 
+use super::PropagationOptions;
 use super::binding::api_resource;
 use super::binding::sync::WorkSyncer;
 use super::execution::member;
 use super::index::{Index, WorkKey};
 use super::status::writer::StatusWriter;
-use super::{PropagationError, PropagationOptions};
 use crate::binding_key::{BindingKey, BindingKind};
 use crate::overrides::OverrideKind;
-use crate::reconciler::informer::{AfterOutage, WatchEvent, inform};
-use crate::reconciler::until;
+use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Lane, WorkQueue};
+use crate::reconciler::{Inputs, Reconciler, Workers};
 
-/// Capacity of the channel from the informers, which wait while it is full.
-pub(super) const CHANNEL_CAPACITY: usize = 1024;
 /// Delay that batches member reports before their status is aggregated: several members report at about the same
 /// time, and each several times while pods start.
 const STATUS_BATCH_DELAY: Duration = Duration::from_millis(100);
-/// Maximum watch events handled before jobs are started.
-const MAX_EVENT_BATCH: usize = 256;
-
 /// A watched kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
@@ -52,7 +45,7 @@ impl Source {
         Self::Overrides(OverrideKind::Cluster),
     ];
 
-    fn api_resource(self) -> ApiResource {
+    pub(super) fn api_resource(self) -> ApiResource {
         match self {
             Self::Bindings(kind) => api_resource(kind),
             Self::Works => ApiResource::erase::<berth_api::Work>(&()),
@@ -80,7 +73,7 @@ pub(super) enum Job {
 }
 
 /// The result of a job.
-struct JobResult {
+pub(super) struct JobResult {
     job: Job,
     failure: Option<Failure>,
     /// Works that were written, also when the job failed later.
@@ -103,8 +96,8 @@ struct ConcurrentEvents {
     deleted: HashSet<WorkKey>,
 }
 
-/// The state of the control plane, and the running tasks.
-pub(super) struct Reconciler {
+/// The state of the control plane, with the channels to the members' tasks.
+pub(super) struct Propagator {
     client: kube::Client,
     options: PropagationOptions,
     syncer: WorkSyncer,
@@ -115,25 +108,53 @@ pub(super) struct Reconciler {
     concurrent_events: HashMap<BindingKey, ConcurrentEvents>,
     /// Sources whose first list is complete.
     pub(super) listed: HashSet<Source>,
-    members: HashMap<String, mpsc::Sender<member::Message>>,
+    members: HashMap<String, mpsc::UnboundedSender<member::Message>>,
     /// Messages to the members' tasks, by cluster.
     outbox: Vec<(String, member::Message)>,
-    sender: mpsc::Sender<SourceEvent>,
-    shutdown: CancellationToken,
-    informers: JoinSet<()>,
-    jobs: JoinSet<JobResult>,
-    member_tasks: JoinSet<Result<(), JoinError>>,
 }
 
-impl Reconciler {
+impl Reconciler for Propagator {
+    type Event = SourceEvent;
+    type Outcome = JobResult;
+
+    fn handle_event(&mut self, (source, event): SourceEvent, inputs: &mut Inputs<SourceEvent>) {
+        self.handle_watch_event(source, event);
+        self.flush_outbox(inputs);
+    }
+
+    fn handle_outcome(&mut self, result: JobResult, inputs: &mut Inputs<SourceEvent>) {
+        self.finish_job(result);
+        self.flush_outbox(inputs);
+    }
+
+    fn next_due(&mut self) -> Option<Instant> {
+        self.queue.next_due()
+    }
+
+    fn handle_due(&mut self) {
+        self.queue.requeue_due();
+    }
+
+    fn dispatch(&mut self, workers: &mut Workers<JobResult>) {
+        if !self.is_listed() {
+            return;
+        }
+        while workers.has_free() {
+            let Some((job, ())) = self.queue.next() else {
+                return;
+            };
+            self.start(job, workers);
+        }
+    }
+}
+
+impl Propagator {
     pub(super) fn new(
         client: kube::Client,
         options: PropagationOptions,
         syncer: WorkSyncer,
         status_writer: StatusWriter,
         execution_events: EventRecorder,
-        sender: mpsc::Sender<SourceEvent>,
-        shutdown: CancellationToken,
     ) -> Self {
         Self {
             client,
@@ -147,62 +168,7 @@ impl Reconciler {
             listed: HashSet::new(),
             members: HashMap::new(),
             outbox: Vec::new(),
-            sender,
-            shutdown,
-            informers: JoinSet::new(),
-            jobs: JoinSet::new(),
-            member_tasks: JoinSet::new(),
         }
-    }
-
-    /// Starts the informer of a source.
-    pub(super) fn watch(&mut self, source: Source) {
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &source.api_resource());
-        let message = move |event| (source, event);
-        let (sender, shutdown) = (self.sender.clone(), self.shutdown.clone());
-        self.informers.spawn(inform(
-            api,
-            AfterOutage::Resume,
-            watcher::Config::default(),
-            message,
-            sender,
-            shutdown,
-        ));
-    }
-
-    /// Runs until shutdown; writes in flight are abandoned then.
-    pub(super) async fn run(
-        mut self,
-        mut receiver: mpsc::Receiver<SourceEvent>,
-    ) -> Result<(), PropagationError> {
-        let shutdown = self.shutdown.clone();
-        let mut batch = Vec::with_capacity(MAX_EVENT_BATCH);
-        loop {
-            let due = self.queue.next_due();
-            tokio::select! {
-                biased;
-                () = shutdown.cancelled() => break,
-                Some(result) = self.jobs.join_next() => self.finish_job(result?),
-                count = receiver.recv_many(&mut batch, MAX_EVENT_BATCH) => {
-                    if count == 0 {
-                        break;
-                    }
-                    for (source, event) in batch.drain(..) {
-                        self.handle_watch_event(source, event);
-                    }
-                }
-                Some(ended) = self.informers.join_next() => ended?,
-                Some(ended) = self.member_tasks.join_next() => ended??,
-                () = until(due) => self.queue.requeue_due(),
-            }
-            self.flush_outbox().await;
-            self.dispatch();
-        }
-        // A panic of a member's task is an error of the propagation.
-        while let Some(ended) = self.member_tasks.join_next().await {
-            ended??;
-        }
-        Ok(())
     }
 
     /// Queues a job. Syncs go first: users wait for their objects in the members before they read a status.
@@ -224,34 +190,33 @@ impl Reconciler {
         self.outbox.push((cluster.to_owned(), message));
     }
 
-    /// Sends the queued messages. Members' tasks never block on their member, so this does not either.
-    async fn flush_outbox(&mut self) {
+    /// Sends the queued messages.
+    fn flush_outbox(&mut self, inputs: &mut Inputs<SourceEvent>) {
         for (name, message) in std::mem::take(&mut self.outbox) {
-            let sender = self.member_sender(&name);
-            // A closed channel means shutdown or a panic; `run` handles both.
-            let _ = sender.send(message).await;
+            // A closed channel means shutdown or a panic; the runtime handles both.
+            let _ = self.member_sender(&name, inputs).send(message);
             if !self.index.clusters.contains_key(&name) && !self.index.has_works(&name) {
                 self.members.remove(&name);
             }
         }
     }
 
-    /// Returns the channel to a member's task, which is started on first use.
-    fn member_sender(&mut self, name: &str) -> mpsc::Sender<member::Message> {
-        if let Some(sender) = self.members.get(name) {
-            return sender.clone();
-        }
-        let (sender, receiver) = mpsc::channel(member::CHANNEL_CAPACITY);
-        self.member_tasks.spawn(member::run(
-            name.to_owned(),
-            self.client.clone(),
-            self.execution_events.clone(),
-            self.options.concurrent_works.get(),
-            receiver,
-            self.shutdown.clone(),
-        ));
-        self.members.insert(name.to_owned(), sender.clone());
-        sender
+    /// Returns the channel to a member's task, which is started on first use. The channel is unbounded: the task never
+    /// waits for its member, so messages do not pile up.
+    fn member_sender(
+        &mut self,
+        name: &str,
+        inputs: &mut Inputs<SourceEvent>,
+    ) -> &mpsc::UnboundedSender<member::Message> {
+        self.members.entry(name.to_owned()).or_insert_with(|| {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            let (name, client) = (name.to_owned(), self.client.clone());
+            let events = self.execution_events.clone();
+            let max_jobs = self.options.concurrent_works.get();
+            inputs
+                .spawn(move |_, stop| member::run(name, client, events, max_jobs, receiver, stop));
+            sender
+        })
     }
 
     fn finish_job(&mut self, result: JobResult) {
@@ -325,20 +290,7 @@ impl Reconciler {
             .all(|source| self.listed.contains(source))
     }
 
-    /// Starts queued jobs up to the concurrency limit.
-    fn dispatch(&mut self) {
-        if !self.is_listed() {
-            return;
-        }
-        while self.jobs.len() < self.options.concurrent_bindings.get() {
-            let Some((job, ())) = self.queue.next() else {
-                return;
-            };
-            self.start(job);
-        }
-    }
-
-    fn start(&mut self, job: Job) {
+    fn start(&mut self, job: Job, workers: &mut Workers<JobResult>) {
         let (Job::Sync(key) | Job::Status(key)) = &job;
         let Some(binding) = self.index.binding(key).cloned() else {
             self.queue.finish(&job);
@@ -349,7 +301,7 @@ impl Reconciler {
             Job::Sync(_) => {
                 let input = self.index.sync_input(&binding);
                 let syncer = self.syncer.clone();
-                self.jobs.spawn(async move {
+                workers.start(async move {
                     let mut written = Vec::new();
                     let failure = syncer.sync(input, &mut written).await.err();
                     let failure = failure.map(|error| Failure {
@@ -367,7 +319,7 @@ impl Reconciler {
                 let works = self.index.works_of(&binding).into_iter();
                 let works: Vec<Arc<Work>> = works.map(|(_, work)| Arc::clone(work)).collect();
                 let writer = self.status_writer.clone();
-                self.jobs.spawn(async move {
+                workers.start(async move {
                     let failure = writer.write(binding, works).await.err();
                     let failure = failure.map(|error| Failure {
                         message: error.to_string(),

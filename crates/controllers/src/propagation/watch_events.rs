@@ -11,12 +11,12 @@ use serde::de::DeserializeOwned;
 use super::binding::Binding;
 use super::execution::member::Message;
 use super::index::WorkKey;
-use super::reconciler::{Job, Reconciler, Source};
+use super::reconciler::{Job, Propagator, Source};
 use crate::binding_key::{BindingKey, BindingKind};
 use crate::overrides::{OverrideKind, OverridePolicy};
 use crate::reconciler::informer::WatchEvent;
 
-impl Reconciler {
+impl Propagator {
     pub(super) fn handle_watch_event(&mut self, source: Source, event: WatchEvent) {
         match event {
             WatchEvent::Listed(listing) => {

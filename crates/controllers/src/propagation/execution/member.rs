@@ -28,8 +28,8 @@ use crate::reconciler::work_queue::{Lane, WorkQueue};
 use crate::resource_type::ResourceType;
 use crate::rest_mapper::RestMapper;
 
-/// Capacity of the channel to a member's task.
-pub(crate) const CHANNEL_CAPACITY: usize = 1024;
+/// Capacity of the channel from the watches, which wait while it is full.
+const CHANNEL_CAPACITY: usize = 1024;
 /// Maximum messages or events handled before jobs are started.
 const MAX_BATCH: usize = 256;
 /// Delay that batches the events of an object before its Work is reconciled: the status of a workload changes several
@@ -100,14 +100,14 @@ pub(crate) async fn run(
     control_plane: kube::Client,
     events: EventRecorder,
     max_jobs: usize,
-    mut messages: mpsc::Receiver<Message>,
+    messages: mpsc::UnboundedReceiver<Message>,
     shutdown: CancellationToken,
-) -> Result<(), JoinError> {
+) {
     // The watches end with this call.
     let shutdown = shutdown.child_token();
     let _guard = shutdown.clone().drop_guard();
-    let (event_sender, mut member_events) = mpsc::channel(CHANNEL_CAPACITY);
-    let mut member = Member {
+    let (event_sender, member_events) = mpsc::channel(CHANNEL_CAPACITY);
+    let member = Member {
         execution_namespace: names::execution_namespace(&name),
         name,
         max_jobs,
@@ -126,37 +126,52 @@ pub(crate) async fn run(
         jobs: JoinSet::new(),
         watches: JoinSet::new(),
         event_sender,
-        shutdown: shutdown.clone(),
+        shutdown,
     };
-    let mut message_batch = Vec::with_capacity(MAX_BATCH);
-    let mut event_batch = Vec::with_capacity(MAX_BATCH);
-    loop {
-        let due = member.queue.next_due();
-        tokio::select! {
-            biased;
-            () = shutdown.cancelled() => return Ok(()),
-            Some(result) = member.jobs.join_next() => member.finish_job(result?),
-            count = messages.recv_many(&mut message_batch, MAX_BATCH) => {
-                if count == 0 {
-                    return Ok(());
-                }
-                for message in message_batch.drain(..) {
-                    member.handle_message(message);
-                }
-            }
-            _ = member_events.recv_many(&mut event_batch, MAX_BATCH) => {
-                for event in event_batch.drain(..) {
-                    member.handle_watch_event(event);
-                }
-            }
-            Some(ended) = member.watches.join_next() => ended?,
-            () = until(due) => member.queue.requeue_due(),
-        }
-        member.dispatch();
+    let ended = member.run(messages, member_events).await;
+    // Pass the panic of a job on to the runtime.
+    if let Err(error) = ended
+        && let Ok(panic) = error.try_into_panic()
+    {
+        std::panic::resume_unwind(panic);
     }
 }
 
 impl Member {
+    async fn run(
+        mut self,
+        mut messages: mpsc::UnboundedReceiver<Message>,
+        mut member_events: mpsc::Receiver<MemberEvent>,
+    ) -> Result<(), JoinError> {
+        let shutdown = self.shutdown.clone();
+        let mut message_batch = Vec::with_capacity(MAX_BATCH);
+        let mut event_batch = Vec::with_capacity(MAX_BATCH);
+        loop {
+            let due = self.queue.next_due();
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return Ok(()),
+                Some(result) = self.jobs.join_next() => self.finish_job(result?),
+                count = messages.recv_many(&mut message_batch, MAX_BATCH) => {
+                    if count == 0 {
+                        return Ok(());
+                    }
+                    for message in message_batch.drain(..) {
+                        self.handle_message(message);
+                    }
+                }
+                _ = member_events.recv_many(&mut event_batch, MAX_BATCH) => {
+                    for event in event_batch.drain(..) {
+                        self.handle_watch_event(event);
+                    }
+                }
+                Some(ended) = self.watches.join_next() => ended?,
+                () = until(due) => self.queue.requeue_due(),
+            }
+            self.dispatch();
+        }
+    }
+
     fn handle_message(&mut self, message: Message) {
         match message {
             Message::Cluster(cluster) => self.handle_cluster(cluster),
