@@ -34,7 +34,7 @@ async fn stored_client(scene: &Scene, control_plane: &Server) -> Client {
 
 /// Reports whether the client's account still has its rights.
 async fn has_access(client: &Client) -> bool {
-    let namespaces: Api<Namespace> = Api::all(client.clremove_label());
+    let namespaces: Api<Namespace> = Api::all(client.clone());
     namespaces.list(&ListParams::default()).await.is_ok()
 }
 
@@ -188,7 +188,7 @@ async fn an_account_without_a_label_belongs_to_the_owner_of_its_token() {
             .get_opt("member1")
             .await
             .unwrap()
-            .is_nremove_label()
+            .is_none()
     );
     other.shutdown().await;
     scene.stop().await;
