@@ -183,13 +183,7 @@ async fn an_account_without_a_label_belongs_to_the_owner_of_its_token() {
         "{stdout}"
     );
     let clusters: Api<Cluster> = Api::all(other.client());
-    assert!(
-        clusters
-            .get_opt("member1")
-            .await
-            .unwrap()
-            .is_none()
-    );
+    assert!(clusters.get_opt("member1").await.unwrap().is_none());
     other.shutdown().await;
     scene.stop().await;
 }
