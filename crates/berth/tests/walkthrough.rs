@@ -1,7 +1,7 @@
-//! Runs the README's walkthrough: its own lines, in two terminals, on a home folder and a port of its own.
+//! Test of the README's walkthrough: runs its commands in two terminals, with a separate home folder and port.
 //!
-//! The line `cargo run --release -- …` runs the program of this build; with
-//! `BERTH_WALKTHROUGH=as-written` it runs cargo itself, which needs the release build to be there.
+//! The line `cargo run --release -- …` runs the program of this build. With `BERTH_WALKTHROUGH=as-written`, it runs
+//! cargo itself, which requires a finished release build.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
@@ -13,16 +13,16 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than it takes until a member counts as lost, on a machine that does other things as well.
-const PATIENCE: Duration = Duration::from_mins(3);
+/// Timeout that covers the failure threshold of a member on a busy machine.
+const TIMEOUT: Duration = Duration::from_mins(3);
 
-/// A user's surroundings: a home folder, and a PATH.
+/// A user's environment: home folder and PATH.
 struct User {
     home: tempfile::TempDir,
     path: String,
 }
 
-/// A program in a terminal; it is ended with the test.
+/// A running program, killed at the end of the test.
 struct Running(Child);
 
 impl Drop for Running {
@@ -54,7 +54,7 @@ impl User {
         Self { home, path }
     }
 
-    /// A shell in the root of the repository. Cargo keeps its own home, everything else gets ours.
+    /// Returns a shell in the root of the repository. Only cargo keeps its real home folder.
     fn shell(&self, line: &str) -> Command {
         let home = std::env::var("HOME").unwrap_or_default();
         let or = |name: &str, default: &str| {
@@ -71,8 +71,7 @@ impl User {
             .env("BERTH_PORT", "0")
             .env_remove("KUBECONFIG")
             .stdin(Stdio::null());
-        // What cargo tells this test about its own package is not in a user's terminal, and build scripts that
-        // look at it would run again.
+        // Variables that cargo sets for this test are not in a user's terminal, and would make build scripts run again.
         for (name, _) in std::env::vars() {
             let own = [
                 "CARGO_MANIFEST_",
@@ -116,12 +115,12 @@ impl User {
         }
     }
 
-    fn until(&self, what: &str, mut ask: impl FnMut() -> Result<(), String>) {
-        let end = Instant::now() + PATIENCE;
-        while let Err(reason) = ask() {
+    fn until(&self, what: &str, mut check: impl FnMut() -> Result<(), String>) {
+        let end = Instant::now() + TIMEOUT;
+        while let Err(reason) = check() {
             assert!(
                 Instant::now() < end,
-                "waited in vain for {what}: {reason}\n{}",
+                "timed out waiting for {what}: {reason}\n{}",
                 self.log("up.log")
             );
             thread::sleep(Duration::from_millis(100));
@@ -129,7 +128,7 @@ impl User {
     }
 }
 
-/// The commands of the README's shell blocks; a backslash at the end continues a line.
+/// Returns the commands of the README's shell blocks. A backslash at the end continues a line.
 fn commands() -> Vec<String> {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let mut commands = Vec::new();
@@ -140,23 +139,23 @@ fn commands() -> Vec<String> {
     commands
 }
 
-/// The event line of `kubectl describe` with this reason, if it holds all the words.
-fn event(text: &str, reason: &str, words: &[&str]) -> Result<(), String> {
+/// Checks that the text has a line with this reason and all words.
+fn has_line(text: &str, reason: &str, words: &[&str]) -> Result<(), String> {
     let found = text
         .lines()
         .any(|line| line.contains(reason) && words.iter().all(|word| line.contains(word)));
     if found { Ok(()) } else { Err(text.to_owned()) }
 }
 
-/// Ctrl-C in the terminal of a program.
+/// Sends the signal of Ctrl-C to a program.
 fn interrupt(running: &Running) {
     let pid = running.0.id().to_string();
     let sent = Command::new("kill").args(["-INT", &pid]).status();
     assert!(sent.unwrap().success());
 }
 
-/// Both deployments are in two members each.
-fn shows_what_was_placed(deployments: &str, works: &str) -> Result<(), String> {
+/// Checks that both deployments are in two members each.
+fn check_placements(deployments: &str, works: &str) -> Result<(), String> {
     let applied = |row: &&str| row.contains(" Deployment ") && row.contains(" True ");
     if deployments.contains("\nnginx ") && works.lines().filter(applied).count() == 4 {
         Ok(())
@@ -165,14 +164,14 @@ fn shows_what_was_placed(deployments: &str, works: &str) -> Result<(), String> {
     }
 }
 
-fn shows_four_nodes(listed: &str) {
+fn check_four_nodes(listed: &str) {
     for number in 1..=4 {
-        event(listed, &format!("member1-node-{number}"), &["Ready"]).unwrap();
+        has_line(listed, &format!("member1-node-{number}"), &["Ready"]).unwrap();
     }
 }
 
-/// The first terminal, with what it tells about the second one.
-fn comes_up(user: &User, up: &str) -> Running {
+/// Starts `up` in the first terminal, and checks its instructions for the second one.
+fn start_up(user: &User, up: &str) -> Running {
     let mut first = user.start(up, "up.log");
     user.until("`up` to be ready", || {
         let log = user.log("up.log");
@@ -195,7 +194,7 @@ fn comes_up(user: &User, up: &str) -> Running {
     first
 }
 
-fn loses_a_member_and_gets_it_back(user: &User, export: &str, lines: [&String; 7]) {
+fn fail_and_heal_a_member(user: &User, export: &str, lines: [&String; 7]) {
     let [leave, fail, names_after, heal, clusters, scale, names_again] = lines;
     let shows = |line: &str, expected: &str| {
         let text = user.run(export, line)?;
@@ -208,9 +207,9 @@ fn loses_a_member_and_gets_it_back(user: &User, export: &str, lines: [&String; 7
     });
     user.run(export, heal).unwrap();
     user.until("member1 to be ready", || {
-        event(&user.run(export, clusters)?, "member1", &["True"])
+        has_line(&user.run(export, clusters)?, "member1", &["True"])
     });
-    // Its taint goes a moment later; only then is it a candidate again.
+    // The member is a candidate again only after its taint is removed, which takes a moment.
     user.until("member1 to be without taints", || {
         shows(
             "kubectl get cluster member1 -o jsonpath='{.spec.taints[*].key}'",
@@ -225,7 +224,7 @@ fn loses_a_member_and_gets_it_back(user: &User, export: &str, lines: [&String; 7
 
 #[needs(kubectl)]
 #[test]
-fn every_line_of_the_walkthrough_shows_what_the_readme_says() {
+fn the_walkthrough_works_as_described() {
     let commands = commands();
     let [
         up,
@@ -255,7 +254,7 @@ fn every_line_of_the_walkthrough_shows_what_the_readme_says() {
     assert_eq!(up, "cargo run --release -- up");
     assert_eq!(tests, "cargo test --workspace");
     let user = User::new();
-    let mut first = comes_up(&user, up);
+    let mut first = start_up(&user, up);
     user.run(export, apply).unwrap();
     user.until("the binding to be scheduled", || {
         let table = user.run(export, get)?;
@@ -272,7 +271,7 @@ fn every_line_of_the_walkthrough_shows_what_the_readme_says() {
     assert_eq!(user.run(export, names).unwrap(), "member1 member2");
     user.until("the event", || {
         let text = user.run(export, describe)?;
-        event(
+        has_line(
             &text,
             "ScheduleBindingSucceed",
             &["default-scheduler", "member1:1", "member2:1"],
@@ -288,18 +287,18 @@ fn every_line_of_the_walkthrough_shows_what_the_readme_says() {
             user.log("second.log")
         );
         let text = user.run(export, describe_second)?;
-        event(
+        has_line(
             &text,
             "ScheduleBindingSucceed",
             &["my-scheduler", "member1:2", "member2:2"],
         )
     });
 
-    shows_four_nodes(&user.run(export, nodes).unwrap());
+    check_four_nodes(&user.run(export, nodes).unwrap());
     user.until("what was placed", || {
-        shows_what_was_placed(&user.run(export, deployments)?, &user.run(export, works)?)
+        check_placements(&user.run(export, deployments)?, &user.run(export, works)?)
     });
-    loses_a_member_and_gets_it_back(
+    fail_and_heal_a_member(
         &user,
         export,
         [leave, fail, names_after, heal, clusters, scale, names_again],

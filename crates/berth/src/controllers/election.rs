@@ -1,5 +1,5 @@
-//! Leader election of `berth controllers`, with the Lease of karmada-controller-manager: the two never run at the same time
-//! when both elect.
+//! Leader election of `berth controllers`, with the Lease of karmada-controller-manager, so that only one of the two
+//! programs works at a time.
 
 use berth_scheduler::lease::{Candidate, LeaseOptions};
 use kube::Client;

@@ -1,4 +1,4 @@
-//! Every command of docs/simulate.md runs.
+//! Checks that every command of docs/simulate.md runs.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use berth::up::{ControlPlane, UpArgs};
 
 use crate::program::root;
 
-/// The commands of the shell blocks; a backslash at the end continues a line.
+/// Returns the commands of the shell blocks. A backslash at the end continues a line.
 fn commands() -> Vec<String> {
     let text = std::fs::read_to_string(root().join("docs/simulate.md")).unwrap();
     let mut commands = Vec::new();
@@ -18,7 +18,7 @@ fn commands() -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_command_of_the_page_answers() {
+async fn every_command_of_the_page_prints_a_result() {
     let plane = ControlPlane::start(&UpArgs {
         port: 0,
         ..UpArgs::default()

@@ -1,4 +1,4 @@
-//! What the members' estimators say, where they are asked.
+//! Tests of simulations with the members' estimators.
 
 use berth_test_requirements::needs;
 use std::net::SocketAddr;
@@ -14,10 +14,10 @@ use tonic::{Request, Response, Status};
 use crate::live_diff::Plane;
 use crate::program::{DYNAMIC, Files, app, simulate};
 
-/// An estimator that has room for so many replicas of anything.
-struct RoomFor(i32);
+/// An estimator that always returns the same number of replicas.
+struct FixedEstimator(i32);
 
-impl RoomFor {
+impl FixedEstimator {
     async fn start(self) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -34,7 +34,7 @@ impl RoomFor {
 }
 
 #[tonic::async_trait]
-impl Estimator for RoomFor {
+impl Estimator for FixedEstimator {
     async fn max_available_replicas(
         &self,
         _: Request<pb::MaxAvailableReplicasRequest>,
@@ -61,10 +61,10 @@ impl Estimator for RoomFor {
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_answer_of_each_member_is_shown_with_what_it_rests_on() {
+async fn estimates_are_shown_with_their_basis() {
     let plane = Plane::start().await;
     for (member, room) in [("member1", 1), ("member2", 3)] {
-        let address = RoomFor(room).start().await;
+        let address = FixedEstimator(room).start().await;
         let service = format!(
             "apiVersion: v1
 kind: Service
@@ -86,10 +86,10 @@ spec:
     );
     let change = Files::new(&[("web.yaml", &app("web", 4, &placement))]);
     let file = change.path("web.yaml");
-    let asked = ["-f", &file, "--enable-scheduler-estimator", "-o"];
+    let arguments = ["-f", &file, "--enable-scheduler-estimator", "-o"];
 
-    let answer = plane.simulate(&[&asked[..], &["json"]].concat()).await;
-    let clusters = &answer.json()[0]["explanation"];
+    let output = plane.simulate(&[&arguments[..], &["json"]].concat()).await;
+    let clusters = &output.json()[0]["explanation"];
     for (member, room) in [("member1", 1), ("member2", 3)] {
         let cluster = &clusters[member];
         assert_eq!(cluster["replicas"], room, "{clusters}");
@@ -97,12 +97,12 @@ spec:
         assert_eq!(cluster["bases"]["scheduler-estimator"], "fresh");
     }
 
-    // Without an answer the general estimate counts, and the row says so.
+    // Without a response, the general estimate is used, and the row shows the reason.
     plane
         .delete_service("karmada-scheduler-estimator-member2")
         .await;
     let wide = plane
-        .simulate(&[&asked[..], &["wide"]].concat())
+        .simulate(&[&arguments[..], &["wide"]].concat())
         .await
         .out();
     let row = |name: &str| wide.lines().find(|line| line.contains(name)).unwrap();
@@ -115,7 +115,7 @@ spec:
 }
 
 #[test]
-fn estimators_are_asked_through_a_control_plane() {
+fn estimators_require_a_control_plane() {
     for (flags, text) in [
         (
             &["--enable-scheduler-estimator"][..],
@@ -126,7 +126,7 @@ fn estimators_are_asked_through_a_control_plane() {
             "error: Options.SchedulerEstimatorPort: Invalid value: 65536: must be a valid port between 0 and 65535 inclusive\n",
         ),
     ] {
-        let answer = simulate(&[&["-f", "examples/nginx.yaml"], flags].concat());
-        assert_eq!((answer.code, answer.err.as_str()), (2, text));
+        let output = simulate(&[&["-f", "examples/nginx.yaml"], flags].concat());
+        assert_eq!((output.code, output.err.as_str()), (2, text));
     }
 }

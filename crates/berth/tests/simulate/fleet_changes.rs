@@ -1,10 +1,10 @@
-//! Losing and tainting clusters, on files.
+//! Tests of `--without` and `--taint` with manifests.
 
 use crate::program::{app, simulate, simulate_with_input};
 
 const FLEET: [&str; 4] = ["-f", "examples/fleet.yaml", "-f", "-"];
 
-/// A binding that is placed already.
+/// A placed binding.
 const PLACED: &str = "apiVersion: work.karmada.io/v1alpha2
 kind: ResourceBinding
 metadata: {name: web-deployment, namespace: shop}
@@ -17,8 +17,8 @@ spec:
 ";
 
 #[test]
-fn a_lost_cluster_moves_what_it_holds() {
-    let answer = simulate(&[
+fn losing_a_cluster_moves_its_bindings() {
+    let output = simulate(&[
         "-f",
         "examples/fleet.yaml",
         "-f",
@@ -27,7 +27,7 @@ fn a_lost_cluster_moves_what_it_holds() {
         "member1",
     ]);
     assert_eq!(
-        answer.answer(),
+        output.without_note(),
         "\
 NAMESPACE   NAME               FROM                   TO
 default     nginx-deployment   member1:1, member2:1   member2:2
@@ -36,15 +36,15 @@ default     nginx-deployment   member1:1, member2:1   member2:2
 "
     );
     let arguments = [&FLEET[..], &["--without=member1", "-o", "json"]].concat();
-    let answer = simulate_with_input(&arguments, PLACED).json();
-    assert_eq!(answer[0]["from"][0]["name"], "member1");
-    assert_eq!(answer[0]["clusters"][0]["name"], "member2");
-    assert_eq!(answer[0]["explanation"]["member1"]["stage"], "deleting");
+    let output = simulate_with_input(&arguments, PLACED).json();
+    assert_eq!(output[0]["from"][0]["name"], "member1");
+    assert_eq!(output[0]["clusters"][0]["name"], "member2");
+    assert_eq!(output[0]["explanation"]["member1"]["stage"], "deleting");
 }
 
 #[test]
-fn losing_every_cluster_leaves_nothing() {
-    let answer = simulate(&[
+fn losing_every_candidate_makes_a_binding_unschedulable() {
+    let output = simulate(&[
         "-f",
         "examples/fleet.yaml",
         "-f",
@@ -55,7 +55,7 @@ fn losing_every_cluster_leaves_nothing() {
         "member2",
     ]);
     assert_eq!(
-        answer.answer(),
+        output.without_note(),
         "\
 NAMESPACE   NAME               FROM                   TO   REASON
 default     nginx-deployment   member1:1, member2:1   -    0/3 clusters are available: 1 cluster(s) did not match the placement cluster affinity constraint.
@@ -66,8 +66,8 @@ default     nginx-deployment   member1:1, member2:1   -    0/3 clusters are avai
 }
 
 #[test]
-fn a_lost_cluster_that_holds_nothing_moves_nothing() {
-    let answer = simulate(&[
+fn losing_an_empty_cluster_moves_nothing() {
+    let output = simulate(&[
         "-f",
         "examples/fleet.yaml",
         "-f",
@@ -76,13 +76,13 @@ fn a_lost_cluster_that_holds_nothing_moves_nothing() {
         "member3",
     ]);
     assert_eq!(
-        answer.answer(),
+        output.without_note(),
         "1 binding looked at, 0 would move, 0 would become unschedulable\n"
     );
 }
 
 #[test]
-fn a_taint_keeps_out_what_is_new_and_leaves_what_is_placed() {
+fn a_taint_affects_only_new_placements() {
     let tainted = [&FLEET[..], &["--taint", "member1=dedicated=db:NoSchedule"]].concat();
     let placement = "{clusterAffinity: {clusterNames: [member1, member2]}}";
     let new = simulate_with_input(&tainted, &app("web", 2, placement)).out();

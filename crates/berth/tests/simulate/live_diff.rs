@@ -1,4 +1,4 @@
-//! Against a control plane that runs: what is predicted is what happens, and predicting writes nothing.
+//! Tests of `--against` with a running control plane: predictions come true, and nothing is written.
 
 use berth_test_requirements::needs;
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use kube::api::{Api, DeleteParams, ListParams};
 use kube::runtime::wait::await_condition;
 use serde_json::Value;
 
-use crate::program::{Answer, DYNAMIC, Files, app, deployment, policy, simulate};
+use crate::program::{CommandOutput, DYNAMIC, Files, app, deployment, policy, simulate};
 
-const PATIENCE: Duration = Duration::from_mins(3);
+const TIMEOUT: Duration = Duration::from_mins(3);
 const CONTEXT: &str = "live";
 
-/// Where each binding is: the clusters with their replicas.
+/// Clusters and replicas of each binding.
 pub(crate) type Placements = BTreeMap<String, Vec<(String, i64)>>;
 
 pub(crate) struct Plane {
@@ -33,7 +33,7 @@ impl Plane {
         Self::start_with(UpArgs::default()).await
     }
 
-    /// The same with these arguments, on a free port.
+    /// Starts a control plane with these arguments on a free port.
     pub(crate) async fn start_with(args: UpArgs) -> Self {
         let server = ControlPlane::start(&UpArgs { port: 0, ..args })
             .await
@@ -75,31 +75,31 @@ impl Plane {
         api.delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// Waits until a binding is as it should be and the scheduler has seen it so.
-    pub(crate) async fn settled(
+    /// Waits until a binding meets the condition and the scheduler has observed its generation.
+    pub(crate) async fn wait_for_binding(
         &self,
         name: &str,
-        wanted: impl Fn(&ResourceBinding) -> bool + Send + Sync + 'static,
+        expected: impl Fn(&ResourceBinding) -> bool + Send + Sync + 'static,
     ) {
         let api: Api<ResourceBinding> = Api::namespaced(self.client.clone(), "shop");
         let condition = move |binding: Option<&ResourceBinding>| {
             binding.is_some_and(|binding| {
-                let seen = binding.status.as_ref().is_some_and(|status| {
+                let is_observed = binding.status.as_ref().is_some_and(|status| {
                     status.scheduler_observed_generation == binding.metadata.generation
                         && !status.conditions.is_empty()
                 });
-                seen && wanted(binding)
+                is_observed && expected(binding)
             })
         };
-        tokio::time::timeout(PATIENCE, await_condition(api, name, condition))
+        tokio::time::timeout(TIMEOUT, await_condition(api, name, condition))
             .await
             .unwrap()
             .unwrap();
     }
 
-    /// Waits until the detector and the scheduler have seen all that was applied before: they have placed something
-    /// that came later.
-    pub(crate) async fn marked(&self, name: &str) {
+    /// Waits until detector and scheduler have processed all earlier changes: applies a marker and waits for its
+    /// placement.
+    pub(crate) async fn wait_for_marker(&self, name: &str) {
         let name = format!("marker-{name}");
         self.apply(&app(
             &name,
@@ -107,15 +107,15 @@ impl Plane {
             "{clusterAffinity: {clusterNames: [member3]}}",
         ))
         .await;
-        self.settled(&format!("{name}-deployment"), |b| {
+        self.wait_for_binding(&format!("{name}-deployment"), |b| {
             !b.spec.clusters.is_empty()
         })
         .await;
     }
 
-    /// Waits until every binding is where it was predicted; markers that came later do not count.
-    pub(crate) async fn agrees_with(&self, predicted: Placements, what: &str) {
-        let until = tokio::time::Instant::now() + PATIENCE;
+    /// Waits until every predicted binding has its predicted clusters.
+    pub(crate) async fn wait_until_placed(&self, predicted: Placements, what: &str) {
+        let until = tokio::time::Instant::now() + TIMEOUT;
         loop {
             let mut placements = self.placements().await;
             placements.retain(|name, _| predicted.contains_key(name));
@@ -146,14 +146,14 @@ impl Plane {
         bindings.collect()
     }
 
-    /// The version of the whole store.
+    /// Returns the current resourceVersion of the server.
     async fn version(&self) -> String {
         let api: Api<Cluster> = Api::all(self.client.clone());
         let list = api.list(&ListParams::default()).await.unwrap();
         list.metadata.resource_version.unwrap()
     }
 
-    pub(crate) async fn simulate(&self, arguments: &[&str]) -> Answer {
+    pub(crate) async fn simulate(&self, arguments: &[&str]) -> CommandOutput {
         let kubeconfig = self.files.path("kubeconfig");
         let mut all: Vec<String> = ["--against", CONTEXT, "--kubeconfig", &kubeconfig]
             .map(str::to_owned)
@@ -166,25 +166,25 @@ impl Plane {
         .unwrap()
     }
 
-    /// Asks until nobody else has written in between, and checks that asking did not either.
-    async fn simulate_unwritten(&self, arguments: &[&str]) -> Answer {
+    /// Simulates until no other client writes at the same time, which shows that the simulation writes nothing.
+    async fn simulate_unwritten(&self, arguments: &[&str]) -> CommandOutput {
         let mut tries = 0..20;
         loop {
-            assert!(tries.next().is_some(), "asking writes");
+            assert!(tries.next().is_some(), "the simulation writes");
             let before = self.version().await;
-            let answer = self.simulate(arguments).await;
+            let output = self.simulate(arguments).await;
             if self.version().await == before {
-                return answer;
+                return output;
             }
         }
     }
 
-    /// Where everything would be, by the answer to these manifests or flags.
+    /// Returns the placements that the simulation predicts for these arguments.
     pub(crate) async fn predicted(&self, arguments: &[&str]) -> Placements {
         let arguments = [arguments, &["-o", "json"]].concat();
-        let answer = self.simulate_unwritten(&arguments).await.json();
+        let output = self.simulate_unwritten(&arguments).await.json();
         let mut placements = self.placements().await;
-        for one in answer.as_array().unwrap() {
+        for one in output.as_array().unwrap() {
             let name = one["binding"]["name"].as_str().unwrap().to_owned();
             let from = shares(&one["from"]);
             assert_eq!(placements.get(&name).cloned().unwrap_or_default(), from);
@@ -213,7 +213,7 @@ fn shares(clusters: &Value) -> Vec<(String, i64)> {
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_predicted_is_what_happens() {
+async fn predictions_come_true() {
     let plane = Plane::start().await;
     for (name, replicas, placement) in [
         ("web", 6, DYNAMIC),
@@ -226,14 +226,14 @@ async fn what_is_predicted_is_what_happens() {
     ] {
         plane.apply(&app(name, replicas, placement)).await;
         plane
-            .settled(&format!("{name}-deployment"), |binding| {
+            .wait_for_binding(&format!("{name}-deployment"), |binding| {
                 !binding.spec.clusters.is_empty()
             })
             .await;
     }
 
-    // Nothing would move if another scheduler of ours took over.
-    let takeover = plane.simulate_unwritten(&[]).await.answer();
+    // A new leader would move nothing.
+    let takeover = plane.simulate_unwritten(&[]).await.without_note();
     assert_eq!(
         takeover,
         "3 bindings looked at, 0 would move, 0 would become unschedulable\n"
@@ -244,22 +244,22 @@ async fn what_is_predicted_is_what_happens() {
     let predicted = plane.predicted_of(&change).await;
     plane.apply(&change).await;
     plane
-        .settled("web-deployment", |binding| binding.spec.replicas == 11)
+        .wait_for_binding("web-deployment", |binding| binding.spec.replicas == 11)
         .await;
     assert_eq!(plane.placements().await, predicted, "scaled up");
 
-    // Another placement, for two at once.
+    // Another placement.
     let narrow = DYNAMIC.replacen('{', "{clusterAffinity: {clusterNames: [member2]}, ", 1);
     let change = policy("web", &narrow);
     let predicted = plane.predicted_of(&change).await;
     assert_eq!(predicted["web-deployment"], [("member2".to_owned(), 11)]);
     plane.apply(&change).await;
     plane
-        .settled("web-deployment", |binding| binding.spec.clusters.len() == 1)
+        .wait_for_binding("web-deployment", |binding| binding.spec.clusters.len() == 1)
         .await;
     assert_eq!(plane.placements().await, predicted, "another placement");
 
-    // Something new.
+    // A new application.
     let change = app(
         "new",
         4,
@@ -269,13 +269,13 @@ async fn what_is_predicted_is_what_happens() {
     assert_eq!(predicted["new-deployment"].len(), 2);
     plane.apply(&change).await;
     plane
-        .settled("new-deployment", |binding| {
+        .wait_for_binding("new-deployment", |binding| {
             !binding.spec.clusters.is_empty()
         })
         .await;
     assert_eq!(plane.placements().await, predicted, "something new");
 
-    // The same again is no change.
+    // Applying it again changes nothing.
     let files = Files::new(&[("same.yaml", &change)]);
     let same = plane
         .simulate_unwritten(&["-f", &files.path("same.yaml")])
@@ -285,7 +285,7 @@ async fn what_is_predicted_is_what_happens() {
             .starts_with("4 bindings looked at, 0 would move, 0")
     );
 
-    // A cluster with another label, which a placement asks for.
+    // A placement by label.
     let change = policy(
         "other",
         "{clusterAffinity: {labelSelector: {matchLabels: {size: small}}}}",
@@ -294,7 +294,7 @@ async fn what_is_predicted_is_what_happens() {
     assert_eq!(predicted["other-deployment"], [("member1".to_owned(), 3)]);
     plane.apply(&change).await;
     plane
-        .settled("other-deployment", |binding| {
+        .wait_for_binding("other-deployment", |binding| {
             binding
                 .spec
                 .clusters
@@ -316,7 +316,7 @@ async fn what_is_predicted_is_what_happens() {
         let moved = |binding: Option<&ResourceBinding>| {
             binding.is_some_and(|b| b.spec.clusters.iter().all(|c| c.name != "member1"))
         };
-        tokio::time::timeout(PATIENCE, await_condition(api, name, moved))
+        tokio::time::timeout(TIMEOUT, await_condition(api, name, moved))
             .await
             .unwrap()
             .unwrap();
@@ -327,27 +327,27 @@ async fn what_is_predicted_is_what_happens() {
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_taint_moves_nothing_that_is_placed() {
+async fn a_taint_does_not_move_existing_placements() {
     let plane = Plane::start().await;
     plane.apply(&app("web", 6, DYNAMIC)).await;
     plane
-        .settled("web-deployment", |b| !b.spec.clusters.is_empty())
+        .wait_for_binding("web-deployment", |b| !b.spec.clusters.is_empty())
         .await;
-    let answer = plane
+    let output = plane
         .simulate_unwritten(&["--taint", "member1=maintenance:NoSchedule"])
         .await
         .out();
     assert!(
-        answer.starts_with("1 binding looked at, 0 would move, 0 would become unschedulable\n")
-            && answer.contains("note: a taint keeps out"),
-        "{answer}"
+        output.starts_with("1 binding looked at, 0 would move, 0 would become unschedulable\n")
+            && output.contains("note: a taint keeps out"),
+        "{output}"
     );
     plane.server.stop().await;
 }
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_control_plane_would_refuse_is_refused() {
+async fn invalid_manifests_are_refused_as_by_the_control_plane() {
     let plane = Plane::start().await;
     plane.apply(&app("web", 1, "{}")).await;
     let files = Files::new(&[(
@@ -368,12 +368,12 @@ async fn what_the_control_plane_would_refuse_is_refused() {
     );
     let error = plane.simulate(&["--without", "member9"]).await.refusal();
     assert!(error.contains("member1, member2, member3"), "{error}");
-    let answer = simulate(&[
+    let output = simulate(&[
         "--against",
         "nowhere",
         "--kubeconfig",
         &plane.files.path("kubeconfig"),
     ]);
-    assert!(answer.refusal().contains("nowhere"));
+    assert!(output.refusal().contains("nowhere"));
     plane.server.stop().await;
 }

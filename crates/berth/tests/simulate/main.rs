@@ -1,4 +1,4 @@
-//! `berth simulate`, as its users run it.
+//! Tests of the program `berth simulate`.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 

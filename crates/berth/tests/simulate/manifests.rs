@@ -1,4 +1,4 @@
-//! What cannot be used, and what is said about it.
+//! Tests of invalid manifests and their error messages.
 
 use crate::program::{Files, app, deployment, policy, simulate, simulate_with_input};
 
@@ -72,7 +72,7 @@ fn every_error_names_its_file_document_and_reason() {
 }
 
 #[test]
-fn a_folder_without_manifests_is_a_mistake() {
+fn a_folder_without_manifests_is_refused() {
     let files = Files::new(&[("README.md", "")]);
     let error = simulate(&["-f", &files.folder()]).refusal();
     assert!(
@@ -82,7 +82,7 @@ fn a_folder_without_manifests_is_a_mistake() {
 }
 
 #[test]
-fn a_command_line_that_makes_no_sense_is_told_apart() {
+fn an_invalid_command_line_has_its_own_exit_code() {
     for arguments in [
         &[][..],
         &["-f", "x.yaml", "-o", "xml"],
@@ -91,18 +91,18 @@ fn a_command_line_that_makes_no_sense_is_told_apart() {
         &["-f", "x.yaml", "--feature-gates", "Nonsense=true"],
         &["-f", "x.yaml", "--kubeconfig", "k"],
     ] {
-        let answer = simulate(arguments);
-        assert_eq!(answer.code, 2, "{arguments:?}: {answer:?}");
+        let output = simulate(arguments);
+        assert_eq!(output.code, 2, "{arguments:?}: {output:?}");
     }
-    let answer = simulate(&["-f", "examples/fleet.yaml", "--without", "member9"]);
+    let output = simulate(&["-f", "examples/fleet.yaml", "--without", "member9"]);
     assert_eq!(
-        answer.refusal(),
+        output.refusal(),
         "error: --without member9: there is no such cluster; there are member1, member2, member3\n"
     );
 }
 
 #[test]
-fn what_apply_refuses_is_refused_with_field_and_document() {
+fn invalid_objects_are_refused_with_field_and_document() {
     let text = app(
         "web",
         1,
@@ -144,7 +144,7 @@ fn what_apply_refuses_is_refused_with_field_and_document() {
 }
 
 #[test]
-fn without_validation_only_the_defaults_stay() {
+fn without_validation_defaults_are_still_filled_in() {
     let fleet = ["-f", "examples/fleet.yaml", "-f", "-", "-o", "json"];
     let by_zone = app(
         "web",
@@ -156,18 +156,18 @@ fn without_validation_only_the_defaults_stay() {
         refusal.contains("spec.placement.spreadConstraints"),
         "{refusal}"
     );
-    let answer = simulate_with_input(&[&fleet[..], &["--no-validate"]].concat(), &by_zone).json();
-    let clusters = answer[0]["clusters"].as_array().unwrap();
-    assert_eq!(clusters.len(), 2, "{answer}");
+    let output = simulate_with_input(&[&fleet[..], &["--no-validate"]].concat(), &by_zone).json();
+    let clusters = output[0]["clusters"].as_array().unwrap();
+    assert_eq!(clusters.len(), 2, "{output}");
     let total: i64 = clusters
         .iter()
         .map(|cluster| cluster["replicas"].as_i64().unwrap())
         .sum();
-    assert_eq!(total, 6, "the default is to divide: {answer}");
+    assert_eq!(total, 6, "the default type is not divided: {output}");
 }
 
 #[test]
-fn kinds_that_nobody_defines_are_taken_as_they_come() {
+fn unknown_custom_kinds_are_accepted_without_validation() {
     let text = "apiVersion: example.com/v1
 kind: Widget
 metadata: {name: w, namespace: shop}
@@ -181,13 +181,13 @@ apiVersion: policy.karmada.io/v1alpha1
 kind: FederatedResourceQuota
 metadata: {name: q, namespace: shop}
 ";
-    let answer = simulate_with_input(&["-f", "examples/fleet.yaml", "-f", "-"], text).out();
+    let output = simulate_with_input(&["-f", "examples/fleet.yaml", "-f", "-"], text).out();
     assert!(
-        answer.contains("w-widget   -          -          0/3 clusters are available: 3 cluster(s) did not have the API resource"),
-        "{answer}"
+        output.contains("w-widget   -          -          0/3 clusters are available: 3 cluster(s) did not have the API resource"),
+        "{output}"
     );
     assert!(
-        answer.contains("note: standard input, document 3: a FederatedResourceQuota has no part"),
-        "{answer}"
+        output.contains("note: standard input, document 3: a FederatedResourceQuota has no part"),
+        "{output}"
     );
 }

@@ -1,4 +1,4 @@
-//! What is printed, and from which kinds of input.
+//! Tests of the output formats and the kinds of input.
 
 use serde_json::{Value, json};
 
@@ -18,20 +18,20 @@ fn with_fleet<'a>(more: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn a_table_has_a_row_for_each_binding() {
-    assert_eq!(simulate(&with_fleet(&["-f", NGINX])).answer(), TABLE);
+    assert_eq!(simulate(&with_fleet(&["-f", NGINX])).without_note(), TABLE);
 }
 
 #[test]
 fn files_can_follow_one_flag() {
-    let answer = simulate(&["-f", "examples/fleet.yaml", NGINX]);
-    assert_eq!(answer.answer(), TABLE);
+    let output = simulate(&["-f", "examples/fleet.yaml", NGINX]);
+    assert_eq!(output.without_note(), TABLE);
 }
 
 #[test]
-fn standard_input_a_folder_a_list_and_json_are_as_good() {
+fn standard_input_folders_lists_and_json_are_accepted() {
     let text = std::fs::read_to_string(crate::program::root().join(NGINX)).unwrap();
     assert_eq!(
-        simulate_with_input(&with_fleet(&["-f", "-"]), &text).answer(),
+        simulate_with_input(&with_fleet(&["-f", "-"]), &text).without_note(),
         TABLE
     );
 
@@ -44,15 +44,15 @@ fn standard_input_a_folder_a_list_and_json_are_as_good() {
         ("list.json", &list),
     ] {
         let files = Files::new(&[(name, text), ("README.md", "not a manifest")]);
-        let answer = simulate(&with_fleet(&["-f", &files.folder()]));
-        assert_eq!(answer.answer(), TABLE, "{name}");
+        let output = simulate(&with_fleet(&["-f", &files.folder()]));
+        assert_eq!(output.without_note(), TABLE, "{name}");
     }
 }
 
 #[test]
-fn wide_goes_cluster_by_cluster() {
+fn wide_shows_each_cluster() {
     assert_eq!(
-        simulate(&with_fleet(&["-f", NGINX, "-o", "wide"])).answer(),
+        simulate(&with_fleet(&["-f", NGINX, "-o", "wide"])).without_note(),
         "\
 default/nginx-deployment (2 replicas): member1:1, member2:1
   CLUSTER   STAGE      REPLICAS   SCORE   ESTIMATE   PLUGIN            REASON
@@ -64,7 +64,7 @@ default/nginx-deployment (2 replicas): member1:1, member2:1
 }
 
 #[test]
-fn json_and_yaml_say_the_same_in_a_stable_shape() {
+fn json_and_yaml_are_equal_and_stable() {
     let json = simulate(&with_fleet(&["-f", NGINX, "-o", "json"])).json();
     assert_eq!(
         json,
@@ -86,7 +86,7 @@ fn json_and_yaml_say_the_same_in_a_stable_shape() {
 }
 
 #[test]
-fn answers_are_sorted_and_the_same_every_time() {
+fn results_are_sorted_and_deterministic() {
     let text = format!(
         "{}---\n{}",
         app("web", 3, "{}"),
@@ -105,13 +105,13 @@ fn answers_are_sorted_and_the_same_every_time() {
 }
 
 #[test]
-fn what_fits_nowhere_is_an_answer() {
+fn an_unschedulable_binding_is_a_result() {
     let text = app("web", 3, "{clusterAffinity: {clusterNames: [elsewhere]}}");
     let arguments = with_fleet(&["-f", "-", "-o", "json"]);
-    let answer = simulate_with_input(&arguments, &text).json();
-    assert_eq!(answer[0]["clusters"], json!([]));
+    let output = simulate_with_input(&arguments, &text).json();
+    assert_eq!(output[0]["clusters"], json!([]));
     assert_eq!(
-        answer[0]["failure"],
+        output[0]["failure"],
         json!({ "kind": "NoClusterFit", "message": "0/3 clusters are available: 3 cluster(s) did not match \
             the placement cluster affinity constraint." })
     );
@@ -126,20 +126,20 @@ fn what_fits_nowhere_is_an_answer() {
 }
 
 #[test]
-fn too_little_room_is_told_apart_from_no_fit() {
+fn missing_capacity_has_another_reason_than_no_fit() {
     let text = app(
         "web",
         5000,
         "{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}}",
     );
-    let answer = simulate_with_input(&with_fleet(&["-f", "-", "-o", "json"]), &text).json();
-    assert_eq!(answer[0]["failure"]["kind"], "Unschedulable", "{answer}");
+    let output = simulate_with_input(&with_fleet(&["-f", "-", "-o", "json"]), &text).json();
+    assert_eq!(output[0]["failure"]["kind"], "Unschedulable", "{output}");
 }
 
 #[test]
 fn templates_that_no_policy_selects_are_named() {
     let text = format!("{}---\n{}", deployment("web", 1), policy("other", "{}"));
-    let table = simulate_with_input(&with_fleet(&["-f", "-"]), &text).answer();
+    let table = simulate_with_input(&with_fleet(&["-f", "-"]), &text).without_note();
     assert_eq!(
         table,
         "no bindings to decide about\nnote: no policy selects Deployment shop/web\n\
@@ -156,7 +156,7 @@ fn templates_that_no_policy_selects_are_named() {
 }
 
 #[test]
-fn bindings_are_decided_as_they_are() {
+fn bindings_in_manifests_are_decided() {
     let text = "apiVersion: work.karmada.io/v1alpha2
 kind: ClusterResourceBinding
 metadata: {name: viewer-clusterrole}
@@ -175,7 +175,7 @@ spec:
     replicaDivisionPreference: Aggregated}}
 ";
     assert_eq!(
-        simulate_with_input(&with_fleet(&["-f", "-"]), text).answer(),
+        simulate_with_input(&with_fleet(&["-f", "-"]), text).without_note(),
         "\
 NAMESPACE   NAME                 REPLICAS   CLUSTERS    REASON
 -           viewer-clusterrole   -          member3     1/3 clusters: 2 cluster(s) did not match the placement cluster affinity constraint
@@ -185,7 +185,7 @@ shop        web-deployment       4          member1:4   1/3 clusters: 1 cluster(
 }
 
 #[test]
-fn affinity_groups_show_which_one_was_used() {
+fn the_used_affinity_term_is_shown() {
     let placement = "{clusterAffinities: [{affinityName: first, clusterNames: [elsewhere]}, \
         {affinityName: second, clusterNames: [member2]}]}";
     let text = app("web", 1, placement);
@@ -200,7 +200,7 @@ fn affinity_groups_show_which_one_was_used() {
 }
 
 #[test]
-fn a_tie_that_the_uid_decides_is_told() {
+fn a_tie_that_the_uid_breaks_is_noted() {
     let placement = "{clusterAffinity: {clusterNames: [member1, member2]}, replicaScheduling: \
         {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}}";
     let table = simulate_with_input(&with_fleet(&["-f", "-"]), &app("web", 3, placement)).out();

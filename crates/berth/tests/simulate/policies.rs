@@ -1,4 +1,4 @@
-//! Policies that select nothing, and fleets that say little.
+//! Tests of policies that select nothing, and of fleets with little status.
 
 use berth::up::UpArgs;
 use berth_test_requirements::needs;
@@ -48,32 +48,32 @@ fn a_policy_that_selects_nothing_is_a_failure_with_a_hint() {
         ),
     ] {
         let text = format!("{web}---\n{policy}");
-        let answer = simulate_with_input(&STRICT, &text);
-        assert_eq!(answer.code, 1, "{note}: {answer:?}");
+        let output = simulate_with_input(&STRICT, &text);
+        assert_eq!(output.code, 1, "{note}: {output:?}");
         assert!(
-            answer.out.contains(&format!("note: {note}\n")),
+            output.out.contains(&format!("note: {note}\n")),
             "{note}\n{}",
-            answer.out
+            output.out
         );
-        assert_eq!(answer.err, "error: 1 policy selects nothing\n");
-        // Without the flag it is an answer.
+        assert_eq!(output.err, "error: 1 policy selects nothing\n");
+        // Without the flag, the exit code is 0.
         simulate_with_input(&STRICT[..4], &text).out();
     }
-    // One of two selectors by name may be for later; a kind that does not exist is a mistake.
+    // One of two selectors by name may match nothing yet, but a kind that does not exist is an error.
     let two = "  - {apiVersion: apps/v1, kind: Deployment, name: later}\n  placement";
     let later = own.replace("  placement", two);
     simulate_with_input(&STRICT, &format!("{web}---\n{later}")).out();
     let wrong = later.replace("kind: Deployment, name: later", "kind: Deploymnt");
-    let answer = simulate_with_input(&STRICT, &format!("{web}---\n{wrong}"));
-    assert_eq!(answer.code, 1, "{answer:?}");
+    let output = simulate_with_input(&STRICT, &format!("{web}---\n{wrong}"));
+    assert_eq!(output.code, 1, "{output:?}");
     assert!(
-        answer.out.contains("spec.resourceSelectors[1] selects"),
-        "{answer:?}"
+        output.out.contains("spec.resourceSelectors[1] selects"),
+        "{output:?}"
     );
 }
 
 #[test]
-fn failures_are_counted_in_words_that_fit() {
+fn failures_are_counted_in_singular_and_plural() {
     let nowhere = "{clusterAffinity: {clusterNames: [nowhere]}}";
     let one = app("web", 1, nowhere);
     let two = format!("{one}---\n{}", app("api", 1, nowhere));
@@ -86,24 +86,24 @@ fn failures_are_counted_in_words_that_fit() {
             "error: 2 bindings find no place, 1 policy selects nothing\n",
         ),
     ] {
-        let answer = simulate_with_input(&STRICT, &text);
-        assert_eq!((answer.code, answer.err.as_str()), (1, error));
+        let output = simulate_with_input(&STRICT, &text);
+        assert_eq!((output.code, output.err.as_str()), (1, error));
     }
 }
 
 #[test]
-fn without_a_fleet_there_is_no_answer() {
+fn a_missing_fleet_is_refused() {
     for flags in [&[][..], &["--without", "member1"], &["-o", "json"]] {
-        let answer = simulate(&[&["-f", "examples/nginx.yaml"], flags].concat());
+        let output = simulate(&[&["-f", "examples/nginx.yaml"], flags].concat());
         assert_eq!(
-            answer.refusal(),
+            output.refusal(),
             "error: there is no Cluster among the manifests; add a fleet, as in -f examples/fleet.yaml, or pass \
              --against CONTEXT\n"
         );
     }
 }
 
-/// A fleet that says little: one member that would be simulated, and one that has an API server of its own.
+/// A fleet with little status: a simulated member, and a member with its own API server.
 const SPARSE: &str = "apiVersion: cluster.karmada.io/v1alpha1
 kind: Cluster
 metadata: {name: east}
@@ -120,18 +120,18 @@ spec: {syncMode: Push, apiEndpoint: 'https://127.0.0.1:1'}
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fleet_file_means_the_same_to_up_and_to_a_simulation() {
+async fn up_and_simulate_read_a_fleet_file_alike() {
     let web = app("web", 2, "{}");
     let files = Files::new(&[("fleet.yaml", SPARSE), ("web.yaml", &web)]);
     let fleet = files.path("fleet.yaml");
-    let answer = simulate(&["-f", &fleet, "-f", &files.path("web.yaml"), "-o", "json"]).json();
-    let clusters: Vec<_> = answer[0]["clusters"]
+    let output = simulate(&["-f", &fleet, "-f", &files.path("web.yaml"), "-o", "json"]).json();
+    let clusters: Vec<_> = output[0]["clusters"]
         .as_array()
         .unwrap()
         .iter()
         .map(|cluster| cluster["name"].as_str().unwrap())
         .collect();
-    assert_eq!(clusters, ["east"], "{answer}");
+    assert_eq!(clusters, ["east"], "{output}");
 
     let started = Plane::start_with(UpArgs {
         fleet: Some(fleet.into()),
@@ -140,7 +140,7 @@ async fn a_fleet_file_means_the_same_to_up_and_to_a_simulation() {
     let plane = started.await;
     plane.apply(&web).await;
     plane
-        .settled("web-deployment", |binding| {
+        .wait_for_binding("web-deployment", |binding| {
             let clusters = &binding.spec.clusters;
             clusters.len() == 1 && clusters.iter().all(|cluster| cluster.name == "east")
         })

@@ -1,4 +1,4 @@
-//! Which policy holds a template and which one takes it: what is predicted is what applying does.
+//! Tests of claims of policies on templates: predictions equal the result of applying the manifests.
 
 use berth::up::UpArgs;
 use berth_scheduler::gates;
@@ -7,7 +7,7 @@ use berth_test_requirements::needs;
 use crate::live_diff::Plane;
 use crate::program::{Files, deployment};
 
-/// A PropagationPolicy for a Deployment, on one cluster, with more fields of the spec in block style.
+/// Returns a PropagationPolicy for a Deployment on one cluster, with additional fields of the spec in block style.
 fn policy(name: &str, deployment: &str, cluster: &str, more: &str) -> String {
     format!(
         "apiVersion: policy.karmada.io/v1alpha1
@@ -27,52 +27,52 @@ fn with(deployment: &str, policy: &str) -> String {
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_policy_that_holds_a_template_decides_although_another_one_would_win_it() {
+async fn the_claiming_policy_decides_over_a_better_match() {
     let plane = Plane::start().await;
     let w1 = deployment("w1", 2);
     plane
         .apply(&with(&w1, &policy("w1-propagation", "w1", "member1", "")))
         .await;
     plane
-        .settled("w1-deployment", |b| !b.spec.clusters.is_empty())
+        .wait_for_binding("w1-deployment", |b| !b.spec.clusters.is_empty())
         .await;
     plane.apply(&policy("aaa", "w1", "member2", "")).await;
-    plane.marked("aaa").await;
+    plane.wait_for_marker("aaa").await;
 
-    // Once its policy lets go, the other one takes it.
-    let elsewhere = policy("w1-propagation", "other", "member1", "");
-    let files = Files::new(&[("elsewhere.yaml", &elsewhere)]);
-    let answer = plane.simulate(&["-f", &files.path("elsewhere.yaml")]).await;
-    let answer = answer.out();
+    // If its policy no longer selects it, the other policy claims the template.
+    let released = policy("w1-propagation", "other", "member1", "");
+    let files = Files::new(&[("elsewhere.yaml", &released)]);
+    let output = plane.simulate(&["-f", &files.path("elsewhere.yaml")]).await;
+    let output = output.out();
     let note =
         "note: Deployment shop/w1: policy(shop/aaa) takes it from policy(shop/w1-propagation)\n";
-    assert!(answer.contains(note), "{answer}");
+    assert!(output.contains(note), "{output}");
 
     let edited = with(&w1, &policy("w1-propagation", "w1", "nowhere", ""));
     let files = Files::new(&[("edited.yaml", &edited)]);
     let file = files.path("edited.yaml");
-    let answer = plane
+    let output = plane
         .simulate(&["-f", &file, "--fail-on-unscheduled"])
         .await;
-    assert_eq!(answer.code, 1, "{answer:?}");
+    assert_eq!(output.code, 1, "{output:?}");
     assert!(
-        answer
+        output
             .out
             .contains("0 would move, 1 would become unschedulable"),
-        "{answer:?}"
+        "{output:?}"
     );
-    assert_eq!(answer.err, "error: 1 binding finds no place\n");
+    assert_eq!(output.err, "error: 1 binding finds no place\n");
     let predicted = plane.predicted_of(&edited).await;
     assert!(predicted["w1-deployment"].is_empty(), "{predicted:?}");
     plane.apply(&edited).await;
-    plane.agrees_with(predicted, "edited").await;
+    plane.wait_until_placed(predicted, "edited").await;
     plane.server.stop().await;
 }
 
 /// Existing manifests, applied manifests, and the member that runs `web` afterwards.
-const LIVES: &[(&str, &[&str], &[&str], &str)] = &[
+const CASES: &[(&str, &[&str], &[&str], &str)] = &[
     (
-        "a higher priority takes nothing that is held",
+        "a higher priority does not take over a claimed template",
         &["web", "p member1"],
         &["q member2 priority: 9"],
         "member1",
@@ -84,25 +84,25 @@ const LIVES: &[(&str, &[&str], &[&str], &str)] = &[
         "member1",
     ),
     (
-        "a template that does not change is no change for a lazy policy",
+        "an unchanged template does not trigger a lazy policy",
         &["p member1 activationPreference: Lazy", "web"],
         &["web", "p member2 activationPreference: Lazy"],
         "member1",
     ),
     (
-        "a template that changes before its lazy policy gets what the policy was",
+        "a template that changes before its lazy policy uses the old policy",
         &["p member1 activationPreference: Lazy", "web"],
         &["scaled", "p member2 activationPreference: Lazy"],
         "member1",
     ),
     (
-        "a template that changes after its lazy policy gets what the policy is",
+        "a template that changes after its lazy policy uses the new policy",
         &["p member1 activationPreference: Lazy", "web"],
         &["p member2 activationPreference: Lazy", "scaled"],
         "member2",
     ),
     (
-        "a policy that selects something else lets go, and another one takes over",
+        "a policy that no longer selects a template releases it to another policy",
         &["web", "p member1", "q member2"],
         &["other member3"],
         "member2",
@@ -114,7 +114,7 @@ const LIVES: &[(&str, &[&str], &[&str], &str)] = &[
         "member2",
     ),
     (
-        "a lazy policy that preempts leaves the binding alone",
+        "a lazy policy that preempts does not change the binding",
         &["web", "p member1 priority: 1"],
         &["q member2 {priority: 2, preemption: Always, activationPreference: Lazy}"],
         "member1",
@@ -126,7 +126,7 @@ const LIVES: &[(&str, &[&str], &[&str], &str)] = &[
         "member1",
     ),
     (
-        "a policy that falls below another one loses its template to it",
+        "a policy whose priority falls below another one loses its template",
         &[
             "web",
             "p member1 {priority: 5, preemption: Always}",
@@ -137,7 +137,7 @@ const LIVES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
 ];
 
-/// The manifests of a line of the table, for the Deployment of this name.
+/// Returns the manifests of a table entry, for the Deployment `name`.
 fn manifests(lines: &[&str], name: &str) -> String {
     let manifests = lines.iter().map(|line| match line.split_once(' ') {
         None if *line == "web" => deployment(name, 2),
@@ -149,12 +149,12 @@ fn manifests(lines: &[&str], name: &str) -> String {
                 .filter(|field| !field.is_empty())
                 .flat_map(|field| ["  ", field, "\n"])
                 .collect();
-            let (own, selected) = match policy_name {
-                // The policy `p`, which selects another Deployment.
+            let (policy_name, selected) = match policy_name {
+                // Policy `p`, which selects another Deployment.
                 "other" => ("p", "elsewhere"),
                 _ => (policy_name, name),
             };
-            policy(&format!("{own}-{name}"), selected, cluster, &more)
+            policy(&format!("{policy_name}-{name}"), selected, cluster, &more)
         }
     });
     manifests.collect::<Vec<_>>().join("---\n")
@@ -162,24 +162,24 @@ fn manifests(lines: &[&str], name: &str) -> String {
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
-async fn priorities_laziness_and_preemption_are_those_of_the_detector() {
+async fn priorities_laziness_and_preemption_work_as_in_the_detector() {
     let started = Plane::start_with(UpArgs {
         feature_gates: gates::parse("PropagationPolicyPreemption=true").unwrap(),
         ..UpArgs::default()
     });
     let plane = started.await;
     let gates = ["--feature-gates", "PropagationPolicyPreemption=true"];
-    for (number, (story, before, change, expected)) in LIVES.iter().enumerate() {
+    for (number, (description, before, change, expected)) in CASES.iter().enumerate() {
         let name = format!("web{number}");
         let binding = format!("{name}-deployment");
         plane.apply(&manifests(before, &name)).await;
         plane
-            .settled(&binding, |binding| {
+            .wait_for_binding(&binding, |binding| {
                 let clusters = &binding.spec.clusters;
                 clusters.iter().any(|cluster| cluster.name == "member1")
             })
             .await;
-        plane.marked(&format!("{name}-before")).await;
+        plane.wait_for_marker(&format!("{name}-before")).await;
         let change = manifests(change, &name);
         let files = Files::new(&[("change.yaml", &change)]);
         let file = files.path("change.yaml");
@@ -190,16 +190,16 @@ async fn priorities_laziness_and_preemption_are_those_of_the_detector() {
             .iter()
             .map(|(cluster, _)| cluster.as_str())
             .collect();
-        assert_eq!(clusters, [*expected], "{story}");
-        // One after the other: what the detector sees together depends on how busy it is.
+        assert_eq!(clusters, [*expected], "{description}");
+        // Applied one at a time, because the detector may process several changes together.
         for (step, manifest) in change.split("---\n").enumerate() {
             plane.apply(manifest).await;
-            plane.marked(&format!("{name}-after{step}")).await;
+            plane.wait_for_marker(&format!("{name}-after{step}")).await;
         }
-        plane.agrees_with(predicted, story).await;
+        plane.wait_until_placed(predicted, description).await;
     }
 
-    // Without the gate nothing preempts, and a note gives the reason.
+    // Without the gate, nothing preempts, and a note gives the reason.
     let preempts = policy(
         "r-web0",
         "web0",
@@ -207,18 +207,18 @@ async fn priorities_laziness_and_preemption_are_those_of_the_detector() {
         "  priority: 20\n  preemption: Always\n",
     );
     let files = Files::new(&[("change.yaml", &preempts)]);
-    let answer = plane.simulate(&["-f", &files.path("change.yaml")]).await;
-    let answer = answer.out();
+    let output = plane.simulate(&["-f", &files.path("change.yaml")]).await;
+    let output = output.out();
     assert!(
-        answer.contains(" 0 would move") && answer.contains("PropagationPolicyPreemption=true"),
-        "{answer}"
+        output.contains(" 0 would move") && output.contains("PropagationPolicyPreemption=true"),
+        "{output}"
     );
     plane.server.stop().await;
 }
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_taken_into_account_and_what_selects_nothing_is_named() {
+async fn ignored_configuration_and_idle_policies_are_noted() {
     let plane = Plane::start().await;
     plane
         .apply(
@@ -236,12 +236,12 @@ data:
     let typo = policy("web", "web", "member1", "").replace("kind: Deployment,", "kind: Deploymnt,");
     let absent = policy("absent", "wbe", "member1", "");
     let files = Files::new(&[("change.yaml", &format!("{typo}---\n{absent}"))]);
-    let answer = plane
+    let output = plane
         .simulate(&["-f", &files.path("change.yaml"), "--fail-on-unscheduled"])
         .await;
-    assert_eq!(answer.code, 1, "{answer:?}");
+    assert_eq!(output.code, 1, "{output:?}");
     assert_eq!(
-        answer.err,
+        output.err,
         "error: 2 policies or selectors select nothing\n"
     );
     for note in [
@@ -249,7 +249,7 @@ data:
         "note: policy(shop/absent) selects nothing: there is no Deployment wbe; did you mean web?\n",
         "is not taken into account; there is one in ConfigMap karmada-system/scheduler\n",
     ] {
-        assert!(answer.out.contains(note), "{note}\n{}", answer.out);
+        assert!(output.out.contains(note), "{note}\n{}", output.out);
     }
     plane.server.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Running the program.
+//! Execution of the program, and test manifests.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,36 +6,36 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// What the program answered.
+/// Exit code and output of the program.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Answer {
-    /// The standard output of an answer that is one.
+impl CommandOutput {
+    /// Checks that the program succeeded, and returns its standard output.
     #[track_caller]
     pub(crate) fn out(self) -> String {
         assert_eq!(self.code, 0, "{self:?}");
         self.out
     }
 
-    /// The standard output without the note that every answer ends with.
+    /// Returns the standard output without the note at the end of every table.
     #[track_caller]
-    pub(crate) fn answer(self) -> String {
+    pub(crate) fn without_note(self) -> String {
         let out = self.out();
         out.strip_suffix(NOTE).unwrap().to_owned()
     }
 
-    /// The standard output, as JSON.
+    /// Returns the standard output, decoded from JSON.
     #[track_caller]
     pub(crate) fn json(self) -> Value {
         serde_json::from_str(&self.out()).unwrap()
     }
 
-    /// The standard error of something that went wrong with manifests.
+    /// Checks that the program refused the manifests, and returns its standard error.
     #[track_caller]
     pub(crate) fn refusal(self) -> String {
         assert_eq!((self.code, self.out.as_str()), (1, ""), "{self:?}");
@@ -43,18 +43,18 @@ impl Answer {
     }
 }
 
-/// The root of the repository, where the program runs.
+/// Returns the root of the repository, the working folder of the program.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// `berth simulate` with these arguments.
-pub(crate) fn simulate(arguments: &[&str]) -> Answer {
+/// Runs `berth simulate` with these arguments.
+pub(crate) fn simulate(arguments: &[&str]) -> CommandOutput {
     simulate_with_input(arguments, "")
 }
 
-/// The same, with something on standard input.
-pub(crate) fn simulate_with_input(arguments: &[&str], input: &str) -> Answer {
+/// Runs `berth simulate` with these arguments and standard input.
+pub(crate) fn simulate_with_input(arguments: &[&str], input: &str) -> CommandOutput {
     let mut child = Command::new(env!("CARGO_BIN_EXE_berth"))
         .arg("simulate")
         .args(arguments)
@@ -66,28 +66,28 @@ pub(crate) fn simulate_with_input(arguments: &[&str], input: &str) -> Answer {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // It may have ended before it read anything.
+    // The program may have ended before it reads anything.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let output = child.wait_with_output().unwrap();
-    Answer {
+    CommandOutput {
         code: output.status.code().unwrap(),
         out: String::from_utf8(output.stdout).unwrap(),
         err: without_progress(&String::from_utf8(output.stderr).unwrap()),
     }
 }
 
-/// The lines that are not about progress, which is reported where the machine is slow.
+/// Removes progress messages, which appear on slow machines.
 fn without_progress(text: &str) -> String {
     let lines = text.split_inclusive('\n');
     lines.filter(|line| !line.ends_with(" ...\n")).collect()
 }
 
-/// Files that are gone with the test.
+/// Temporary files, removed after the test.
 pub(crate) struct Files(tempfile::TempDir);
 
 impl Files {
-    /// Files with these names and contents.
+    /// Creates files with these names and contents.
     pub(crate) fn new(files: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -96,18 +96,18 @@ impl Files {
         Self(folder)
     }
 
-    /// The path of the folder.
+    /// Returns the path of the folder.
     pub(crate) fn folder(&self) -> String {
         self.0.path().display().to_string()
     }
 
-    /// The path of a file.
+    /// Returns the path of a file.
     pub(crate) fn path(&self, name: &str) -> String {
         self.0.path().join(name).display().to_string()
     }
 }
 
-/// A Deployment.
+/// Returns a Deployment.
 pub(crate) fn deployment(name: &str, replicas: u32) -> String {
     format!(
         "apiVersion: apps/v1
@@ -127,7 +127,7 @@ spec:
     )
 }
 
-/// A PropagationPolicy for the Deployment of the same name, with this placement in flow style.
+/// Returns a PropagationPolicy for the Deployment of the same name, with a placement in flow style.
 pub(crate) fn policy(name: &str, placement: &str) -> String {
     format!(
         "apiVersion: policy.karmada.io/v1alpha1
@@ -141,15 +141,15 @@ spec:
     )
 }
 
-/// The note that every answer ends with.
+/// The note at the end of every table.
 pub(crate) const NOTE: &str = "note: the scheduler's configuration (profiles, Expressions, other plugins, extenders) is not \
      taken into account\n";
 
-/// Divided by what is free.
+/// A placement that divides replicas by free capacity.
 pub(crate) const DYNAMIC: &str = "{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, \
      weightPreference: {dynamicWeight: AvailableReplicas}}}";
 
-/// A Deployment with its policy, as one stream of documents.
+/// Returns a Deployment with its policy, as one stream of documents.
 pub(crate) fn app(name: &str, replicas: u32, placement: &str) -> String {
     format!(
         "{}---\n{}",

@@ -1,19 +1,19 @@
-//! What the control plane knows of its members, and what it does when one fails or goes.
+//! Tests of the status of members, and of failing and removed members.
 
 use berth_test_requirements::needs;
 use serde_json::{Value, json};
 
 use crate::program::{Up, berth, line, until};
 
-/// Members are looked at often, and what is seen counts soon.
-const SOON: [&str; 3] = [
+/// Short intervals and thresholds of the cluster status.
+const SHORT_INTERVALS: [&str; 3] = [
     "--cluster-status-update-frequency=200ms",
     "--cluster-failure-threshold=500ms",
     "--cluster-success-threshold=500ms",
 ];
 
 fn start(more: &[&str]) -> Up {
-    let mut arguments = SOON.to_vec();
+    let mut arguments = SHORT_INTERVALS.to_vec();
     arguments.extend(more);
     Up::start(&arguments)
 }
@@ -23,11 +23,11 @@ fn cluster(up: &Up, name: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Waits until the Cluster is as wanted.
-fn becomes(up: &Up, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+/// Waits until the Cluster meets a condition.
+fn wait_for_cluster(up: &Up, name: &str, what: &str, expected: impl Fn(&Value) -> bool) -> Value {
     until(what, || {
         let cluster = cluster(up, name);
-        if wanted(&cluster) {
+        if expected(&cluster) {
             Ok(cluster)
         } else {
             Err(cluster.to_string())
@@ -42,17 +42,17 @@ fn condition<'a>(cluster: &'a Value, kind: &str) -> &'a Value {
 
 fn taints(cluster: &Value) -> Vec<String> {
     let taints = cluster["spec"]["taints"].as_array();
-    let told = |t: &Value| format!("{}:{}", t["key"], t["effect"]).replace('"', "");
-    taints.into_iter().flatten().map(told).collect()
+    let format_taint = |t: &Value| format!("{}:{}", t["key"], t["effect"]).replace('"', "");
+    taints.into_iter().flatten().map(format_taint).collect()
 }
 
 #[needs(kubectl)]
 #[test]
-fn the_status_follows_the_nodes_and_pods_of_the_member() {
+fn the_status_reflects_nodes_and_pods_of_the_member() {
     let up = start(&["--members=1"]);
     cluster(&up, "member1");
-    // The fleet says v1.36.0; the server itself says more.
-    let first = becomes(&up, "member1", "what the server says", |cluster| {
+    // The fleet file has v1.36.0; the server's version is longer.
+    let first = wait_for_cluster(&up, "member1", "the version of the server", |cluster| {
         cluster["status"]["kubernetesVersion"] != "v1.36.0"
     });
     let summary = &first["status"]["resourceSummary"];
@@ -87,24 +87,24 @@ fn the_status_follows_the_nodes_and_pods_of_the_member() {
         "--image=i",
         &format!("--overrides={pod}"),
     ]);
-    becomes(&up, "member1", "what changed", |cluster| {
+    wait_for_cluster(&up, "member1", "the changed status", |cluster| {
         let status = &cluster["status"];
         status["nodeSummary"]["totalNum"] == 3
             && status["resourceSummary"]["allocatable"]["cpu"] == "24"
-            // Three pods of the system, as the fourth went with its node, and the new one.
+            // Three system pods and the new pod; the fourth system pod was deleted with its node.
             && status["resourceSummary"]["allocated"]["cpu"] == "5500m"
     });
 }
 
 #[needs(kubectl)]
 #[test]
-fn a_member_fails_and_heals() {
+fn a_failed_member_is_tainted_until_it_is_healed() {
     let up = start(&["--members=2"]);
     cluster(&up, "member1");
     let run = |arguments: &[&str]| berth(up.home.path(), arguments).output().unwrap();
     let failed = run(&["fail", "member1"]);
     assert!(failed.status.success(), "{failed:?}");
-    let gone = becomes(&up, "member1", "the taint", |cluster| {
+    let gone = wait_for_cluster(&up, "member1", "the taint", |cluster| {
         taints(cluster) == ["cluster.karmada.io/not-ready:NoSchedule"]
     });
     let ready = condition(&gone, "Ready");
@@ -112,7 +112,7 @@ fn a_member_fails_and_heals() {
         (&ready["status"], &ready["reason"]),
         (&"False".into(), &"ClusterNotReachable".into())
     );
-    // What was collected before stays.
+    // The previously collected status stays.
     assert_eq!(gone["status"]["nodeSummary"]["totalNum"], 4);
     assert_eq!(
         condition(&cluster(&up, "member2"), "Ready")["status"],
@@ -126,18 +126,18 @@ fn a_member_fails_and_heals() {
 
     let healed = run(&["heal", "member1"]);
     assert!(healed.status.success(), "{healed:?}");
-    let back = becomes(&up, "member1", "the member to be back", |cluster| {
+    let back = wait_for_cluster(&up, "member1", "the member to be back", |cluster| {
         taints(cluster).is_empty() && condition(cluster, "Ready")["status"] == "True"
     });
     assert_eq!(condition(&back, "Ready")["reason"], "ClusterReady");
     let nodes = up.kubectl(&["--context=member1", "get", "nodes", "-o", "name"]);
     assert_eq!(nodes.lines().count(), 4, "{nodes}");
-    // Nothing scrolls the hints away meanwhile.
+    // No errors are logged meanwhile.
     assert!(!up.log().contains("ERROR"), "{}", up.log());
 }
 
 #[test]
-fn only_simulated_members_fail_on_request() {
+fn faults_are_refused_for_unknown_members() {
     let up = start(&["--members=1"]);
     let refused = berth(up.home.path(), &["fail", "member7"])
         .output()
@@ -152,7 +152,7 @@ fn only_simulated_members_fail_on_request() {
 
 #[needs(kubectl)]
 #[test]
-fn a_fleet_can_begin_with_a_member_that_is_not_ready() {
+fn a_fleet_file_can_describe_a_failed_member() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fleet.yaml");
     std::fs::write(
@@ -171,7 +171,7 @@ status:
     .unwrap();
     let up = start(&["--fleet", path.to_str().unwrap()]);
     cluster(&up, "broken");
-    becomes(&up, "broken", "the taint", |cluster| {
+    wait_for_cluster(&up, "broken", "the taint", |cluster| {
         taints(cluster) == ["cluster.karmada.io/not-ready:NoSchedule"]
             && condition(cluster, "Ready")["status"] == "False"
     });
@@ -181,33 +181,33 @@ status:
             .unwrap()
             .success()
     );
-    becomes(&up, "broken", "the member to be well", |cluster| {
+    wait_for_cluster(&up, "broken", "the member to be well", |cluster| {
         taints(cluster).is_empty() && cluster["status"]["nodeSummary"]["readyNum"] == 2
     });
 }
 
 #[needs(kubectl)]
 #[test]
-fn nothing_is_left_of_a_cluster_that_goes() {
+fn deleting_a_cluster_removes_its_namespace_and_secrets() {
     let up = start(&["--members=2"]);
     let _ = cluster(&up, "member1");
-    let there = |what: &str| {
+    let count = |what: &str| {
         let listed = up.kubectl(&["get", what, "-A", "-o", "name"]);
         listed
             .lines()
             .filter(|name| name.ends_with("member1"))
             .count()
     };
-    until("the execution namespace", || match there("namespaces") {
+    until("the execution namespace", || match count("namespaces") {
         1 => Ok(()),
         other => Err(other.to_string()),
     });
-    becomes(&up, "member1", "the finalizer", |cluster| {
+    wait_for_cluster(&up, "member1", "the finalizer", |cluster| {
         cluster["metadata"]["finalizers"][0] == "karmada.io/cluster-controller"
     });
     up.kubectl(&["delete", "cluster", "member1", "--timeout=60s"]);
-    until("the rest to go", || {
-        match there("namespaces") + there("secrets") {
+    until("the namespace and the secrets to be deleted", || {
+        match count("namespaces") + count("secrets") {
             0 => Ok(()),
             other => Err(other.to_string()),
         }
@@ -217,10 +217,10 @@ fn nothing_is_left_of_a_cluster_that_goes() {
 
 #[needs(kubectl)]
 #[test]
-fn namespaces_get_into_all_members_and_go_with_their_own() {
+fn namespaces_are_copied_to_and_deleted_from_all_members() {
     let up = start(&["--members=2"]);
     cluster(&up, "member1");
-    let there = |member: &str, name: &str| {
+    let exists = |member: &str, name: &str| {
         let context = format!("--context={member}");
         let listed = up.kubectl(&[&context, "get", "namespaces", "-o", "name"]);
         listed
@@ -230,16 +230,16 @@ fn namespaces_get_into_all_members_and_go_with_their_own() {
     up.kubectl(&["create", "namespace", "shop"]);
     for member in ["member1", "member2"] {
         until("the namespace in the member", || {
-            there(member, "shop")
+            exists(member, "shop")
                 .then_some(())
                 .ok_or_else(|| format!("not in {member}"))
         });
-        assert!(!there(member, "karmada-system"));
+        assert!(!exists(member, "karmada-system"));
     }
     up.kubectl(&["delete", "namespace", "shop", "--timeout=60s"]);
     for member in ["member1", "member2"] {
         until("the namespace to go from the member", || {
-            (!there(member, "shop"))
+            (!exists(member, "shop"))
                 .then_some(())
                 .ok_or_else(|| format!("still in {member}"))
         });
@@ -248,7 +248,7 @@ fn namespaces_get_into_all_members_and_go_with_their_own() {
 
 #[needs(kubectl)]
 #[test]
-fn a_cluster_whose_agent_is_silent_is_unknown_and_can_be_deleted() {
+fn a_cluster_with_a_silent_agent_is_unknown_and_can_be_deleted() {
     let up = start(&[
         "--members=1",
         "--cluster-monitor-period=100ms",
@@ -264,7 +264,7 @@ fn a_cluster_whose_agent_is_silent_is_unknown_and_can_be_deleted() {
         json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
         "metadata": { "name": "pulled" }, "spec": { "syncMode": "Pull", "apiEndpoint": "https://127.0.0.1:1" } }),
     );
-    let posts = |status: &str| {
+    let report_ready = |status: &str| {
         let patch = json!({ "status": { "conditions": [{ "type": "Ready", "status": status,
             "reason": "ClusterReady", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" }] } });
         let (patch, status) = (patch.to_string(), "--subresource=status");
@@ -278,12 +278,12 @@ fn a_cluster_whose_agent_is_silent_is_unknown_and_can_be_deleted() {
             &patch,
         ]);
     };
-    posts("True");
+    report_ready("True");
     let unreachable = |cluster: &Value| {
         taints(cluster) == ["cluster.karmada.io/unreachable:NoSchedule"]
             && condition(cluster, "Ready")["status"] == "Unknown"
     };
-    let silent = becomes(&up, "pulled", "the agent to be missed", unreachable);
+    let silent = wait_for_cluster(&up, "pulled", "the agent to be missed", unreachable);
     assert_eq!(
         condition(&silent, "Ready")["reason"],
         "ClusterStatusUnknown"
@@ -293,13 +293,13 @@ fn a_cluster_whose_agent_is_silent_is_unknown_and_can_be_deleted() {
         "True",
         "the others need no lease"
     );
-    posts("True");
-    becomes(&up, "pulled", "the agent to be back", |cluster| {
+    report_ready("True");
+    wait_for_cluster(&up, "pulled", "the agent to be back", |cluster| {
         taints(cluster).is_empty()
     });
-    becomes(&up, "pulled", "the agent to be missed again", unreachable);
+    wait_for_cluster(&up, "pulled", "the agent to be missed again", unreachable);
 
-    // Nobody will do what this Work waits for.
+    // No controller removes the finalizer of this Work.
     apply(
         json!({ "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
         "metadata": { "name": "w", "namespace": "karmada-es-pulled",

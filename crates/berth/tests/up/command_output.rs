@@ -1,12 +1,12 @@
-//! What the commands around a `berth up` answer, and to whom.
+//! Tests of the output of commands, also with a closed stdout.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use crate::program::{Up, berth, line, refused};
 
-/// What a command answers when all is well.
-fn answer(up: &Up, arguments: &[&str]) -> String {
+/// Runs a command, checks that it succeeds, and returns its output.
+fn run(up: &Up, arguments: &[&str]) -> String {
     let output = berth(up.home.path(), arguments).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -21,26 +21,26 @@ fn a_command_without_effect_reports_it() {
         (["fail", "member1"], "is unreachable already"),
         (["heal", "member1"], "is reachable again"),
     ] {
-        let said = answer(&up, &words);
-        assert!(said.contains(expected), "{words:?}: {said}");
+        let message = run(&up, &words);
+        assert!(message.contains(expected), "{words:?}: {message}");
     }
 }
 
 #[test]
-fn answers_are_yaml_on_request() {
+fn output_can_be_yaml() {
     let up = Up::start(&["--members=1"]);
-    let list = answer(&up, &["get", "clusters", "-o", "yaml"]);
+    let list = run(&up, &["get", "clusters", "-o", "yaml"]);
     assert!(
         list.contains("kind: List") && list.contains("name: member1"),
         "{list}"
     );
-    // It is a fleet file: the cluster says where its API is, so nothing is simulated.
+    // The output is a valid fleet file. Its cluster has an API endpoint, so it is not simulated.
     let fleet = up.home.path().join("fleet.yaml");
     std::fs::write(&fleet, list).unwrap();
     let second = Up::start(&["--fleet", fleet.to_str().unwrap()]);
-    let names = answer(&second, &["get", "clusters", "-o", "name"]);
+    let names = run(&second, &["get", "clusters", "-o", "name"]);
     assert_eq!(names, "cluster/member1\n");
-    let status = answer(&second, &["status", "-o", "yaml"]);
+    let status = run(&second, &["status", "-o", "yaml"]);
     assert!(
         status.contains("apiServer:") && status.contains("name: member1"),
         "{status}"
@@ -48,7 +48,7 @@ fn answers_are_yaml_on_request() {
 }
 
 #[test]
-fn whoever_stops_reading_has_read_enough() {
+fn a_closed_stdout_is_not_an_error() {
     let up = Up::start(&["--members=1"]);
     let kubeconfig = up.kubeconfig().display().to_string();
     let member = [
@@ -86,7 +86,7 @@ fn whoever_stops_reading_has_read_enough() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_ends_quietly() {
+fn a_closed_log_pipe_ends_the_program_without_error() {
     let up = Up::start(&["--members=1"]);
     let kubeconfig = up.kubeconfig().display().to_string();
     for words in [
@@ -100,7 +100,7 @@ fn a_log_that_nobody_reads_ends_quietly() {
     ] {
         let log = up.home.path().join("first-line");
         let berth = env!("CARGO_BIN_EXE_berth");
-        // The code of the first program, not that of `head`.
+        // The exit code of `berth`, not that of `head`.
         let script = format!(
             "'{berth}' {} --kubeconfig '{kubeconfig}' 2>&1 | head -n 1 > '{}'; exit ${{PIPESTATUS[0]}}",
             words.join(" "),
@@ -120,10 +120,10 @@ fn a_log_that_nobody_reads_ends_quietly() {
 }
 
 #[test]
-fn a_scheduler_listens_only_when_its_configuration_is_right() {
+fn the_scheduler_validates_its_configuration_before_it_listens() {
     let up = Up::start(&["--members=0"]);
-    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let address = taken.local_addr().unwrap();
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = listener.local_addr().unwrap();
     let kubeconfig = up.kubeconfig().display().to_string();
     let ends = |plugins: &str, code: i32| {
         let flag = format!("--plugins={plugins}");
@@ -147,17 +147,17 @@ fn a_scheduler_listens_only_when_its_configuration_is_right() {
         line(&output)
     };
     for plugins in ["Foo", "*,-Foo"] {
-        let said = ends(plugins, 2);
+        let message = ends(plugins, 2);
         let expected = "error: --plugins: no plugin is named \"Foo\": there are APIEnablement, ";
-        assert!(said.starts_with(expected), "{said}");
+        assert!(message.starts_with(expected), "{message}");
     }
-    let said = ends("*", 1);
+    let message = ends("*", 1);
     let expected = format!("error: cannot listen on {address}: ");
-    assert!(said.starts_with(&expected), "{said}");
+    assert!(message.starts_with(&expected), "{message}");
 }
 
 #[test]
-fn shells_understand_their_completions() {
+fn completion_scripts_are_valid() {
     let home = tempfile::tempdir().unwrap();
     for (shell, words) in [
         (
@@ -192,7 +192,7 @@ fn shells_understand_their_completions() {
 }
 
 #[test]
-fn members_fail_only_where_something_is_up() {
+fn fault_injection_requires_a_running_control_plane() {
     let home = tempfile::tempdir().unwrap();
     for command in ["fail", "heal"] {
         let line = line(&refused(home.path(), &[command, "member1"]));

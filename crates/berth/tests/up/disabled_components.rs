@@ -1,4 +1,4 @@
-//! `berth up --without`: what is left out is done by a program of its own.
+//! Tests of `berth up --without`, with the omitted components as separate programs.
 
 use crate::program::{Beside, Up, berth, root, until};
 use berth_test_requirements::needs;
@@ -17,7 +17,7 @@ fn apply_nginx(up: &Up) {
 
 #[needs(kubectl)]
 #[test]
-fn without_the_scheduler_nothing_is_placed_until_another_one_comes() {
+fn without_the_scheduler_nothing_is_placed_until_one_starts() {
     let up = Up::start(&["--without=scheduler"]);
     let log = up.log();
     assert!(
@@ -48,7 +48,7 @@ fn without_the_scheduler_nothing_is_placed_until_another_one_comes() {
 
 #[needs(kubectl)]
 #[test]
-fn without_the_controllers_no_binding_is_made_until_others_come() {
+fn without_the_controllers_no_binding_is_created_until_they_start() {
     let up = Up::start(&["--without=controllers", "--members=2"]);
     assert!(up.log().contains("Without the controllers"), "{}", up.log());
     let components = berth(up.home.path(), &["status"]).output().unwrap();
@@ -73,14 +73,14 @@ fn without_the_controllers_no_binding_is_made_until_others_come() {
 }
 
 #[test]
-fn a_part_that_is_not_there_is_refused_with_those_that_are() {
+fn an_unknown_component_is_refused_with_the_known_ones() {
     let home = tempfile::tempdir().unwrap();
     let output = berth(home.path(), &["up", "--without=proxy"]).output();
     let output = output.unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        said.contains("scheduler") && said.contains("controllers"),
-        "{said}"
+        message.contains("scheduler") && message.contains("controllers"),
+        "{message}"
     );
 }

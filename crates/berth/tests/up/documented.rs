@@ -1,11 +1,11 @@
-//! docs/members.md, docs/failover.md, docs/gangs.md and docs/preemption.md show what is there: their commands run, one after the other.
+//! Checks that the commands of docs/members.md, docs/failover.md, docs/gangs.md and docs/preemption.md run.
 
 use berth_test_requirements::needs;
 use std::process::Command;
 
 use crate::program::{Beside, Up, berth, root, until};
 
-/// The commands of a page.
+/// Returns the commands of a page.
 fn commands(page: &str) -> Vec<String> {
     let text = std::fs::read_to_string(root().join("docs").join(page)).unwrap();
     let blocks = text.split("\n```sh\n").skip(1);
@@ -13,7 +13,7 @@ fn commands(page: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// Runs a command until it works: what it is about may be on its way.
+/// Runs a command until it succeeds, because effects of earlier commands may be delayed.
 fn run(up: &Up, words: &[&str]) {
     until(&words.join(" "), || {
         let mut command = match words {
@@ -23,7 +23,7 @@ fn run(up: &Up, words: &[&str]) {
                 command.args(arguments).env("KUBECONFIG", up.kubeconfig());
                 command
             }
-            _ => panic!("nobody knows how to run {words:?}"),
+            _ => panic!("unknown program in {words:?}"),
         };
         let output = command.current_dir(root()).output().unwrap();
         if output.status.success() {
@@ -34,12 +34,12 @@ fn run(up: &Up, words: &[&str]) {
     });
 }
 
-/// Runs a page. A `berth up` in it takes the place of the one before, and a scheduler runs beside it.
-fn follow(page: &str) -> Up {
+/// Runs the commands of a page. A `berth up` replaces the previous one, and a scheduler runs in the background.
+fn run_page(page: &str) -> Up {
     let commands = commands(page);
     assert!(commands.len() >= 3, "{page} shows no commands");
     let mut up = Up::start(&["--members=2"]);
-    let mut beside = Vec::new();
+    let mut schedulers = Vec::new();
     for command in commands {
         let words: Vec<&str> = command.split_whitespace().collect();
         match words.as_slice() {
@@ -53,7 +53,7 @@ fn follow(page: &str) -> Up {
                     "--health-probe-bind-address=0",
                     "--metrics-bind-address=0",
                 ];
-                beside.push(Beside::start(&up, &arguments));
+                schedulers.push(Beside::start(&up, &arguments));
             }
             words => run(&up, words),
         }
@@ -63,20 +63,20 @@ fn follow(page: &str) -> Up {
 
 #[needs(kubectl)]
 #[test]
-fn the_page_on_members_is_true() {
-    follow("members.md");
+fn the_commands_on_members_run() {
+    run_page("members.md");
 }
 
 #[needs(kubectl)]
 #[test]
-fn the_page_on_failover_is_true() {
-    follow("failover.md");
+fn the_commands_on_failover_run() {
+    run_page("failover.md");
 }
 
 #[needs(kubectl)]
 #[test]
-fn the_page_on_gangs_is_true() {
-    let up = follow("gangs.md");
+fn the_commands_on_gangs_schedule_all_bindings() {
+    let up = run_page("gangs.md");
     let scheduled = "jsonpath={.items[*].status.conditions[?(@.type=='Scheduled')].status}";
     let get = ["get", "resourcebindings", "-o", scheduled];
     assert_eq!(up.kubectl(&get), "True True True");
@@ -84,11 +84,11 @@ fn the_page_on_gangs_is_true() {
 
 #[needs(kubectl)]
 #[test]
-fn the_page_on_preemption_is_true() {
-    let up = follow("preemption.md");
+fn the_commands_on_preemption_evict_the_lower_priority() {
+    let up = run_page("preemption.md");
     let left = ["get", "deployments", "-o", "name"];
     assert_eq!(up.in_member("member1", &left), "deployment.apps/high\n");
-    let told = up.kubectl(&["describe", "resourcebinding", "low-deployment"]);
+    let description = up.kubectl(&["describe", "resourcebinding", "low-deployment"]);
     let preempted = "preempted by ResourceBinding default/high-deployment of priority 1000";
-    assert!(told.contains(preempted));
+    assert!(description.contains(preempted));
 }

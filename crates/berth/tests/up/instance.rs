@@ -1,4 +1,4 @@
-//! `berth status` and `berth down`, a second `berth up`, and what is logged.
+//! Tests of `berth status`, `berth down`, a second `berth up`, listeners and logs.
 
 use berth_test_requirements::needs;
 use std::net::{IpAddr, UdpSocket};
@@ -13,17 +13,17 @@ fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn asked(up: &Up, arguments: &[&str]) -> Output {
+fn run(up: &Up, arguments: &[&str]) -> Output {
     berth(up.home.path(), arguments).output().unwrap()
 }
 
 #[test]
-fn status_shows_what_is_up_and_where() {
+fn status_shows_servers_members_and_components() {
     let up = Up::start(&["--members=2"]);
-    let text = asked(&up, &["status"]);
+    let text = run(&up, &["status"]);
     assert!(text.status.success(), "{text:?}");
     let text = stdout(&text);
-    let json = asked(&up, &["status", "-o", "json"]);
+    let json = run(&up, &["status", "-o", "json"]);
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     let url = json["apiServer"].as_str().unwrap();
     assert!(url.starts_with("https://127.0.0.1:"), "{url}");
@@ -50,7 +50,7 @@ fn status_shows_what_is_up_and_where() {
     ] {
         assert!(text.contains(expected), "{expected} is not in {text}");
     }
-    // The same things are in the banner, and all of it is still there to be read.
+    // The banner has the same information, and fits on a screen.
     let banner = up.log();
     assert!(
         banner.contains(url) && banner.contains("--context member1"),
@@ -60,9 +60,9 @@ fn status_shows_what_is_up_and_where() {
 }
 
 #[test]
-fn down_stops_it_and_can_be_repeated() {
+fn down_stops_the_control_plane_and_can_be_repeated() {
     let mut up = Up::start(&["--members=1"]);
-    let down = asked(&up, &["down"]);
+    let down = run(&up, &["down"]);
     assert!(down.status.success(), "{down:?}");
     let ended = until("the end", || {
         up.child
@@ -71,12 +71,12 @@ fn down_stops_it_and_can_be_repeated() {
             .ok_or_else(|| "it still runs".to_owned())
     });
     assert!(ended.success(), "{ended}");
-    let again = asked(&up, &["down"]);
+    let again = run(&up, &["down"]);
     assert!(
         again.status.success() && stdout(&again).starts_with("no `berth up` runs"),
         "{again:?}"
     );
-    let status = asked(&up, &["status"]);
+    let status = run(&up, &["status"]);
     assert_eq!(status.status.code(), Some(1));
     assert!(line(&status).contains("berth up"), "{status:?}");
     // Nothing but the kubeconfig is left.
@@ -87,10 +87,10 @@ fn down_stops_it_and_can_be_repeated() {
 }
 
 #[test]
-fn down_says_what_does_not_stop() {
+fn down_names_a_process_that_does_not_stop() {
     let up = Up::start(&["--members=0"]);
     up.signal("-STOP");
-    let down = asked(&up, &["down", "--timeout=1"]);
+    let down = run(&up, &["down", "--timeout=1"]);
     assert_eq!(down.status.code(), Some(1), "{down:?}");
     assert!(line(&down).contains(&up.child.id().to_string()), "{down:?}");
     up.signal("-CONT");
@@ -98,9 +98,9 @@ fn down_says_what_does_not_stop() {
 
 #[needs(kubectl)]
 #[test]
-fn a_second_one_says_where_the_first_one_is() {
+fn a_second_up_names_the_running_one() {
     let up = Up::start(&["--members=0"]);
-    let url = stdout(&asked(&up, &["status"]));
+    let url = stdout(&run(&up, &["status"]));
     let url = url
         .split_whitespace()
         .find(|word| word.starts_with("https://"))
@@ -117,10 +117,10 @@ fn a_second_one_says_where_the_first_one_is() {
         assert!(line.contains(expected), "{expected} is not in {line}");
     }
     assert!(
-        asked(&up, &["status"]).status.success(),
-        "the first one is as before"
+        run(&up, &["status"]).status.success(),
+        "the first control plane is affected"
     );
-    // With a kubeconfig of its own there may be another one.
+    // A second control plane can run with another kubeconfig.
     let other = up.home.path().join("other");
     let flag = format!("--kubeconfig={}", other.display());
     let mut second = berth(up.home.path(), &["up", "--port=0", "--members=0", &flag])
@@ -128,41 +128,41 @@ fn a_second_one_says_where_the_first_one_is() {
         .spawn()
         .unwrap();
     until("the second one", || {
-        let status = asked(&up, &["status", &flag]);
+        let status = run(&up, &["status", &flag]);
         if status.status.success() {
             Ok(())
         } else {
             Err(format!("{status:?}"))
         }
     });
-    assert!(asked(&up, &["down", &flag]).status.success());
+    assert!(run(&up, &["down", &flag]).status.success());
     assert!(second.wait().unwrap().success());
     assert!(
-        asked(&up, &["status"]).status.success(),
-        "the first one is as before"
+        run(&up, &["status"]).status.success(),
+        "the first control plane is affected"
     );
 }
 
 #[test]
-fn the_environment_names_the_one_that_is_meant() {
+fn the_environment_selects_the_control_plane() {
     let up = Up::start(&["--members=1"]);
-    let elsewhere = tempfile::tempdir().unwrap();
+    let other_home = tempfile::tempdir().unwrap();
     let with = |home: &Path, named: &str, words: &[&str]| {
         let mut command = berth(home, words);
         command.env("KUBECONFIG", named).output().unwrap()
     };
     let ours = up.kubeconfig();
-    let link = elsewhere.path().join("link");
+    let link = other_home.path().join("link");
     std::os::unix::fs::symlink(&ours, &link).unwrap();
-    let several = format!("{}/missing:{}", elsewhere.path().display(), ours.display());
+    let several = format!("{}/missing:{}", other_home.path().display(), ours.display());
     for named in [ours.to_str().unwrap(), link.to_str().unwrap(), &several] {
         for words in [&["status"][..], &["fail", "member1"], &["heal", "member1"]] {
-            let output = with(elsewhere.path(), named, words);
+            let output = with(other_home.path(), named, words);
             assert!(output.status.success(), "{named} {words:?}: {output:?}");
         }
     }
-    // That of something else: the one that is up is not meant.
-    let foreign = elsewhere.path().join("foreign");
+    // With a foreign kubeconfig, the running control plane is not used.
+    let foreign = other_home.path().join("foreign");
     let text = "apiVersion: v1\nkind: Config\ncurrent-context: prod\n\
         contexts: [{name: prod, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\n\
         clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\n";
@@ -183,15 +183,18 @@ fn the_environment_names_the_one_that_is_meant() {
         );
         assert_eq!(line(&output), expected, "{words:?}");
     }
-    let output = with(elsewhere.path(), foreign, &["status"]);
+    let output = with(other_home.path(), foreign, &["status"]);
     assert!(
         line(&output).ends_with("start one with `berth up`\n"),
         "{output:?}"
     );
-    assert!(asked(&up, &["status"]).status.success(), "it is still up");
-    let output = with(elsewhere.path(), ours.to_str().unwrap(), &["down"]);
+    assert!(
+        run(&up, &["status"]).status.success(),
+        "the control plane stopped"
+    );
+    let output = with(other_home.path(), ours.to_str().unwrap(), &["down"]);
     assert!(output.status.success(), "{output:?}");
-    let output = with(elsewhere.path(), ours.to_str().unwrap(), &["down"]);
+    let output = with(other_home.path(), ours.to_str().unwrap(), &["down"]);
     assert!(output.status.success() && stdout(&output).starts_with("no `berth up` runs"));
 }
 
@@ -237,7 +240,7 @@ fn a_kubeconfig_that_cannot_be_read_is_named_with_the_cause() {
     }
 }
 
-/// The addresses on which a process listens, as the kernel writes them: hexadecimal, the first is the host.
+/// Returns the addresses on which a process listens, in the kernel's hexadecimal format.
 fn listeners(process: u32) -> Vec<String> {
     let links = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
     let sockets: Vec<String> = links
@@ -271,30 +274,30 @@ fn nothing_listens_on_other_interfaces() {
 }
 
 #[test]
-fn a_killed_one_is_not_up_and_not_in_the_way() {
+fn a_killed_process_does_not_block_the_next_one() {
     let mut up = Up::start(&["--members=0"]);
     up.child.kill().unwrap();
     up.child.wait().unwrap();
-    assert_eq!(asked(&up, &["status"]).status.code(), Some(1));
+    assert_eq!(run(&up, &["status"]).status.code(), Some(1));
     let mut next = berth(up.home.path(), &["up", "--port=0", "--members=0"])
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
     until("the next one", || {
-        let status = asked(&up, &["status"]);
+        let status = run(&up, &["status"]);
         if status.status.success() {
             Ok(())
         } else {
             Err(format!("{status:?}"))
         }
     });
-    assert!(asked(&up, &["down"]).status.success());
+    assert!(run(&up, &["down"]).status.success());
     assert!(next.wait().unwrap().success());
 }
 
-/// An address of this machine that is not a loopback address; none without a network.
+/// Returns an address of this machine other than loopback; none without a network.
 fn other_address() -> Option<IpAddr> {
-    // Nothing is sent: connecting a datagram socket only chooses the address to send from.
+    // Connecting a datagram socket sends nothing, and only selects the local address.
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
     let address = socket.local_addr().ok()?.ip();
@@ -303,10 +306,10 @@ fn other_address() -> Option<IpAddr> {
 
 #[needs(kubectl)]
 #[test]
-fn it_can_be_bound_to_another_address_and_says_so() {
-    // Every Linux has all of 127.0.0.0/8, and nothing else is bound to this one.
+fn another_address_can_be_bound() {
+    // On Linux, all of 127.0.0.0/8 is local, and this address is unused.
     let up = Up::start(&["--members=1", "--bind-address=127.0.0.2"]);
-    let text = stdout(&asked(&up, &["status"]));
+    let text = stdout(&run(&up, &["status"]));
     assert_eq!(text.matches("https://127.0.0.2:").count(), 2, "{text}");
     assert!(!up.log().contains("other machines"), "{}", up.log());
     let nodes = up.kubectl(&["--context=member1", "get", "nodes", "-o", "name"]);
@@ -315,11 +318,11 @@ fn it_can_be_bound_to_another_address_and_says_so() {
 
 #[needs(kubectl, network)]
 #[test]
-fn it_warns_when_other_machines_can_reach_it() {
+fn an_address_that_other_machines_can_reach_causes_a_warning() {
     let address = other_address().unwrap();
     let up = Up::start(&["--members=1", &format!("--bind-address={address}")]);
     assert!(up.log().contains("other machines"), "{}", up.log());
-    let status = asked(&up, &["status"]);
+    let status = run(&up, &["status"]);
     assert!(status.status.success(), "{status:?}");
     let text = stdout(&status);
     assert_eq!(text.matches(&address.to_string()).count(), 2, "{text}");
@@ -329,9 +332,9 @@ fn it_warns_when_other_machines_can_reach_it() {
 
 #[needs(ipv6, kubectl)]
 #[test]
-fn it_can_be_bound_to_an_address_of_ipv6() {
+fn an_ipv6_address_can_be_bound() {
     let up = Up::start(&["--members=2", "--bind-address=::1"]);
-    let status = asked(&up, &["status"]);
+    let status = run(&up, &["status"]);
     assert!(status.status.success(), "{status:?}");
     let text = stdout(&status);
     assert_eq!(text.matches("https://[::1]:").count(), 3, "{text}");
@@ -353,12 +356,12 @@ fn it_can_be_bound_to_an_address_of_ipv6() {
 }
 
 #[test]
-fn logs_are_silent_unless_asked_for_and_can_be_json() {
+fn logging_is_off_by_default_and_can_be_json() {
     let quiet = Up::start(&["--members=0"]);
     assert!(!quiet.log().contains("INFO"), "{}", quiet.log());
-    let told = Up::start(&["--members=0", "-v"]);
+    let verbose = Up::start(&["--members=0", "-v"]);
     until("a line", || {
-        let log = told.log();
+        let log = verbose.log();
         if log.contains("INFO") {
             Ok(())
         } else {

@@ -1,5 +1,4 @@
-//! `berth up` as a person meets it: what it leaves behind, what it says when it cannot start, its members, and the
-//! commands that find it again.
+//! Tests of `berth up`, its members, and the commands that use a running control plane.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The members of `berth up`, looked at with kubectl.
+//! Tests of the members of `berth up` with kubectl.
 
 use berth_test_requirements::needs;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::program::{Up, until};
 
 #[needs(kubectl)]
 #[test]
-fn each_member_is_a_server_of_its_own_with_the_nodes_of_the_fleet() {
+fn each_member_has_its_own_server_with_the_nodes_of_the_fleet() {
     let up = Up::start(&["--members=2"]);
     let one = up.kubectl(&["--context=member1", "get", "nodes", "-o", "json"]);
     let nodes: Value = serde_json::from_str(&one).unwrap();
@@ -21,7 +21,7 @@ fn each_member_is_a_server_of_its_own_with_the_nodes_of_the_fleet() {
     let two = up.kubectl(&["--context=member2", "get", "nodes", "-o", "name"]);
     assert_eq!(two.lines().count(), 8, "{two}");
 
-    // What is written into one is in no other, and not on the control plane.
+    // An object in one member is not visible in others or on the control plane.
     up.kubectl(&["--context=member1", "create", "configmap", "only-here"]);
     for context in ["--context=member2", "--context=berth"] {
         let names = up.kubectl(&[context, "get", "configmaps", "-o", "name"]);
@@ -36,7 +36,7 @@ fn each_member_is_a_server_of_its_own_with_the_nodes_of_the_fleet() {
 
 #[needs(kubectl)]
 #[test]
-fn the_control_plane_knows_the_way_into_its_members() {
+fn the_control_plane_has_credentials_for_its_members() {
     let up = Up::start(&["--members=2"]);
     let clusters = up.kubectl(&["get", "clusters", "-o", "json"]);
     let clusters: Value = serde_json::from_str(&clusters).unwrap();
@@ -62,7 +62,7 @@ fn the_control_plane_knows_the_way_into_its_members() {
     endpoints.dedup();
     assert_eq!(endpoints.len(), 2, "{endpoints:?}");
 
-    // With nothing but the secret, one gets into the member of that name and into no other.
+    // The secret gives access to its own member only.
     let field = |template: &str| {
         up.kubectl(&[
             "get",
@@ -76,7 +76,7 @@ fn the_control_plane_knows_the_way_into_its_members() {
     let authority = up.home.path().join("member1.crt");
     std::fs::write(&authority, field(".data.caBundle")).unwrap();
     let token = field(".data.token");
-    let asked = |endpoint: &str, check: &str| {
+    let can_do_everything = |endpoint: &str, check: &str| {
         let output = std::process::Command::new("kubectl")
             .args([
                 "--kubeconfig=/dev/null",
@@ -92,11 +92,14 @@ fn the_control_plane_knows_the_way_into_its_members() {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     };
     let trusted = format!("--certificate-authority={}", authority.display());
-    assert_eq!(asked(&endpoints[0], &trusted), "yes");
-    assert_eq!(asked(&endpoints[1], &trusted), "");
-    assert_eq!(asked(&endpoints[1], "--insecure-skip-tls-verify"), "");
+    assert_eq!(can_do_everything(&endpoints[0], &trusted), "yes");
+    assert_eq!(can_do_everything(&endpoints[1], &trusted), "");
+    assert_eq!(
+        can_do_everything(&endpoints[1], "--insecure-skip-tls-verify"),
+        ""
+    );
 
-    // The secret goes with its cluster.
+    // The secret is deleted with its cluster.
     up.kubectl(&["delete", "cluster", "member2"]);
     up.kubectl(&[
         "wait",
@@ -109,7 +112,7 @@ fn the_control_plane_knows_the_way_into_its_members() {
 
 #[needs(kubectl)]
 #[test]
-fn what_every_cluster_has_of_its_own_is_not_propagated() {
+fn objects_that_each_cluster_creates_are_not_propagated() {
     let up = Up::start(&["--members=1"]);
     let file = up.home.path().join("all.yaml");
     std::fs::write(
@@ -150,7 +153,7 @@ metadata: {name: mine}
         bindings.trim(),
         "resourcebinding.work.karmada.io/mine-configmap"
     );
-    // Each has the certificate of its own authority.
+    // Each cluster has its own certificate authority.
     let certificate = [
         "get",
         "configmap",

@@ -1,4 +1,4 @@
-//! `berth up --data-dir`: what is there after the process was killed, what it costs, and when it refuses to start.
+//! Tests of `berth up --data-dir`: recovery after a kill, resource use, and refused folders.
 
 mod crash;
 mod folder;
@@ -13,16 +13,16 @@ use kube::{Client, Config};
 
 use crate::program::{Up, berth};
 
-/// Longer than anything here should take on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// Timeout for a busy machine.
+const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// A home, a port and flags that outlive the process.
-struct Place {
+/// Home folder, port and flags that are reused across restarts.
+struct Installation {
     home: Arc<tempfile::TempDir>,
     flags: Vec<String>,
 }
 
-impl Place {
+impl Installation {
     fn new(flags: &[&str]) -> Self {
         let home = Arc::new(tempfile::tempdir().unwrap());
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -46,7 +46,7 @@ impl Place {
         Up::with(self.home.clone(), command)
     }
 
-    /// A client by the kubeconfig as it is now.
+    /// Returns a client for the current kubeconfig.
     async fn client(&self) -> Client {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let path = self.home.path().join(".berth/kubeconfig");

@@ -1,10 +1,10 @@
-//! What kubectl tells of pods in a simulated member, as it would of pods in a real one.
+//! Tests of events and refusals for pods in a simulated member, as kubectl shows them.
 
 use crate::program::{Up, until};
 use berth_test_requirements::needs;
 
-/// What `kubectl describe` prints, when all of these are in it.
-fn described(up: &Up, what: &str, expected: &[&str]) {
+/// Waits until `kubectl describe` prints all expected texts.
+fn wait_for_description(up: &Up, what: &str, expected: &[&str]) {
     until("the events", || {
         let text = up.in_member("member1", &["describe", what]);
         match expected.iter().find(|word| !text.contains(**word)) {
@@ -19,8 +19,8 @@ fn in_member(up: &Up, words: &str) -> String {
     up.in_member("member1", &words)
 }
 
-/// Waits for an event with this reason and these words.
-fn told(up: &Up, reason: &str, words: &str) {
+/// Waits for an event with this reason and message.
+fn wait_for_event(up: &Up, reason: &str, words: &str) {
     let get = format!("get events --field-selector=reason={reason}");
     until(words, || {
         let events = in_member(up, &get);
@@ -45,9 +45,9 @@ fn pods_have_events_and_a_rollout_can_be_undone() {
         "Created container: one",
         "Started container one",
     ];
-    described(&up, "pod", &life);
-    described(&up, "replicaset", &["Created pod: web-"]);
-    described(&up, "deployment", &["Scaled up replica set web-"]);
+    wait_for_description(&up, "pod", &life);
+    wait_for_description(&up, "replicaset", &["Created pod: web-"]);
+    wait_for_description(&up, "deployment", &["Scaled up replica set web-"]);
 
     in_member(&up, "set image deployment/web one=two");
     in_member(&up, "rollout status deployment/web --timeout=60s");
@@ -66,17 +66,17 @@ fn pods_have_events_and_a_rollout_can_be_undone() {
             Err(history)
         }
     });
-    // The pod of the former template.
-    told(&up, "Killing", "Stopping container one");
+    // The pod of the previous template.
+    wait_for_event(&up, "Killing", "Stopping container one");
 }
 
 #[needs(kubectl)]
 #[test]
-fn failures_are_told_with_counts() {
+fn failures_are_events() {
     let up = Up::start(&["--members=1"]);
     in_member(&up, "create deployment web --image=one");
     in_member(&up, "annotate deployment/web simulation.berth/fails=crash");
-    described(
+    wait_for_description(
         &up,
         "pod",
         &[
@@ -88,14 +88,14 @@ fn failures_are_told_with_counts() {
         &up,
         "annotate --overwrite deployment/web simulation.berth/fails=pull",
     );
-    described(
+    wait_for_description(
         &up,
         "pod",
         &["Failed to pull image", "Error: ImagePullBackOff"],
     );
     let resources = "set resources deployment/web --requests=cpu=1000";
     in_member(&up, resources);
-    told(
+    wait_for_event(
         &up,
         "FailedScheduling",
         "0/4 nodes are available: 4 Insufficient cpu.",
@@ -104,7 +104,7 @@ fn failures_are_told_with_counts() {
 
 #[needs(kubectl)]
 #[test]
-fn what_needs_a_container_is_refused_in_words() {
+fn commands_that_need_a_container_are_refused_with_a_reason() {
     let up = Up::start(&["--members=1"]);
     in_member(&up, "run web --image=one");
     in_member(&up, "wait pod/web --for=condition=Ready --timeout=60s");
@@ -113,14 +113,14 @@ fn what_needs_a_container_is_refused_in_words() {
         "exec web -- ls",
         "attach web",
         "port-forward web 8080:80",
-        // It waits for its container, and attaches to it.
+        // Waits for its container, and attaches to it.
         "debug web -it --image=busybox --profile=general",
     ] {
         let all: Vec<&str> = std::iter::once("--context=member1")
             .chain(words.split(' '))
             .collect();
         let output = up.run_kubectl(&all);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("has no kubelet"), "{words}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(message.contains("has no kubelet"), "{words}: {message}");
     }
 }

@@ -1,4 +1,4 @@
-//! A `berth up` of its own for each test, with a home folder of its own.
+//! Execution of `berth up` and other commands, with a separate home folder for each test.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A `berth up` that runs; it is ended with the test.
+/// A running `berth up`, killed at the end of the test.
 pub(crate) struct Up {
     pub(crate) child: Child,
     pub(crate) home: Arc<tempfile::TempDir>,
@@ -31,19 +31,19 @@ pub(crate) fn berth(home: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs a `berth up` that should not start.
+/// Runs a command that must fail without output on stdout.
 pub(crate) fn refused(home: &Path, arguments: &[&str]) -> Output {
     let output = berth(home, arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
         "",
-        "nothing is announced"
+        "a failed command prints to stdout"
     );
     output
 }
 
-/// The one line that it says.
+/// Returns the single line on stderr.
 pub(crate) fn line(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(text.lines().count(), 1, "{text}");
@@ -51,12 +51,15 @@ pub(crate) fn line(output: &Output) -> String {
     text
 }
 
-pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Result<T, String>) -> T {
-    let end = Instant::now() + PATIENCE;
+pub(crate) fn until<T>(what: &str, mut check: impl FnMut() -> Result<T, String>) -> T {
+    let end = Instant::now() + TIMEOUT;
     loop {
-        match ask() {
+        match check() {
             Ok(answer) => return answer,
-            Err(reason) => assert!(Instant::now() < end, "waited in vain for {what}: {reason}"),
+            Err(reason) => assert!(
+                Instant::now() < end,
+                "timed out waiting for {what}: {reason}"
+            ),
         }
         thread::sleep(Duration::from_millis(20));
     }
@@ -71,7 +74,7 @@ impl Up {
         Self::with(home, command)
     }
 
-    /// Runs this command until it is ready.
+    /// Starts a command, and waits until it is ready.
     pub(crate) fn with(home: Arc<tempfile::TempDir>, mut command: Command) -> Self {
         let log = std::fs::File::create(home.path().join("up.log")).unwrap();
         let child = command
@@ -148,7 +151,7 @@ impl Up {
     }
 }
 
-/// A part that runs beside; it is ended with the test.
+/// A background process, killed at the end of the test.
 pub(crate) struct Beside(Child);
 
 impl Drop for Beside {

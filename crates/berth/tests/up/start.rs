@@ -1,4 +1,4 @@
-//! What a start leaves behind, and what is said when it cannot be.
+//! Tests of starting and stopping `berth up`, and of refused starts.
 
 use berth_test_requirements::needs;
 use std::io::{Read as _, Write as _};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use crate::program::{Up, line, refused, root, until};
 
 #[test]
-fn a_signal_ends_it_cleanly_and_soon() {
+fn a_signal_stops_the_program_cleanly_and_quickly() {
     for signal in ["-INT", "-TERM"] {
         let mut up = Up::start(&[]);
-        let asked = Instant::now();
+        let signalled = Instant::now();
         up.signal(signal);
         let status = until("the end", || {
             up.child
@@ -22,14 +22,14 @@ fn a_signal_ends_it_cleanly_and_soon() {
         });
         assert!(status.success(), "{signal}: {status}");
         assert!(
-            asked.elapsed() < Duration::from_secs(10),
+            signalled.elapsed() < Duration::from_secs(10),
             "{signal}: {:?}",
-            asked.elapsed()
+            signalled.elapsed()
         );
     }
 }
 
-/// The ports of loopback that a process listens on.
+/// Returns the loopback ports on which a process listens.
 fn ports(process: u32) -> Vec<u16> {
     let files = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
     let sockets: Vec<String> = files
@@ -55,7 +55,7 @@ fn ports(process: u32) -> Vec<u16> {
 }
 
 #[test]
-fn nothing_listens_but_the_api_servers() {
+fn only_the_api_servers_listen() {
     let up = Up::start(&["--members=2"]);
     let ports = ports(up.child.id());
     assert_eq!(ports.len(), 3, "{ports:?}");
@@ -98,9 +98,9 @@ fn a_port_in_use_is_named_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn an_address_of_another_machine_is_named_with_the_flag() {
+fn a_foreign_address_is_refused_with_the_flag() {
     let home = tempfile::tempdir().unwrap();
-    // Kept for documentation: no machine has it.
+    // An address reserved for documentation, which no machine has.
     let flags = ["up", "--port=0", "--bind-address=192.0.2.1"];
     let line = line(&refused(home.path(), &flags));
     for expected in ["192.0.2.1", "--bind-address", "os error"] {
@@ -122,7 +122,7 @@ fn a_kubeconfig_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn somebody_elses_kubeconfig_is_not_overwritten() {
+fn a_foreign_kubeconfig_is_not_overwritten() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("config");
     let theirs = "apiVersion: v1\nkind: Config\ncontexts:\n- name: production\n  context: {cluster: c, user: u}\n";
@@ -136,7 +136,7 @@ fn somebody_elses_kubeconfig_is_not_overwritten() {
 }
 
 #[test]
-fn a_bad_fleet_file_is_named_with_the_document() {
+fn an_invalid_fleet_file_is_named_with_the_document() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("fleet.yaml");
     let cluster = |name: &str| {
@@ -150,7 +150,7 @@ fn a_bad_fleet_file_is_named_with_the_document() {
             format!("{}---\n{}", cluster("a"), cluster("a")),
             "document 2",
         ),
-        // What the admission rules refuse, the fleet file cannot bring in either.
+        // The fleet file is validated like objects on the server.
         (cluster("name.with.dots"), "name.with.dots"),
         (String::new(), "no Cluster in it"),
     ];
@@ -167,7 +167,7 @@ fn a_bad_fleet_file_is_named_with_the_document() {
 
 #[needs(kubectl)]
 #[test]
-fn the_fleet_is_as_large_as_asked_for() {
+fn the_fleet_has_the_requested_members() {
     let own = tempfile::tempdir().unwrap();
     let path = own.path().join("fleet.yaml");
     let example = std::fs::read_to_string(root().join("examples/fleet.yaml")).unwrap();
@@ -203,7 +203,7 @@ fn the_fleet_is_as_large_as_asked_for() {
 
 #[needs(kubectl)]
 #[test]
-fn the_manifests_to_deploy_are_accepted_and_the_definitions_are_those_it_installed() {
+fn deploy_manifests_are_accepted_and_crds_equal_the_installed_ones() {
     let up = Up::start(&["--members=0"]);
     let deploy = root().join("deploy").display().to_string();
     let crds = root().join("crds").display().to_string();
@@ -222,6 +222,6 @@ fn the_manifests_to_deploy_are_accepted_and_the_definitions_are_those_it_install
     ] {
         assert!(applied.contains(expected), "{expected} is not in {applied}");
     }
-    // kubectl diff fails where there is a difference.
+    // kubectl diff fails if there is a difference.
     assert_eq!(up.kubectl(&["diff", "--server-side", "-f", &crds]), "");
 }

@@ -1,4 +1,4 @@
-//! A member that leaves while it has work: its workloads go elsewhere first.
+//! Tests of removing a member with workloads, which are moved first.
 
 use crate::program::{Up, berth, root, until};
 use berth_test_requirements::needs;
@@ -18,30 +18,38 @@ fn workloads_leave_a_member_before_it_leaves() {
         up.kubectl(&["get", "deployments", "-o", "name", &context])
     };
     until("the workload in both members", || {
-        let there = [deployed("member1"), deployed("member2")];
-        let all = there.iter().all(|one| one == "deployment.apps/nginx\n");
+        let deployments = [deployed("member1"), deployed("member2")];
+        let all = deployments
+            .iter()
+            .all(|one| one == "deployment.apps/nginx\n");
         if all {
             Ok(())
         } else {
-            Err(format!("{there:?}"))
+            Err(format!("{deployments:?}"))
         }
     });
     let kubeconfig = up.kubeconfig().display().to_string();
-    let way = [
+    let access = [
         "--cluster-kubeconfig",
         &kubeconfig,
         "--cluster-context",
         "member2",
     ];
-    let output = berth(up.home.path(), &[&["unjoin", "member2"][..], &way].concat())
-        .output()
-        .unwrap();
+    let output = berth(
+        up.home.path(),
+        &[&["unjoin", "member2"][..], &access].concat(),
+    )
+    .output()
+    .unwrap();
     assert!(output.status.success(), "{output:?}");
-    let said = String::from_utf8(output.stdout).unwrap();
-    // The namespace of its Works goes as well; the cluster controller may be there first.
+    let message = String::from_utf8(output.stdout).unwrap();
+    // The namespace of its Works is deleted too, possibly by the cluster controller.
     let begin = "control plane: Cluster member2 deleted\n";
-    assert!(said.starts_with(begin), "{said}");
-    assert!(said.ends_with("member2 is no member any more\n"), "{said}");
+    assert!(message.starts_with(begin), "{message}");
+    assert!(
+        message.ends_with("member2 is no member any more\n"),
+        "{message}"
+    );
     assert_eq!(works("karmada-es-member2"), "");
     assert_eq!(deployed("member2"), "");
     let clusters = [

@@ -1,4 +1,4 @@
-//! `berth watch`: what is placed, reported and moved, as it happens.
+//! Tests of `berth watch`.
 
 use berth_test_requirements::needs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::program::{Up, berth, line, root, until};
 
-/// A `berth watch` whose lines can be waited for.
+/// A running `berth watch` and its lines.
 struct Watch {
     child: Child,
     lines: Receiver<String>,
@@ -41,14 +41,14 @@ impl Watch {
         Self { child, lines }
     }
 
-    /// Waits for a line with all of these.
-    fn says(&self, parts: &[&str]) -> String {
-        let mut heard = Vec::new();
+    /// Waits for a line that contains all parts.
+    fn wait_for_line(&self, parts: &[&str]) -> String {
+        let mut others = Vec::new();
         loop {
             match self.lines.recv_timeout(Duration::from_mins(1)) {
                 Ok(line) if parts.iter().all(|part| line.contains(part)) => return line,
-                Ok(line) => heard.push(line),
-                Err(error) => panic!("nothing with {parts:?} ({error}) in {heard:#?}"),
+                Ok(line) => others.push(line),
+                Err(error) => panic!("no line with {parts:?} ({error}) in {others:#?}"),
             }
         }
     }
@@ -56,34 +56,34 @@ impl Watch {
 
 #[needs(kubectl)]
 #[test]
-fn what_happens_is_told_a_line_each() {
+fn each_change_is_a_line() {
     let up = Up::start(&["--members=2"]);
     let watch = Watch::start(&up);
-    watch.says(&["member1", "cluster", "ready"]);
+    watch.wait_for_line(&["member1", "cluster", "ready"]);
     let example = root().join("examples/nginx.yaml");
     up.kubectl(&["apply", "-f", &example.display().to_string()]);
-    let placed = watch.says(&["default/nginx-deployment", "placed"]);
+    let placed = watch.wait_for_line(&["default/nginx-deployment", "placed"]);
     assert!(placed.ends_with("member1:1, member2:1"), "{placed}");
-    watch.says(&["default/nginx-deployment", "reported", "member"]);
+    watch.wait_for_line(&["default/nginx-deployment", "reported", "member"]);
     let taint = r#"{"spec":{"taints":[{"key":"down","effect":"NoExecute"}]}}"#;
     up.kubectl(&["patch", "cluster", "member1", "--type=merge", "-p", taint]);
-    watch.says(&["default/nginx-deployment", "leaving", "member1"]);
-    let moved = watch.says(&["default/nginx-deployment", "moved", "-> member2:2"]);
+    watch.wait_for_line(&["default/nginx-deployment", "leaving", "member1"]);
+    let moved = watch.wait_for_line(&["default/nginx-deployment", "moved", "-> member2:2"]);
     assert!(!moved.contains("-> member1"), "{moved}");
     up.kubectl(&["delete", "-f", &example.display().to_string()]);
-    watch.says(&["default/nginx-deployment", "gone"]);
+    watch.wait_for_line(&["default/nginx-deployment", "gone"]);
 }
 
 #[needs(kubectl)]
 #[test]
-fn it_ends_when_it_is_told_to_or_nobody_reads() {
+fn a_signal_or_a_closed_stdout_ends_it() {
     let up = Up::start(&["--members=1"]);
     let mut watch = Watch::start(&up);
-    watch.says(&["member1"]);
-    let told = Command::new("kill")
+    watch.wait_for_line(&["member1"]);
+    let sent = Command::new("kill")
         .args(["-INT", &watch.child.id().to_string()])
         .status();
-    assert!(told.unwrap().success());
+    assert!(sent.unwrap().success());
     assert!(watch.child.wait().unwrap().success());
 
     let mut command = berth(up.home.path(), &["watch"]);
@@ -99,12 +99,12 @@ fn it_ends_when_it_is_told_to_or_nobody_reads() {
     up.kubectl(&["delete", "cluster", "member1", "--wait=false"]);
     assert!(
         child.wait().unwrap().success(),
-        "a reader that has gone is no failure"
+        "a closed stdout is an error"
     );
 }
 
 #[test]
-fn without_a_control_plane_it_says_so() {
+fn an_unreachable_control_plane_is_named() {
     let home = tempfile::tempdir().unwrap();
     let kubeconfig = home.path().join("kubeconfig");
     std::fs::write(
@@ -125,7 +125,7 @@ fn without_a_control_plane_it_says_so() {
     );
 }
 
-/// A `berth watch` on a terminal of 24 rows and 80 columns, and what the terminal is like after it.
+/// A `berth watch` on a terminal of 24 rows and 80 columns, followed by the modes of the terminal.
 struct OnTerminal {
     script: Child,
     shown: Arc<Mutex<String>>,
@@ -177,7 +177,7 @@ impl OnTerminal {
         })
     }
 
-    /// Forgets what was shown, and presses keys.
+    /// Clears the recorded output, and presses keys.
     fn press(&mut self, keys: &str) {
         self.shown.lock().unwrap().clear();
         let mut stdin = self.script.stdin.as_ref().unwrap();
@@ -185,11 +185,11 @@ impl OnTerminal {
         stdin.flush().unwrap();
     }
 
-    /// Output after the end: the terminal is restored.
-    fn ends_well(&self) {
+    /// Checks that the program succeeded and the terminal is restored.
+    fn assert_restored(&self) {
         let shown = self.shows("that is all");
-        let (picture, after) = shown.split_once("ended with 0").unwrap();
-        assert!(picture.contains("\u{1b}[?25h\u{1b}[?1049l"), "{shown:?}");
+        let (screen, after) = shown.split_once("ended with 0").unwrap();
+        assert!(screen.contains("\u{1b}[?25h\u{1b}[?1049l"), "{shown:?}");
         let words: Vec<&str> = after.split_whitespace().collect();
         for mode in ["echo", "icanon", "isig"] {
             assert!(words.contains(&mode), "{mode}: {after}");
@@ -200,7 +200,7 @@ impl OnTerminal {
 
 #[needs(script)]
 #[test]
-fn a_terminal_has_keys_and_is_afterwards_as_it_was() {
+fn keys_work_on_a_terminal_which_is_restored_at_the_end() {
     let up = Up::start(&["--members=2"]);
     let mut watch = OnTerminal::start(&up);
     watch.shows("member1");
@@ -213,7 +213,7 @@ fn a_terminal_has_keys_and_is_afterwards_as_it_was() {
     watch.press("x/member2\r");
     watch.shows("with \"member2\"");
     watch.press("q");
-    watch.ends_well();
+    watch.assert_restored();
 
     let watch = OnTerminal::start(&up);
     watch.shows("member1");
@@ -222,5 +222,5 @@ fn a_terminal_has_keys_and_is_afterwards_as_it_was() {
     let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
     let killed = Command::new("kill").arg(children.trim()).status();
     assert!(killed.unwrap().success());
-    watch.ends_well();
+    watch.assert_restored();
 }

@@ -1,5 +1,4 @@
-//! An ordinary web application, a Deployment behind a load balancer and an Ingress: it becomes healthy, and leaves a member
-//! that fails.
+//! Tests of a web application (Deployment, load balancer and Ingress), and of its failover.
 
 use berth_test_requirements::needs;
 use serde_json::Value;
@@ -57,11 +56,11 @@ fn json(up: &Up, arguments: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Waits until all three bindings are healthy in one and the same member, and have left all others; returns its name.
-fn healthy_place(up: &Up, not: &str) -> String {
+/// Waits until all three bindings are healthy in the same member and in no other. Returns its name.
+fn healthy_member(up: &Up, not: &str) -> String {
     until("the application to be healthy", || {
         let names = ["web-deployment", "web-service", "web-ingress"];
-        let mut places = Vec::new();
+        let mut members = Vec::new();
         for name in names {
             let binding = json(up, &["get", "resourcebinding", name, "--ignore-not-found"]);
             let items = binding["status"]["aggregatedStatus"].as_array();
@@ -74,21 +73,21 @@ fn healthy_place(up: &Up, not: &str) -> String {
                 })
                 .collect();
             match states.as_slice() {
-                [(place, "Healthy")] if *place != not => places.push((*place).to_owned()),
+                [(member, "Healthy")] if *member != not => members.push((*member).to_owned()),
                 _ => return Err(format!("{name}: {states:?}")),
             }
         }
-        places.dedup();
-        match places.as_slice() {
-            [place] => Ok(place.clone()),
-            _ => Err(format!("{places:?}")),
+        members.dedup();
+        match members.as_slice() {
+            [member] => Ok(member.clone()),
+            _ => Err(format!("{members:?}")),
         }
     })
 }
 
 #[needs(kubectl)]
 #[test]
-fn a_web_application_becomes_healthy_and_leaves_a_member_that_fails() {
+fn a_web_application_becomes_healthy_and_moves_from_a_failed_member() {
     let up = Up::start(&[
         "--members=2",
         "--cluster-status-update-frequency=200ms",
@@ -103,14 +102,14 @@ fn a_web_application_becomes_healthy_and_leaves_a_member_that_fails() {
         let apply = ["apply", "-f", file];
         up.kubectl(&apply);
     }
-    let first = healthy_place(&up, "");
+    let first = healthy_member(&up, "");
     let service = json(
         &up,
         &[&format!("--context={first}"), "get", "service", "web"],
     );
     let address = &service["status"]["loadBalancer"]["ingress"][0]["ip"];
     assert!(address.is_string(), "{service}");
-    // The template shows the address that the member gave.
+    // The template shows the address that the member assigned.
     until("the template to show the address", || {
         let template = json(&up, &["get", "service", "web"]);
         let shown = &template["status"]["loadBalancer"]["ingress"];
@@ -120,13 +119,13 @@ fn a_web_application_becomes_healthy_and_leaves_a_member_that_fails() {
             Err(shown.to_string())
         }
     });
-    // The control plane itself gives none, and runs nothing.
+    // The control plane itself runs no workloads.
     let here = json(&up, &["get", "replicationcontroller", "old"]);
     assert_eq!(here["status"]["replicas"], 0);
 
     let failed = berth(up.home.path(), &["fail", &first]).output().unwrap();
     assert!(failed.status.success(), "{failed:?}");
-    let second = healthy_place(&up, &first);
+    let second = healthy_member(&up, &first);
     assert_ne!(second, first);
     for name in ["web-deployment", "web-service", "web-ingress"] {
         let binding = json(&up, &["get", "resourcebinding", name]);
@@ -170,8 +169,11 @@ fn a_replication_controller_runs_in_a_member() {
     until("an event of the controller", || {
         let list = json(&up, &events);
         let event = &list["items"][0];
-        let told_by = [&event["source"]["component"], &event["reportingComponent"]];
-        if told_by.iter().any(|by| **by == "replication-controller") {
+        let sources = [&event["source"]["component"], &event["reportingComponent"]];
+        if sources
+            .iter()
+            .any(|source| **source == "replication-controller")
+        {
             Ok(())
         } else {
             Err(list.to_string())

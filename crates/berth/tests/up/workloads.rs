@@ -1,4 +1,4 @@
-//! What becomes of workloads in the simulated members.
+//! Tests of workloads in simulated members.
 
 use berth_test_requirements::needs;
 use serde_json::Value;
@@ -12,25 +12,30 @@ fn json(up: &Up, arguments: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// The pods of an app in a member, as `node phase`; those without a node have none.
+/// Returns the pods of an app in a member, as `node phase`; the node is `none` for unscheduled pods.
 fn pods(up: &Up, member: &str, app: &str) -> Vec<String> {
     let (context, selector) = (
         format!("--context={member}"),
         format!("--selector=app={app}"),
     );
     let list = json(up, &[&context, "get", "pods", &selector]);
-    let told = |pod: &Value| {
+    let format_pod = |pod: &Value| {
         let node = pod["spec"]["nodeName"].as_str().unwrap_or("none");
         format!("{node} {}", pod["status"]["phase"].as_str().unwrap())
     };
-    let mut pods: Vec<String> = list["items"].as_array().unwrap().iter().map(told).collect();
+    let mut pods: Vec<String> = list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(format_pod)
+        .collect();
     pods.sort();
     pods
 }
 
 #[needs(kubectl)]
 #[test]
-fn a_deployment_in_a_member_takes_room_as_far_as_there_is_some() {
+fn pods_of_a_deployment_run_as_far_as_capacity_allows() {
     let up = Up::start(&["--members=1", "--cluster-status-update-frequency=200ms"]);
     pods(&up, "member1", "web");
     let file = up.home.path().join("web.yaml");
@@ -49,7 +54,7 @@ spec:
     )
     .unwrap();
     up.kubectl(&["--context=member1", "apply", "-f", file.to_str().unwrap()]);
-    // Four nodes of 8 CPUs, 1 of each taken: one pod on each, and one that waits.
+    // Four nodes of 8 CPUs with 1 allocated: one pod runs on each, and one waits.
     let expected = [
         "member1-node-1 Running",
         "member1-node-2 Running",
@@ -96,7 +101,7 @@ spec:
 
 #[needs(kubectl)]
 #[test]
-fn failure_can_be_wished_for_and_taken_back() {
+fn a_workload_failure_can_be_injected_and_removed() {
     let up = Up::start(&["--members=1"]);
     let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
     in_member(&["create", "deployment", "web", "--image=nginx"]);
@@ -115,7 +120,7 @@ fn failure_can_be_wished_for_and_taken_back() {
 
 #[needs(kubectl)]
 #[test]
-fn what_is_placed_becomes_pods_in_the_members_and_ready_on_the_control_plane() {
+fn placed_workloads_run_in_members_and_report_ready_replicas() {
     let up = Up::start(&["--members=2"]);
     let example = root().join("examples/nginx.yaml");
     up.kubectl(&["apply", "-f", example.to_str().unwrap()]);
@@ -146,7 +151,7 @@ fn what_is_placed_becomes_pods_in_the_members_and_ready_on_the_control_plane() {
 
 #[needs(kubectl)]
 #[test]
-fn a_claim_is_bound_in_its_member_and_stays_so() {
+fn a_claim_is_bound_in_its_member_and_stays_bound() {
     let up = Up::start(&["--members=1"]);
     let file = up.home.path().join("claim.yaml");
     let claim = |size: &str| {
@@ -168,7 +173,7 @@ spec:
     std::fs::write(&file, claim("small")).unwrap();
     let apply = ["apply", "-f", file.to_str().unwrap()];
     up.kubectl(&apply);
-    // A list: at first there is none in the member.
+    // A list, because at first there is none in the member.
     let claims = |context: &str| json(&up, &[context, "get", "pvc"])["items"][0].take();
     let volume = until("the claim to be bound", || {
         let (here, there) = (claims("--context=berth"), claims("--context=member1"));
@@ -180,7 +185,7 @@ spec:
         }
     });
     assert!(volume.is_string(), "{volume}");
-    // The next version of the template does not take the volume away.
+    // A new version of the template keeps the volume.
     std::fs::write(&file, claim("large")).unwrap();
     up.kubectl(&apply);
     until("the label in the member", || {
@@ -197,7 +202,7 @@ spec:
 
 #[needs(kubectl)]
 #[test]
-fn a_service_has_the_addresses_of_its_pods_and_is_left_alone_then() {
+fn a_service_has_the_addresses_of_its_pods_and_is_not_rewritten() {
     let up = Up::start(&["--members=1"]);
     let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
     in_member(&["create", "deployment", "web", "--image=nginx"]);
@@ -210,7 +215,7 @@ fn a_service_has_the_addresses_of_its_pods_and_is_left_alone_then() {
     let slice = || {
         let of_web = "kubernetes.io/service-name=web";
         let list = ["--context=member1", "get", "endpointslices", "-l", of_web];
-        // At first, and at last, there is none.
+        // There is none before the creation and after the deletion.
         let all = json(&up, &list);
         all["items"].get(0).cloned().unwrap_or_default()
     };
@@ -225,7 +230,7 @@ fn a_service_has_the_addresses_of_its_pods_and_is_left_alone_then() {
     let shown = in_member(&["describe", "service", "web"]);
     let address = ready["endpoints"][0]["addresses"][0].as_str().unwrap();
     assert!(shown.contains(&format!("{address}:80")), "{shown}");
-    // What happens beside it changes nothing: what the server fills in is as it was meant.
+    // Other changes do not rewrite the slice: defaults of the server are not drift.
     in_member(&["create", "deployment", "other", "--image=nginx"]);
     rollout("other");
     let version = |slice: &serde_json::Value| slice["metadata"]["resourceVersion"].clone();
@@ -280,7 +285,7 @@ spec:
         .collect();
     assert_eq!(claims, [["data-db-0", "Bound"], ["data-db-1", "Bound"]]);
 
-    // As if it had been there for long: nobody waits for the next minute.
+    // An old schedule time starts a job at once.
     let status = r#"{"status":{"lastScheduleTime":"2020-01-01T00:00:00Z"}}"#;
     let patch = ["patch", "cronjob", "tick", "--subresource=status"];
     in_member(&[&patch[..], &["--type=merge", "-p", status]].concat());
@@ -301,7 +306,7 @@ spec:
 
 #[needs(kubectl)]
 #[test]
-fn a_node_of_a_member_is_drained_and_its_pods_go_elsewhere() {
+fn a_drained_node_loses_its_pods_to_other_nodes() {
     let up = Up::start(&["--members=1"]);
     let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
     in_member(&["create", "deployment", "web", "--image=nginx"]);
@@ -323,7 +328,7 @@ fn a_node_of_a_member_is_drained_and_its_pods_go_elsewhere() {
 
 #[needs(kubectl)]
 #[test]
-fn a_budget_holds_up_the_draining_of_a_node_as_long_as_it_has_nothing_left() {
+fn a_disruption_budget_blocks_draining_until_it_allows_it() {
     let up = Up::start(&["--members=1"]);
     let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
     in_member(&["create", "deployment", "web", "--image=nginx"]);
@@ -359,17 +364,17 @@ fn a_budget_holds_up_the_draining_of_a_node_as_long_as_it_has_nothing_left() {
     let all = pods(&up, "member1", "web");
     let (node, _) = all.first().unwrap().split_once(' ').unwrap();
     let drain = ["--context=member1", "drain", node, "--timeout=3s"];
-    let said = up.refused(&drain);
+    let message = up.refused(&drain);
     let why = "Cannot evict pod as it would violate the pod's disruption budget.";
-    assert!(said.contains(why), "{said}");
+    assert!(message.contains(why), "{message}");
     assert_eq!(pods(&up, "member1", "web"), all);
 
     let more = r#"{"spec": {"maxUnavailable": 1}}"#;
     in_member(&["patch", "pdb", "web", "--type=merge", "-p", more]);
     counted([1, 1, 0, 1]);
-    let said = in_member(&["drain", node, "--timeout=60s"]);
-    assert!(said.contains("evicted"), "{said}");
-    until("the pod to run elsewhere, and to count", || {
+    let message = in_member(&["drain", node, "--timeout=60s"]);
+    assert!(message.contains("evicted"), "{message}");
+    until("the pod to run on another node", || {
         match pods(&up, "member1", "web").as_slice() {
             [pod] if pod.ends_with(" Running") && !pod.starts_with(node) => Ok(()),
             pods => Err(format!("{pods:?}")),
@@ -380,7 +385,7 @@ fn a_budget_holds_up_the_draining_of_a_node_as_long_as_it_has_nothing_left() {
 
 #[needs(kubectl)]
 #[test]
-fn a_pod_of_a_member_gets_other_resources_while_it_runs() {
+fn a_running_pod_can_be_resized() {
     let up = Up::start(&["--members=1"]);
     let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
     in_member(&["run", "plain", "--image=nginx"]);
@@ -415,10 +420,10 @@ fn a_pod_of_a_member_gets_other_resources_while_it_runs() {
         "-p",
     ];
     let too_much = resize("100");
-    let said = up.refused(&[&patch[..], &[&too_much]].concat());
+    let message = up.refused(&[&patch[..], &[&too_much]].concat());
     assert!(
-        said.contains("node didn't have enough allocatable resources"),
-        "{said}"
+        message.contains("node didn't have enough allocatable resources"),
+        "{message}"
     );
     let more = resize("2");
     up.kubectl(&[&patch[..], &[&more]].concat());
@@ -432,7 +437,7 @@ fn a_pod_of_a_member_gets_other_resources_while_it_runs() {
             Err(pod.to_string())
         }
     });
-    // Meanwhile nobody has had anything to say of the other one.
+    // The other pod is not rewritten meanwhile.
     let version = |pod: &Value| pod["metadata"]["resourceVersion"].clone();
     assert_eq!(version(&pod("plain")), version(&plain));
 }

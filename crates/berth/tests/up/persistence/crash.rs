@@ -1,5 +1,4 @@
-//! Killed in the middle of thousands of writes: what was acknowledged is there, what a watch was told is true, and
-//! everything goes on from there, the watch too.
+//! Tests of a kill during thousands of writes: acknowledged writes and watch events survive, and watches continue.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,14 +11,14 @@ use kube::api::{WatchEvent, WatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
 
-use super::{PATIENCE, Place};
+use super::{Installation, TIMEOUT};
 
-/// So many writes would be made.
+/// Number of writes without a kill.
 const WRITES: usize = 10_000;
 const WRITERS: usize = 8;
 const NAMES: u64 = 150;
 
-/// Numbers that look random, the same for the same seed.
+/// A pseudo-random generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -32,10 +31,10 @@ impl Numbers {
     }
 }
 
-/// The state of an object: its version and its content, or that it is not there.
+/// Version and content of an object; none if it does not exist.
 type State = Option<(u64, String)>;
 
-/// What a write would make of an object.
+/// Result of an unacknowledged write, if it succeeded.
 #[derive(Debug)]
 enum Attempt {
     Content(String),
@@ -43,7 +42,7 @@ enum Attempt {
 }
 
 impl Attempt {
-    /// The content afterwards.
+    /// Returns the content afterwards.
     fn content(&self) -> Option<&str> {
         match self {
             Self::Content(content) => Some(content),
@@ -52,46 +51,43 @@ impl Attempt {
     }
 }
 
-/// What a writer knows of an object.
+/// Responses that a writer received for an object.
 #[derive(Default)]
-struct Known {
-    /// As acknowledged last.
+struct Record {
+    /// Last acknowledged state.
     state: State,
-    /// The write that nobody answered.
+    /// Write without a response.
     attempted: Option<Attempt>,
-    /// The versions of acknowledged writes that left it there.
+    /// Versions of acknowledged creations and changes.
     versions: Vec<u64>,
-    /// How many deletions were acknowledged.
+    /// Number of acknowledged deletions.
     deletions: usize,
 }
 
-/// What a watch was told.
+/// Events that a watch received.
 #[derive(Default)]
-struct Told {
-    /// The latest state of each object.
+struct Observed {
+    /// Latest state of each object.
     states: BTreeMap<String, State>,
-    /// The version of each change, in the order in which they came.
+    /// Versions of the changes, in order of arrival.
     versions: Vec<u64>,
-    /// How often each object went.
+    /// Number of deletions of each object.
     deletions: BTreeMap<String, usize>,
 }
 
-impl Told {
-    fn of(&mut self, map: &ConfigMap, is_there: bool) {
+impl Observed {
+    fn add(&mut self, map: &ConfigMap, exists: bool) {
         let name = map.name_any();
         self.versions.push(version(map));
-        if !is_there {
+        if !exists {
             *self.deletions.entry(name.clone()).or_default() += 1;
         }
-        let state = if is_there { state(map) } else { None };
+        let state = if exists { state(map) } else { None };
         self.states.insert(name, state);
     }
 }
 
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "the state of an object that is there"
-)]
+#[expect(clippy::unnecessary_wraps, reason = "the state of an existing object")]
 fn state(map: &ConfigMap) -> State {
     let content = map.data.clone().unwrap_or_default().remove("content");
     Some((version(map), content.unwrap_or_default()))
@@ -101,21 +97,21 @@ fn version(map: &ConfigMap) -> u64 {
     map.resource_version().unwrap().parse().unwrap()
 }
 
-/// Creates, changes and deletes objects of its own until the server is gone.
+/// Creates, changes and deletes the writer's own objects until the server is gone.
 async fn write(
     client: Client,
     writer: usize,
     seed: u64,
     done: Arc<AtomicUsize>,
-) -> BTreeMap<String, Known> {
+) -> BTreeMap<String, Record> {
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     let mut numbers = Numbers(seed * 1000 + u64::try_from(writer).unwrap());
-    let mut known: BTreeMap<String, Known> = BTreeMap::new();
+    let mut records: BTreeMap<String, Record> = BTreeMap::new();
     while done.load(Ordering::Relaxed) < WRITES {
         let name = format!("w{writer}-{}", numbers.below(NAMES));
         let length = usize::try_from(numbers.below(4000)).unwrap();
         let content = format!("{}-{}", numbers.below(1 << 30), "x".repeat(length));
-        let entry = known.entry(name.clone()).or_default();
+        let entry = records.entry(name.clone()).or_default();
         let outcome = if entry.state.is_none() {
             entry.attempted = Some(Attempt::Content(content.clone()));
             let object = json!({"metadata": {"name": name}, "data": {"content": content}});
@@ -146,42 +142,42 @@ async fn write(
             Err(_) => break,
         }
     }
-    known
+    records
 }
 
-/// Notes what a watch tells of, from the version after `from`, until it ends.
-async fn follow(client: Client, mut from: String, told: &mut Told) -> (String, Ended) {
+/// Records the events of a watch after the version `from`, until it ends.
+async fn follow(client: Client, mut from: String, observed: &mut Observed) -> (String, Ended) {
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     let Ok(stream) = maps.watch(&WatchParams::default().timeout(5), &from).await else {
-        return (from, Ended::Cut);
+        return (from, Ended::Aborted);
     };
     let mut stream = stream.boxed();
     loop {
         match stream.try_next().await {
             Ok(Some(WatchEvent::Added(map) | WatchEvent::Modified(map))) => {
                 from = map.resource_version().unwrap();
-                told.of(&map, true);
+                observed.add(&map, true);
             }
             Ok(Some(WatchEvent::Deleted(map))) => {
                 from = map.resource_version().unwrap();
-                told.of(&map, false);
+                observed.add(&map, false);
             }
             Ok(Some(WatchEvent::Bookmark(mark))) => from = mark.metadata.resource_version,
             Ok(Some(WatchEvent::Error(status))) => panic!("{status:?}"),
-            Ok(None) => return (from, Ended::Quietly),
-            Err(_) => return (from, Ended::Cut),
+            Ok(None) => return (from, Ended::Closed),
+            Err(_) => return (from, Ended::Aborted),
         }
     }
 }
 
-/// How a watch ended.
+/// End of a watch.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
-    Quietly,
-    Cut,
+    Closed,
+    Aborted,
 }
 
-async fn everything(client: &Client) -> (u64, BTreeMap<String, State>) {
+async fn list_states(client: &Client) -> (u64, BTreeMap<String, State>) {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let list = maps.list(&ListParams::default()).await.unwrap();
     let version = list.metadata.resource_version.unwrap().parse().unwrap();
@@ -190,23 +186,23 @@ async fn everything(client: &Client) -> (u64, BTreeMap<String, State>) {
     (version, ours.collect())
 }
 
-#[expect(clippy::too_many_lines, reason = "one story")]
-async fn killed_in_the_middle(seed: u64, flags: &[&str]) {
-    let place = Place::new(flags);
-    let mut up = place.start();
-    let client = place.client().await;
+#[expect(clippy::too_many_lines, reason = "one scenario")]
+async fn kill_during_writes(seed: u64, flags: &[&str]) {
+    let installation = Installation::new(flags);
+    let mut up = installation.start();
+    let client = installation.client().await;
     let kubeconfig = std::fs::read_to_string(up.kubeconfig()).unwrap();
-    let (start, _) = everything(&client).await;
+    let (start, _) = list_states(&client).await;
     let watching = tokio::spawn({
         let client = client.clone();
         async move {
-            let mut told = Told::default();
+            let mut observed = Observed::default();
             let mut from = start.to_string();
             loop {
-                let (upto, ended) = follow(client.clone(), from, &mut told).await;
+                let (upto, ended) = follow(client.clone(), from, &mut observed).await;
                 from = upto;
-                if ended != Ended::Quietly {
-                    return (from, told);
+                if ended != Ended::Closed {
+                    return (from, observed);
                 }
             }
         }
@@ -214,8 +210,8 @@ async fn killed_in_the_middle(seed: u64, flags: &[&str]) {
     let done = Arc::new(AtomicUsize::new(0));
     let mut writers = Vec::new();
     for writer in 0..WRITERS {
-        // Connections of their own.
-        let client = place.client().await;
+        // Each writer has its own connection.
+        let client = installation.client().await;
         writers.push(tokio::spawn(write(client, writer, seed, done.clone())));
     }
     let enough = 1500 + usize::try_from(Numbers(seed).below(2500)).unwrap();
@@ -224,53 +220,53 @@ async fn killed_in_the_middle(seed: u64, flags: &[&str]) {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap();
+    tokio::time::timeout(TIMEOUT, waiting).await.unwrap();
     up.child.kill().unwrap();
     up.child.wait().unwrap();
-    let mut known = BTreeMap::new();
+    let mut records = BTreeMap::new();
     for writer in writers {
-        known.extend(writer.await.unwrap());
+        records.extend(writer.await.unwrap());
     }
-    let (from, mut told) = watching.await.unwrap();
+    let (from, mut observed) = watching.await.unwrap();
     assert!(done.load(Ordering::Relaxed) < WRITES, "killed too late");
 
-    let again = place.start();
+    let again = installation.start();
     assert_eq!(
         std::fs::read_to_string(again.kubeconfig()).unwrap(),
         kubeconfig,
         "the kubeconfig stays valid"
     );
-    let (version_now, now) = everything(&client).await;
+    let (version_now, now) = list_states(&client).await;
     let mut unanswered = 0;
-    for (name, known) in &known {
+    for (name, record) in &records {
         let found = now.get(name).cloned().flatten();
         let content = found.as_ref().map(|(_, content)| content.clone());
-        let attempted = known
+        let attempted = record
             .attempted
             .as_ref()
             .is_some_and(|a| a.content() == content.as_deref());
-        unanswered += usize::from(known.attempted.is_some());
+        unanswered += usize::from(record.attempted.is_some());
         assert!(
-            found == known.state || attempted,
+            found == record.state || attempted,
             "{name}: acknowledged {:?}, unanswered {:?}, found {found:?}",
-            known.state,
-            known.attempted
+            record.state,
+            record.attempted
         );
     }
     assert!(
-        now.keys().all(|name| known.contains_key(name)),
-        "nothing else is there"
+        now.keys().all(|name| records.contains_key(name)),
+        "unknown objects exist"
     );
     assert!(unanswered <= WRITERS);
-    // What the watch was told has happened: nothing has gone back to an earlier state.
-    for (name, told) in &told.states {
+    // No object returned to a state before the last event of the watch.
+    for (name, observed) in &observed.states {
         let found = now.get(name).cloned().flatten();
-        match (told, &found) {
-            (Some((told, _)), Some((version, _))) => assert!(version >= told, "{name}"),
+        match (observed, &found) {
+            (Some((observed, _)), Some((version, _))) => assert!(version >= observed, "{name}"),
             (Some(_), None) => {
-                let known = &known[name];
+                let record = &records[name];
                 assert!(
-                    known.state.is_none() || matches!(known.attempted, Some(Attempt::Deletion)),
+                    record.state.is_none() || matches!(record.attempted, Some(Attempt::Deletion)),
                     "{name}"
                 );
             }
@@ -278,50 +274,50 @@ async fn killed_in_the_middle(seed: u64, flags: &[&str]) {
             (None, None) => {}
         }
     }
-    let highest = known
+    let highest = records
         .values()
         .filter_map(|k| k.state.as_ref())
         .map(|(v, _)| *v);
     let highest = highest.max().unwrap();
     assert!(version_now >= highest, "{version_now} is before {highest}");
 
-    // Versions go on, and the watch goes on where it was: it is told of everything that happened, once.
+    // Versions continue, and the resumed watch reports every change once.
     let object = serde_json::from_value(json!({"metadata": {"name": "w-new"}})).unwrap();
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let new = maps.create(&PostParams::default(), &object).await.unwrap();
     assert!(version(&new) > version_now);
-    let (_, ended) = follow(client.clone(), from, &mut told).await;
-    assert_eq!(ended, Ended::Quietly);
+    let (_, ended) = follow(client.clone(), from, &mut observed).await;
+    assert_eq!(ended, Ended::Closed);
     assert!(
-        told.versions.is_sorted_by(|a, b| a < b),
-        "in order, and nothing twice"
+        observed.versions.is_sorted_by(|a, b| a < b),
+        "events are out of order or repeated"
     );
-    for (name, known) in &known {
-        let missed = known
+    for (name, record) in &records {
+        let missed = record
             .versions
             .iter()
-            .find(|version| told.versions.binary_search(version).is_err());
+            .find(|version| observed.versions.binary_search(version).is_err());
         assert_eq!(missed, None, "{name}");
-        let gone = told.deletions.get(name).copied().unwrap_or_default();
-        let perhaps = usize::from(matches!(known.attempted, Some(Attempt::Deletion)));
+        let gone = observed.deletions.get(name).copied().unwrap_or_default();
+        let unanswered_deletion = usize::from(matches!(record.attempted, Some(Attempt::Deletion)));
         assert!(
-            (known.deletions..=known.deletions + perhaps).contains(&gone),
-            "{name} went {} times, and the watch tells of {gone}",
-            known.deletions
+            (record.deletions..=record.deletions + unanswered_deletion).contains(&gone),
+            "{name} was deleted {} times, and the watch reports {gone}",
+            record.deletions
         );
     }
-    told.states.retain(|_, state| state.is_some());
-    assert_eq!(told.states, everything(&client).await.1);
+    observed.states.retain(|_, state| state.is_some());
+    assert_eq!(observed.states, list_states(&client).await.1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_acknowledged_survives_a_kill() {
+async fn acknowledged_writes_survive_a_kill() {
     for seed in [1, 2] {
-        killed_in_the_middle(seed, &["--members=0"]).await;
+        kill_during_writes(seed, &["--members=0"]).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_same_where_each_write_waits_for_the_disk() {
-    killed_in_the_middle(3, &["--members=0", "--fsync"]).await;
+async fn acknowledged_writes_survive_a_kill_with_fsync() {
+    kill_during_writes(3, &["--members=0", "--fsync"]).await;
 }

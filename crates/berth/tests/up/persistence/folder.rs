@@ -1,4 +1,4 @@
-//! The folder: who may use it, and what it brings back.
+//! Tests of the data folder: restart, permissions, refused folders and a full disk.
 
 use berth_test_requirements::needs;
 use std::fs;
@@ -11,14 +11,14 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, PostParams};
 use serde_json::{Value, json};
 
-use super::{PATIENCE, Place};
+use super::{Installation, TIMEOUT};
 use crate::program::{Up, berth, line, refused, until};
 
 #[needs(kubectl)]
 #[test]
 fn a_restart_brings_members_and_objects_back() {
-    let place = Place::new(&["--members=2"]);
-    let up = place.start();
+    let installation = Installation::new(&["--members=2"]);
+    let up = installation.start();
     up.kubectl(&["create", "configmap", "kept"]);
     up.kubectl(&["--context=member1", "create", "configmap", "inside"]);
     up.kubectl(&["annotate", "cluster", "member2", "mine=yes"]);
@@ -30,16 +30,16 @@ fn a_restart_brings_members_and_objects_back() {
     });
     assert!(ended.success(), "{ended}");
 
-    let up = place.start();
+    let up = installation.start();
     for context in ["berth", "member1"] {
         let context = format!("--context={context}");
         let found = up.kubectl(&[&context, "get", "configmaps", "-o", "name"]);
-        let wanted = if context.ends_with("berth") {
+        let expected = if context.ends_with("berth") {
             "kept"
         } else {
             "inside"
         };
-        assert!(found.contains(wanted), "{context}");
+        assert!(found.contains(expected), "{context}");
     }
     let clusters = up.kubectl(&["get", "clusters", "-o", "json"]);
     let clusters: Value = serde_json::from_str(&clusters).unwrap();
@@ -57,9 +57,9 @@ fn a_restart_brings_members_and_objects_back() {
 }
 
 #[test]
-fn only_its_owner_can_read_it() {
-    let place = Place::new(&["--members=1"]);
-    let up = place.start();
+fn only_the_owner_can_read_the_data_folder() {
+    let installation = Installation::new(&["--members=1"]);
+    let up = installation.start();
     let mut folders = vec![up.home.path().join("data")];
     while let Some(folder) = folders.pop() {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -79,14 +79,14 @@ fn only_its_owner_can_read_it() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_is_named() {
-    let place = Place::new(&["--members=0"]);
-    let up = place.start();
-    let elsewhere = tempfile::tempdir().unwrap();
+fn an_unusable_folder_is_named_with_the_reason() {
+    let installation = Installation::new(&["--members=0"]);
+    let up = installation.start();
+    let other_home = tempfile::tempdir().unwrap();
     let data = up.home.path().join("data").display().to_string();
     let flag = format!("--data-dir={data}");
-    let said = |flag: &str| line(&refused(elsewhere.path(), &["up", "--port=0", flag]));
-    let in_use = said(&flag);
+    let refusal = |flag: &str| line(&refused(other_home.path(), &["up", "--port=0", flag]));
+    let in_use = refusal(&flag);
     let process = format!("in use by another process ({})", up.child.id());
     assert!(
         in_use.contains(&data) && in_use.contains(&process),
@@ -95,31 +95,31 @@ fn a_folder_that_cannot_be_used_is_named() {
     drop(up);
 
     fs::write(format!("{data}/berth-data.json"), r#"{"format":7}"#).unwrap();
-    let newer = said(&flag);
+    let newer = refusal(&flag);
     assert!(newer.contains("has format 7"), "{newer}");
 
-    fs::write(elsewhere.path().join("letter.txt"), "dear").unwrap();
-    let theirs = format!("--data-dir={}", elsewhere.path().display());
-    let not_ours = said(&theirs);
+    fs::write(other_home.path().join("letter.txt"), "dear").unwrap();
+    let theirs = format!("--data-dir={}", other_home.path().display());
+    let not_ours = refusal(&theirs);
     assert!(not_ours.contains("not Berth's"), "{not_ours}");
-    let left: Vec<_> = fs::read_dir(elsewhere.path().join(".berth"))
+    let left: Vec<_> = fs::read_dir(other_home.path().join(".berth"))
         .unwrap()
         .collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]
-fn fsync_needs_a_folder() {
+fn fsync_requires_a_data_folder() {
     let home = tempfile::tempdir().unwrap();
     let output = berth(home.path(), &["up", "--fsync"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
 
-/// A file may not get larger than this: as if the disk were full.
-const FULL: usize = 12 << 20;
+/// Size limit of files that simulates a full disk.
+const FILE_SIZE_LIMIT: usize = 12 << 20;
 
-/// Makes room on the disk of a process, or none beyond a size.
-fn room(process: u32, size: &str) -> bool {
+/// Sets the size limit of the files of a process.
+fn set_file_size_limit(process: u32, size: &str) -> bool {
     let limit = format!("--fsize={size}:unlimited");
     let pid = format!("--pid={process}");
     let changed = Command::new("prlimit").args([pid, limit]).status();
@@ -127,18 +127,18 @@ fn room(process: u32, size: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_refuses_writes_until_there_is_room() {
-    let place = Place::new(&["--members=1"]);
+async fn a_full_disk_refuses_writes_until_there_is_set_file_size_limit() {
+    let installation = Installation::new(&["--members=1"]);
     let mut command = Command::new("bash");
-    // Too large a file is an error then, and no signal.
+    // Exceeding the limit is then an error instead of a signal.
     let script = "trap '' XFSZ; exec \"$@\"";
     command
         .args(["-c", script, "bash", env!("CARGO_BIN_EXE_berth")])
-        .args(place.arguments())
-        .env("HOME", place.home.path())
+        .args(installation.arguments())
+        .env("HOME", installation.home.path())
         .env_remove("KUBECONFIG");
-    let mut up = Up::with(place.home.clone(), command);
-    let maps: Api<ConfigMap> = Api::default_namespaced(place.client().await);
+    let mut up = Up::with(installation.home.clone(), command);
+    let maps: Api<ConfigMap> = Api::default_namespaced(installation.client().await);
     let text = "x".repeat(200_000);
     let create = async |name: &str| {
         let object = json!({"metadata": {"name": name}, "data": {"text": text}});
@@ -146,14 +146,14 @@ async fn a_full_disk_refuses_writes_until_there_is_room() {
         maps.create(&PostParams::default(), &object).await
     };
     let process = up.child.id();
-    if !room(process, &FULL.to_string()) {
+    if !set_file_size_limit(process, &FILE_SIZE_LIMIT.to_string()) {
         return;
     }
     let mut acknowledged = Vec::new();
     loop {
         let name = format!("m{}", acknowledged.len());
         assert!(
-            acknowledged.len() * text.len() < 2 * FULL,
+            acknowledged.len() * text.len() < 2 * FILE_SIZE_LIMIT,
             "the disk is never full"
         );
         match create(&name).await {
@@ -178,11 +178,11 @@ async fn a_full_disk_refuses_writes_until_there_is_room() {
         names
     };
     acknowledged.sort();
-    assert_eq!(listed(&maps).await, acknowledged, "reads go on");
+    assert_eq!(listed(&maps).await, acknowledged, "reads fail");
     assert!(up.child.try_wait().unwrap().is_none(), "{}", up.log());
 
-    assert!(room(process, "unlimited"));
-    let end = Instant::now() + PATIENCE;
+    assert!(set_file_size_limit(process, "unlimited"));
+    let end = Instant::now() + TIMEOUT;
     while let Err(refused) = create("more").await {
         assert!(Instant::now() < end, "{refused}: {}", up.log());
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -192,27 +192,33 @@ async fn a_full_disk_refuses_writes_until_there_is_room() {
     assert_eq!(listed(&maps).await, acknowledged);
     drop(up);
 
-    let _up = place.start();
-    let maps: Api<ConfigMap> = Api::default_namespaced(place.client().await);
+    let _up = installation.start();
+    let maps: Api<ConfigMap> = Api::default_namespaced(installation.client().await);
     assert_eq!(listed(&maps).await, acknowledged);
 }
 
 #[test]
 fn damaged_credentials_are_named() {
-    let place = Place::new(&["--members=0"]);
-    drop(place.start());
-    let folder = place.home.path().join("data/control-plane/credentials");
+    let installation = Installation::new(&["--members=0"]);
+    drop(installation.start());
+    let folder = installation
+        .home
+        .path()
+        .join("data/control-plane/credentials");
     for name in ["admin.token", "ca.key", "ca.crt", "service-account.key"] {
         let path = folder.join(name);
         let whole = fs::read(&path).unwrap();
         for left in [0, whole.len() / 2] {
             fs::write(&path, &whole[..left]).unwrap();
-            let said = line(&refused(place.home.path(), &place.arguments()));
+            let message = line(&refused(
+                installation.home.path(),
+                &installation.arguments(),
+            ));
             let path = path.display().to_string();
-            assert!(said.contains(&path), "{said}");
-            assert!(said.contains("put the file back"), "{said}");
+            assert!(message.contains(&path), "{message}");
+            assert!(message.contains("put the file back"), "{message}");
         }
         fs::write(&path, &whole).unwrap();
     }
-    drop(place.start());
+    drop(installation.start());
 }

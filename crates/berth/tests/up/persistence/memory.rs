@@ -1,16 +1,16 @@
-//! An endless stream of updates, and what it leaves behind in memory and on the disk.
+//! Tests of memory and disk use after many updates.
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use serde_json::json;
 
-use super::Place;
+use super::Installation;
 
-/// Of the object, so that it goes through the history of a table in a few hundred updates.
+/// Size of the object, so that a few hundred updates fill the history of a table.
 const SIZE: usize = 100_000;
 
-/// The memory that a process holds, in MiB.
+/// Returns the resident memory of a process in MiB.
 fn resident(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -33,17 +33,17 @@ async fn update(maps: &Api<ConfigMap>, rounds: std::ops::Range<usize>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn updates_leave_nothing_behind() {
-    let place = Place::new(&["--members=0"]);
-    let up = place.start();
-    let maps: Api<ConfigMap> = Api::default_namespaced(place.client().await);
+async fn updates_do_not_accumulate_in_memory_or_on_disk() {
+    let installation = Installation::new(&["--members=0"]);
+    let up = installation.start();
+    let maps: Api<ConfigMap> = Api::default_namespaced(installation.client().await);
     let object = json!({"metadata": {"name": "a"}, "data": {"text": "x".repeat(SIZE)}});
     let object = serde_json::from_value(object).unwrap();
     let first = maps.create(&PostParams::default(), &object).await.unwrap();
 
     update(&maps, 0..600).await;
     let early = resident(up.child.id());
-    // As much again as the process holds, several times over.
+    // Several times the memory of the process.
     update(&maps, 600..2600).await;
     let late = resident(up.child.id());
     assert!(late < early + 40, "{early} MiB became {late} MiB");
