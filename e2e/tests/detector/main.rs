@@ -1,17 +1,13 @@
-//! The detector on a running control plane: API server, admission rules and detector, and no scheduler.
+//! End-to-end tests of the detector with an API server and admission rules, but without a scheduler.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "this is how a test fails"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 #![expect(
     clippy::needless_pass_by_value,
-    reason = "json! literals are handed over as they are"
+    reason = "tests pass json! literals by value"
 )]
 #![expect(unreachable_pub, reason = "a test binary exports nothing")]
 
 mod corpus;
-mod life;
-mod plane;
+mod fixture;
+mod lifecycle;
 mod without_admission;

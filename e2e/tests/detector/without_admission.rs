@@ -1,12 +1,12 @@
-//! A server without Karmada's webhooks: what they would have done, the detector does as well as it can.
+//! Servers without Karmada's webhooks, where the detector completes and validates policies.
 
 use serde_json::json;
 
-use crate::plane::{Plane, claimed_by, deployment, policy};
+use crate::fixture::{Fixture, claimed_by, deployment, policy};
 
 #[tokio::test]
-async fn a_bare_policy_is_completed_and_applied() {
-    let plane = Plane::without_admission().await;
+async fn an_incomplete_policy_is_completed_and_applied() {
+    let fixture = Fixture::without_admission().await;
     let (web, p) = (
         deployment("web"),
         policy(
@@ -16,12 +16,12 @@ async fn a_bare_policy_is_completed_and_applied() {
         "spreadConstraints": [{"maxGroups": 2}]}}),
         ),
     );
-    plane.create(web.clone()).await;
-    plane.create(p.clone()).await;
-    let binding = plane
+    fixture.create(web.clone()).await;
+    fixture.create(p.clone()).await;
+    let binding = fixture
         .until_binding(&web, "the binding", |binding| !binding.is_null())
         .await;
-    let stored = plane.get(&p).await;
+    let stored = fixture.get(&p).await;
     let id = &stored["metadata"]["labels"]["propagationpolicy.karmada.io/permanent-id"];
     assert!(id.is_string());
     assert_eq!(
@@ -34,58 +34,60 @@ async fn a_bare_policy_is_completed_and_applied() {
     let labels = &binding["metadata"]["labels"];
     assert_eq!(labels["propagationpolicy.karmada.io/permanent-id"], *id);
     assert!(labels["resourcebinding.karmada.io/permanent-id"].is_string());
-    plane.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test]
-async fn a_policy_that_breaks_a_rule_is_told_of_and_binds_nothing() {
-    let plane = Plane::without_admission().await;
+async fn an_invalid_policy_is_reported_and_not_applied() {
+    let fixture = Fixture::without_admission().await;
     let web = deployment("web");
     let p = policy(
         "p",
         "web",
         json!({"placement": {"spreadConstraints": [{"spreadByField": "region"}]}}),
     );
-    plane.create(web.clone()).await;
-    plane.create(p.clone()).await;
-    let message = plane.until_event("p", "InvalidPolicy").await;
+    fixture.create(web.clone()).await;
+    fixture.create(p.clone()).await;
+    let message = fixture.until_event("p", "InvalidPolicy").await;
     assert!(
         message.contains("spec.placement.spreadConstraints"),
         "{message}"
     );
-    plane.settle("others-go-on").await;
-    assert_eq!(claimed_by(&plane.get(&web).await), None);
+    fixture.wait_for_marker("marker").await;
+    assert_eq!(claimed_by(&fixture.get(&web).await), None);
 
-    let mended = json!([{"spreadByField": "cluster"}]);
-    plane
+    let corrected = json!([{"spreadByField": "cluster"}]);
+    fixture
         .change(
             &p,
-            json!({"spec": {"placement": {"spreadConstraints": mended}}}),
+            json!({"spec": {"placement": {"spreadConstraints": corrected}}}),
         )
         .await;
-    plane
-        .until_binding(&web, "the binding of the mended policy", |b| !b.is_null())
+    fixture
+        .until_binding(&web, "the binding of the corrected policy", |b| {
+            !b.is_null()
+        })
         .await;
-    plane.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test]
-async fn a_selector_that_is_not_valid_matches_nothing_and_says_so() {
-    let plane = Plane::start().await;
+async fn an_invalid_selector_matches_nothing_and_is_reported() {
+    let fixture = Fixture::start().await;
     let web = deployment("web");
     let selectors = json!([{"apiVersion": "apps/v1", "kind": "Deployment",
         "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Near"}]}}]);
-    plane.create(web.clone()).await;
-    plane
+    fixture.create(web.clone()).await;
+    fixture
         .create(policy(
             "p",
             "web",
             json!({ "resourceSelectors": selectors }),
         ))
         .await;
-    let message = plane.until_event("p", "InvalidResourceSelector").await;
+    let message = fixture.until_event("p", "InvalidResourceSelector").await;
     assert!(message.contains("Near"), "{message}");
-    plane.settle("others-go-on").await;
-    assert!(plane.binding(&web).await.is_null());
-    plane.stop().await;
+    fixture.wait_for_marker("marker").await;
+    assert!(fixture.binding(&web).await.is_null());
+    fixture.stop().await;
 }

@@ -1,4 +1,4 @@
-//! The cases, and how their objects are created.
+//! Recorded cases, and creation of their objects.
 
 use std::io::Read as _;
 
@@ -8,7 +8,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// One measured case.
+/// A recorded case: its objects, and the results on a Karmada control plane.
 #[derive(Debug, Deserialize)]
 pub struct Case {
     pub id: String,
@@ -19,7 +19,7 @@ pub struct Case {
     pub template: Value,
 }
 
-/// What the server said to an object: what it stored, or why not.
+/// Result of creating an object: the stored object, or the error message.
 pub type Outcome = Result<Value, String>;
 
 pub fn all() -> Vec<Case> {
@@ -41,7 +41,7 @@ impl Case {
         create_namespace(client, &self.namespace).await;
     }
 
-    /// The one object that is no policy.
+    /// Returns the only object that is not a policy.
     pub fn template(&self) -> &Value {
         let mut objects = self.objects.iter();
         objects.find(|object| !is_policy(object)).unwrap()
@@ -63,7 +63,7 @@ pub fn is_policy(object: &Value) -> bool {
         .ends_with("PropagationPolicy")
 }
 
-/// The API that an object belongs to.
+/// Returns the API of an object's kind and namespace.
 pub fn api_of(client: &kube::Client, object: &Value) -> Api<DynamicObject> {
     let api_version = object["apiVersion"].as_str().unwrap();
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));

@@ -1,19 +1,19 @@
-//! What came out, beside what was measured.
+//! Comparison of results with the recorded ones.
 
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::ApiResource;
 use serde_json::{Map, Value, json};
 
 use super::case::{Case, Outcome, get, is_policy};
-use super::settle;
+use super::markers;
 
-/// How long bindings may take to appear.
-const PATIENCE: std::time::Duration = std::time::Duration::from_mins(1);
-/// Annotations that the API server makes.
-const NOT_OURS: [&str; 1] = ["deprecated.daemonset.template.generation"];
+/// Time limit for bindings to appear.
+const BINDING_TIMEOUT: std::time::Duration = std::time::Duration::from_mins(1);
+/// Annotations written by the API server.
+const API_SERVER_ANNOTATIONS: [&str; 1] = ["deprecated.daemonset.template.generation"];
 
-/// Compares what was accepted and stored.
-pub fn admission(case: &Case, outcomes: &[Outcome], differences: &mut Vec<String>) {
+/// Compares the acceptance of objects and the stored specs.
+pub fn compare_admission(case: &Case, outcomes: &[Outcome], differences: &mut Vec<String>) {
     let id = &case.id;
     let objects = case.objects.iter().zip(&case.admitted);
     for ((object, admitted), outcome) in objects.zip(outcomes) {
@@ -22,7 +22,7 @@ pub fn admission(case: &Case, outcomes: &[Outcome], differences: &mut Vec<String
             (true, Ok(stored)) if is_policy(object) => {
                 if stored["spec"] != admitted["spec"] {
                     differences.push(format!(
-                        "{name}: stored spec\n    ours     {}\n    measured {}",
+                        "{name}: stored spec\n    ours     {}\n    recorded {}",
                         stored["spec"], admitted["spec"]
                     ));
                 }
@@ -31,10 +31,12 @@ pub fn admission(case: &Case, outcomes: &[Outcome], differences: &mut Vec<String
             (true, Err(error)) => differences.push(format!("{name}: refused: {error}")),
             (false, Ok(_)) => differences.push(format!("{name}: accepted")),
             (false, Err(error)) => {
-                let measured = admitted["error"].as_str().unwrap();
-                for field in fields_named(measured) {
+                let recorded = admitted["error"].as_str().unwrap();
+                for field in fields_named(recorded) {
                     if !error.contains(field) {
-                        differences.push(format!("{name}: {field} is not named by: {error}"));
+                        differences.push(format!(
+                            "{name}: the refusal does not name {field}: {error}"
+                        ));
                     }
                 }
             }
@@ -49,25 +51,29 @@ fn fields_named(error: &str) -> impl Iterator<Item = &str> {
         .filter_map(|word| word.strip_suffix(':'))
 }
 
-/// Compares bindings, marks and finalizers once they are as measured, or it is clear that they never will be.
-pub async fn settled(client: &kube::Client, cases: &[Case], differences: &mut Vec<String>) {
-    until_settled(client, cases).await;
+/// Waits for all bindings, and compares bindings, labels, annotations and finalizers.
+pub async fn compare_results(client: &kube::Client, cases: &[Case], differences: &mut Vec<String>) {
+    wait_for_bindings(client, cases).await;
     for case in cases {
         compare_bindings(client, case, differences).await;
-        compare_marks(client, case, differences).await;
+        compare_metadata(client, case, differences).await;
     }
 }
 
-/// Compares bindings only, likewise.
-pub async fn bindings(client: &kube::Client, cases: &[Case], differences: &mut Vec<String>) {
-    until_settled(client, cases).await;
+/// Waits for all bindings, and compares only them.
+pub async fn compare_bindings_only(
+    client: &kube::Client,
+    cases: &[Case],
+    differences: &mut Vec<String>,
+) {
+    wait_for_bindings(client, cases).await;
     for case in cases {
         compare_bindings(client, case, differences).await;
     }
 }
 
-async fn until_settled(client: &kube::Client, cases: &[Case]) {
-    // What should be there may take a moment; what should not be there must not be there at the end.
+async fn wait_for_bindings(client: &kube::Client, cases: &[Case]) {
+    // Waits for the number of expected bindings. The marker below allows unexpected bindings to appear as well.
     let expected: usize = cases.iter().map(|case| case.bindings.len()).sum();
     let all_there = async {
         let mut present = 0;
@@ -81,9 +87,9 @@ async fn until_settled(client: &kube::Client, cases: &[Case]) {
             }
         }
     };
-    // Those that are missing are told of below, each by its name.
-    let _ = tokio::time::timeout(PATIENCE, all_there).await;
-    settle::until_seen(client, cases, "end").await;
+    // After the timeout, the comparison reports the missing bindings.
+    let _ = tokio::time::timeout(BINDING_TIMEOUT, all_there).await;
+    markers::wait_until_handled(client, cases, "end").await;
 }
 
 async fn compare_bindings(client: &kube::Client, case: &Case, differences: &mut Vec<String>) {
@@ -91,25 +97,25 @@ async fn compare_bindings(client: &kube::Client, case: &Case, differences: &mut 
     let bindings = bindings_of(client, case).await;
     if bindings != case.bindings {
         differences.push(format!(
-            "{id}: bindings\n    ours     {}\n    measured {}",
+            "{id}: bindings\n    ours     {}\n    recorded {}",
             json!(bindings),
             json!(case.bindings)
         ));
     }
 }
 
-async fn compare_marks(client: &kube::Client, case: &Case, differences: &mut Vec<String>) {
+async fn compare_metadata(client: &kube::Client, case: &Case, differences: &mut Vec<String>) {
     let id = &case.id;
     let template = get(client, case.template()).await.unwrap_or_default();
-    for (map, measured) in [
+    for (map, recorded) in [
         ("labels", &case.template["labels"]),
         ("annotations", &case.template["annotations"]),
     ] {
-        let ours = marks(&template["metadata"][map]);
-        let measured = marks(measured);
-        if ours != measured {
+        let ours = without_ids(&template["metadata"][map]);
+        let recorded = without_ids(recorded);
+        if ours != recorded {
             differences.push(format!(
-                "{id}: template {map}\n    ours     {ours}\n    measured {measured}"
+                "{id}: template {map}\n    ours     {ours}\n    recorded {recorded}"
             ));
         }
     }
@@ -126,7 +132,7 @@ async fn compare_marks(client: &kube::Client, case: &Case, differences: &mut Vec
             .collect();
         if json!(keys) != admitted["labels"] || meta["finalizers"] != admitted["finalizers"] {
             differences.push(format!(
-                "{id}: policy {} has labels {keys:?} and finalizers {}, measured {} and {}",
+                "{id}: policy {} has labels {keys:?} and finalizers {}, recorded {} and {}",
                 object["metadata"]["name"],
                 meta["finalizers"],
                 admitted["labels"],
@@ -136,7 +142,7 @@ async fn compare_marks(client: &kube::Client, case: &Case, differences: &mut Vec
     }
 }
 
-/// The bindings of a case, as the measurements show them.
+/// Returns the bindings of a case in the recorded format.
 async fn bindings_of(client: &kube::Client, case: &Case) -> Vec<Value> {
     let template = &case.template()["metadata"];
     let api: Api<DynamicObject> = if template.get("namespace").is_some() {
@@ -153,11 +159,11 @@ async fn bindings_of(client: &kube::Client, case: &Case) -> Vec<Value> {
         .items
         .into_iter()
         .filter(|binding| binding.data["spec"]["resource"]["name"] == template["name"])
-        .map(as_measured)
+        .map(to_recorded_format)
         .collect()
 }
 
-fn as_measured(binding: DynamicObject) -> Value {
+fn to_recorded_format(binding: DynamicObject) -> Value {
     let meta = &binding.metadata;
     let owners: Vec<&String> = meta
         .owner_references
@@ -177,22 +183,22 @@ fn as_measured(binding: DynamicObject) -> Value {
     json!({
         "kind": kind,
         "name": meta.name,
-        "labels": marks(&json!(meta.labels)),
-        "annotations": marks(&json!(meta.annotations)),
+        "labels": without_ids(&json!(meta.labels)),
+        "annotations": without_ids(&json!(meta.annotations)),
         "finalizers": meta.finalizers,
         "ownerKinds": owners,
         "spec": spec,
     })
 }
 
-/// Labels or annotations with ids hidden.
-fn marks(map: &Value) -> Value {
-    let mut marks = map.as_object().cloned().unwrap_or_default();
-    marks.retain(|key, _| !NOT_OURS.contains(&key.as_str()));
-    for (key, value) in &mut marks {
+/// Returns labels or annotations with ids replaced by `*`, and without those of the API server.
+fn without_ids(map: &Value) -> Value {
+    let mut entries = map.as_object().cloned().unwrap_or_default();
+    entries.retain(|key, _| !API_SERVER_ANNOTATIONS.contains(&key.as_str()));
+    for (key, value) in &mut entries {
         if key.ends_with("/permanent-id") {
             *value = json!("*");
         }
     }
-    Value::Object(marks)
+    Value::Object(entries)
 }

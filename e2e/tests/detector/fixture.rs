@@ -1,4 +1,4 @@
-//! A control plane without a scheduler, so that what is in a binding comes from the detector alone.
+//! Control plane with a detector and without a scheduler, so that only the detector writes bindings.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// A running control plane.
-pub struct Plane {
+/// A running control plane with a detector.
+pub struct Fixture {
     pub client: kube::Client,
     server: Backend,
     gates: Gates,
@@ -22,33 +22,33 @@ pub struct Plane {
     detector: JoinHandle<()>,
 }
 
-/// What serves the API; a real server ends when it is dropped.
+/// API server of a fixture. Dropping a real server stops it.
 enum Backend {
     Embedded(Box<Server>),
     Real(
-        #[expect(dead_code, reason = "held as long as the plane")] RealServer,
-        #[expect(dead_code, reason = "held as long as the server")] tempfile::TempDir,
+        #[expect(dead_code, reason = "lives as long as the fixture")] RealServer,
+        #[expect(dead_code, reason = "lives as long as the server")] tempfile::TempDir,
     ),
 }
 
-impl Plane {
-    /// With Karmada's admission rules and default gates.
+impl Fixture {
+    /// Starts a fixture with Karmada's admission rules and default gates.
     pub async fn start() -> Self {
         Self::with(vec![Arc::new(KarmadaAdmission)], Gates::default()).await
     }
 
-    /// With these gates.
+    /// Starts a fixture with Karmada's admission rules and custom gates.
     pub async fn with_gates(gates: Gates) -> Self {
         Self::with(vec![Arc::new(KarmadaAdmission)], gates).await
     }
 
-    /// Without any admission rules, as on a server without webhooks.
+    /// Starts a fixture without admission rules, as on a server without webhooks.
     pub async fn without_admission() -> Self {
         Self::with(Vec::new(), Gates::default()).await
     }
 
-    /// A server that no webhook answers for: a real one where `KUBEBUILDER_ASSETS` names it.
-    pub async fn bare() -> Self {
+    /// Starts a fixture without webhooks, with a real kube-apiserver if `KUBEBUILDER_ASSETS` is set.
+    pub async fn without_webhooks() -> Self {
         let Some(assets) = RealServer::assets() else {
             return Self::without_admission().await;
         };
@@ -94,7 +94,7 @@ impl Plane {
         std::mem::replace(&mut self.detector, next).await.unwrap();
     }
 
-    /// Stops everything; a detector that failed fails the test.
+    /// Stops everything, and fails the test if the detector failed.
     pub async fn stop(self) {
         self.shutdown.cancel();
         self.detector.await.unwrap();
@@ -103,7 +103,7 @@ impl Plane {
         }
     }
 
-    /// The objects of a kind: `("apps/v1", "Deployment")`, in the namespace `default` where they are namespaced.
+    /// Returns the API of a kind, such as `("apps/v1", "Deployment")`, in the namespace `default` if it is namespaced.
     pub fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
@@ -155,13 +155,13 @@ impl Plane {
             .unwrap();
     }
 
-    /// An object as it is stored, or null.
+    /// Returns the stored object, or null.
     pub async fn get(&self, object: &Value) -> Value {
         let found = self.api_of(object).get_opt(name_of(object)).await.unwrap();
         serde_json::to_value(found).unwrap()
     }
 
-    /// The binding of a template, or null.
+    /// Returns the binding of a template, or null.
     pub async fn binding(&self, template: &Value) -> Value {
         let name =
             berth_api::names::binding_name(template["kind"].as_str().unwrap(), name_of(template));
@@ -173,16 +173,16 @@ impl Plane {
         serde_json::to_value(api.get_opt(&name).await.unwrap()).unwrap()
     }
 
-    /// Waits until the binding of a template is as wanted.
+    /// Waits until the binding of a template meets a condition, and returns it.
     pub async fn until_binding(
         &self,
         template: &Value,
-        what: &str,
-        wanted: impl Fn(&Value) -> bool,
+        description: &str,
+        condition: impl Fn(&Value) -> bool,
     ) -> Value {
-        eventually(what, async || {
+        eventually(description, async || {
             let binding = self.binding(template).await;
-            if wanted(&binding) {
+            if condition(&binding) {
                 Ok(binding)
             } else {
                 Err(format!("the binding is {binding}"))
@@ -191,16 +191,16 @@ impl Plane {
         .await
     }
 
-    /// Waits until an object is as wanted.
+    /// Waits until an object meets a condition, and returns it.
     pub async fn until(
         &self,
         object: &Value,
-        what: &str,
-        wanted: impl Fn(&Value) -> bool,
+        description: &str,
+        condition: impl Fn(&Value) -> bool,
     ) -> Value {
-        eventually(what, async || {
+        eventually(description, async || {
             let stored = self.get(object).await;
-            if wanted(&stored) {
+            if condition(&stored) {
                 Ok(stored)
             } else {
                 Err(format!("it is {stored}"))
@@ -209,7 +209,7 @@ impl Plane {
         .await
     }
 
-    /// Waits for an event about an object.
+    /// Waits for an event on an object, and returns its message.
     pub async fn until_event(&self, name: &str, reason: &str) -> String {
         eventually(&format!("{reason} on {name}"), async || {
             let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
@@ -218,22 +218,20 @@ impl Plane {
                 .into_iter()
                 .filter(|e| e.involved_object.name.as_deref() == Some(name));
             let found = events.find(|event| event.reason.as_deref() == Some(reason));
-            found
-                .and_then(|event| event.message)
-                .ok_or("it was not told")
+            found.and_then(|event| event.message).ok_or("no such event")
         })
         .await
     }
 
-    /// The warnings about an object: their reasons, and how often each was recorded.
+    /// Returns the warnings on an object, each as its reason and count.
     pub async fn warnings(&self, name: &str) -> Vec<String> {
         let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
         let events = events.list(&ListParams::default()).await.unwrap().items;
-        let about = events.into_iter().filter(|event| {
+        let warnings = events.into_iter().filter(|event| {
             event.involved_object.name.as_deref() == Some(name)
                 && event.type_.as_deref() == Some("Warning")
         });
-        about
+        warnings
             .map(|event| {
                 let count = event.count.unwrap_or(1);
                 format!("{} x{count}", event.reason.unwrap_or_default())
@@ -241,9 +239,9 @@ impl Plane {
             .collect()
     }
 
-    /// Waits until the detector has seen all that was created before: it has claimed a Deployment that came
-    /// later, by a policy that came later.
-    pub async fn settle(&self, name: &str) {
+    /// Waits until the detector has handled all earlier objects, by creating a marker Deployment with a policy and
+    /// waiting for its binding.
+    pub async fn wait_for_marker(&self, name: &str) {
         let marker = deployment(name);
         self.create(marker.clone()).await;
         self.create(policy(name, name, json!({}))).await;
@@ -287,7 +285,7 @@ pub fn deployment(name: &str) -> Value {
     })
 }
 
-/// A PropagationPolicy for the Deployment of a name, with more fields of the spec.
+/// A PropagationPolicy for a Deployment, with more fields of the spec.
 pub fn policy(name: &str, deployment: &str, spec: Value) -> Value {
     let mut policy = json!({
         "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
@@ -301,7 +299,7 @@ pub fn policy(name: &str, deployment: &str, spec: Value) -> Value {
     policy
 }
 
-/// The name of the policy that an object says has claimed it.
+/// Returns the name of the policy in the claim annotation of an object.
 pub fn claimed_by(object: &Value) -> Option<&str> {
     let annotations = &object["metadata"]["annotations"];
     annotations["propagationpolicy.karmada.io/name"]

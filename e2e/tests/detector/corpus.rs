@@ -1,27 +1,27 @@
-//! Replays the measured cases of Karmada's webhooks and detector on a running control plane.
+//! Replay of recorded cases of Karmada's webhooks and detector on a running control plane.
 //!
-//! Held equal: which objects are accepted, the fields that a refusal names, the stored spec, label keys and
-//! finalizers of policies, the bindings, and the marks on the template.
+//! The tests compare: acceptance of objects, the fields named in refusals, the stored spec, label keys and finalizers of
+//! policies, bindings, and the labels and annotations of templates.
 
 mod case;
 mod compare;
-mod settle;
+mod markers;
 
 use case::{Case, Outcome};
 
-use crate::plane::Plane;
+use crate::fixture::Fixture;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_measured_cases_come_out_as_measured() {
-    let plane = Plane::start().await;
+async fn recorded_cases_give_the_recorded_results() {
+    let fixture = Fixture::start().await;
     let cases = case::all();
-    let outcomes = replay(&plane.client, &cases).await;
+    let outcomes = replay(&fixture.client, &cases).await;
     let mut differences = Vec::new();
     for (case, outcome) in cases.iter().zip(&outcomes) {
-        compare::admission(case, outcome, &mut differences);
+        compare::compare_admission(case, outcome, &mut differences);
     }
-    compare::settled(&plane.client, &cases, &mut differences).await;
-    plane.stop().await;
+    compare::compare_results(&fixture.client, &cases, &mut differences).await;
+    fixture.stop().await;
     assert!(
         differences.is_empty(),
         "{} differences:\n{}",
@@ -30,26 +30,30 @@ async fn the_measured_cases_come_out_as_measured() {
     );
 }
 
-/// Where no webhook answers, as on a real API server by itself: what Karmada accepts is bound all the same.
+/// Checks that objects accepted by Karmada get their bindings on a server without webhooks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_webhooks_the_bindings_of_the_accepted_cases_come_out_as_measured() {
-    let plane = Plane::bare().await;
+async fn accepted_cases_give_the_recorded_bindings_without_webhooks() {
+    let fixture = Fixture::without_webhooks().await;
     let mut cases = case::all();
     cases.retain(|case| {
         case.admitted
             .iter()
             .all(|admitted| admitted["accepted"] == true)
     });
-    assert!(cases.len() > 50, "{} cases are accepted whole", cases.len());
-    let outcomes = replay(&plane.client, &cases).await;
+    assert!(
+        cases.len() > 50,
+        "{} cases have only accepted objects",
+        cases.len()
+    );
+    let outcomes = replay(&fixture.client, &cases).await;
     let mut differences = Vec::new();
     for (case, outcomes) in cases.iter().zip(&outcomes) {
         for error in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
             differences.push(format!("{}: refused: {error}", case.id));
         }
     }
-    compare::bindings(&plane.client, &cases, &mut differences).await;
-    plane.stop().await;
+    compare::compare_bindings_only(&fixture.client, &cases, &mut differences).await;
+    fixture.stop().await;
     assert!(
         differences.is_empty(),
         "{} differences:\n{}",
@@ -58,13 +62,13 @@ async fn without_webhooks_the_bindings_of_the_accepted_cases_come_out_as_measure
     );
 }
 
-/// Creates the objects of all cases: the first of each, then the second of each, and so on. In between the
-/// detector sees everything, as it does where a user types.
+/// Creates the objects of all cases in rounds: the first object of each case, then the second, and so on. After each
+/// round, waits until the detector has handled all objects.
 async fn replay(client: &kube::Client, cases: &[Case]) -> Vec<Vec<Outcome>> {
     for case in cases {
         case.create_namespace(client).await;
     }
-    settle::prepare(client).await;
+    markers::prepare(client).await;
     let mut outcomes: Vec<Vec<Outcome>> = cases.iter().map(|_| Vec::new()).collect();
     let rounds = cases.iter().map(|case| case.objects.len()).max();
     for round in 0..rounds.unwrap_or(0) {
@@ -73,7 +77,7 @@ async fn replay(client: &kube::Client, cases: &[Case]) -> Vec<Vec<Outcome>> {
                 outcomes.push(case::create(client, object).await);
             }
         }
-        settle::until_seen(client, cases, &format!("round-{round}")).await;
+        markers::wait_until_handled(client, cases, &format!("round-{round}")).await;
     }
     outcomes
 }

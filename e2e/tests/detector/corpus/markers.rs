@@ -1,7 +1,7 @@
-//! Waits until the detector has seen what was created, without a clock.
+//! Marker objects to wait until the detector has handled all earlier objects.
 //!
-//! The detector watches each kind in order. So when it has claimed an object that was created later than
-//! all others of its kind, by a policy that was created later than all others, it has seen the others.
+//! The detector receives the objects of each kind in order. Once it has claimed a marker that was created last, for a
+//! policy that was created last, it has received all earlier objects.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,16 @@ use serde_json::{Value, json};
 
 use super::case::{Case, create, create_namespace, get};
 
-/// Where the markers live.
-const NAMESPACE: &str = "settle";
+/// Namespace of the markers.
+const NAMESPACE: &str = "markers";
 
+/// Creates the namespace of the markers.
 pub async fn prepare(client: &kube::Client) {
     create_namespace(client, NAMESPACE).await;
 }
 
-pub async fn until_seen(client: &kube::Client, cases: &[Case], round: &str) {
+/// Creates a marker with a policy for each kind of template, and waits until the detector has claimed all markers.
+pub async fn wait_until_handled(client: &kube::Client, cases: &[Case], round: &str) {
     let mut kinds: BTreeMap<&str, &Value> = BTreeMap::new();
     for case in cases {
         let template = case.template();

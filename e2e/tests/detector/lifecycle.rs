@@ -1,9 +1,9 @@
-//! The life of policies and templates: changes, deletions, who wins, who waits.
+//! Lifecycle of policies and templates: changes, deletions, preemption and waiting.
 
 use berth_controllers::detector::Gates;
 use serde_json::{Value, json};
 
-use crate::plane::{Plane, claimed_by, deployment, policy};
+use crate::fixture::{Fixture, claimed_by, deployment, policy};
 
 fn clusters(name: &str) -> Value {
     json!({ "placement": { "clusterAffinity": { "clusterNames": [name] } } })
@@ -14,25 +14,25 @@ fn placed_on(name: &str) -> impl Fn(&Value) -> bool {
 }
 
 #[tokio::test]
-async fn a_binding_follows_its_template_and_its_policy_and_keeps_what_others_wrote() {
-    let plane = Plane::start().await;
+async fn a_binding_follows_its_template_and_policy_and_keeps_foreign_fields() {
+    let fixture = Fixture::start().await;
     let (web, p) = (deployment("web"), policy("p", "web", clusters("m1")));
-    plane.create(web.clone()).await;
-    plane.create(p.clone()).await;
-    let binding = plane
+    fixture.create(web.clone()).await;
+    fixture.create(p.clone()).await;
+    let binding = fixture
         .until_binding(&web, "the binding", placed_on("m1"))
         .await;
     assert_eq!(binding["spec"]["replicas"], 2);
-    plane.until_event("web", "ApplyPolicySucceed").await;
-    plane.until_event("web", "GetReplicasSucceed").await;
+    fixture.until_event("web", "ApplyPolicySucceed").await;
+    fixture.until_event("web", "GetReplicasSucceed").await;
 
-    // What the scheduler and a user write stays.
+    // Fields written by the scheduler and a user are kept.
     let rb = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {"name": "web-deployment"}});
     let others = json!({"spec": {"clusters": [{"name": "m1", "replicas": 2}], "suspension": {"scheduling": true}}});
-    plane.change(&rb, others).await;
+    fixture.change(&rb, others).await;
 
-    plane.change(&web, json!({"spec": {"replicas": 5}})).await;
-    let scaled = plane
+    fixture.change(&web, json!({"spec": {"replicas": 5}})).await;
+    let scaled = fixture
         .until_binding(&web, "five replicas", |binding| {
             binding["spec"]["replicas"] == 5
         })
@@ -45,8 +45,8 @@ async fn a_binding_follows_its_template_and_its_policy_and_keeps_what_others_wro
 
     let mut change = clusters("m2");
     change["suspension"] = json!({"dispatching": true});
-    plane.change(&p, json!({ "spec": change })).await;
-    let moved = plane
+    fixture.change(&p, json!({ "spec": change })).await;
+    let moved = fixture
         .until_binding(&web, "the new placement", placed_on("m2"))
         .await;
     assert_eq!(
@@ -57,123 +57,134 @@ async fn a_binding_follows_its_template_and_its_policy_and_keeps_what_others_wro
         moved["spec"]["clusters"],
         json!([{"name": "m1", "replicas": 2}])
     );
-    plane.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test]
-async fn a_deleted_policy_lets_go_and_the_next_one_takes_over() {
-    let plane = Plane::start().await;
+async fn a_deleted_policy_releases_its_template_and_the_next_one_claims_it() {
+    let fixture = Fixture::start().await;
     let web = deployment("web");
-    plane.create(policy("a", "web", clusters("m1"))).await;
-    plane.create(web.clone()).await;
-    plane
+    fixture.create(policy("a", "web", clusters("m1"))).await;
+    fixture.create(web.clone()).await;
+    fixture
         .until_binding(&web, "the binding", placed_on("m1"))
         .await;
     let a = policy("a", "web", json!({}));
-    plane.delete(&a).await;
-    plane
+    fixture.delete(&a).await;
+    fixture
         .until(&a, "the end of the policy", Value::is_null)
         .await;
-    let free = plane
+    let released = fixture
         .until(&web, "the release", |web| claimed_by(web).is_none())
         .await;
-    assert_eq!(free["metadata"]["labels"], json!({"app": "web"}));
-    let binding = plane.binding(&web).await;
+    assert_eq!(released["metadata"]["labels"], json!({"app": "web"}));
+    let binding = fixture.binding(&web).await;
     assert!(!binding.is_null(), "the binding stays");
     assert_eq!(claimed_by(&binding), None);
 
-    plane.create(policy("b", "web", clusters("m2"))).await;
-    let taken = plane
+    fixture.create(policy("b", "web", clusters("m2"))).await;
+    let claimed = fixture
         .until_binding(&web, "the next policy", placed_on("m2"))
         .await;
-    assert_eq!(claimed_by(&taken), Some("b"));
-    plane.stop().await;
+    assert_eq!(claimed_by(&claimed), Some("b"));
+    fixture.stop().await;
 }
 
 #[tokio::test]
-async fn what_spares_a_binding_goes_with_what_its_policy_says() {
-    let spares = "scheduling.berth/preemptible";
-    let plane = Plane::start().await;
+async fn the_preemptible_annotation_follows_the_policy() {
+    let key = "scheduling.berth/preemptible";
+    let fixture = Fixture::start().await;
     let (web, p) = (deployment("web"), policy("p", "web", clusters("m1")));
-    let mut sparing = p.clone();
-    sparing["metadata"]["annotations"] = json!({ spares: "false" });
-    plane.create(web.clone()).await;
-    plane.create(sparing).await;
-    let says = |value: Option<&'static str>| {
-        move |binding: &Value| binding["metadata"]["annotations"][spares].as_str() == value
+    let mut annotated = p.clone();
+    annotated["metadata"]["annotations"] = json!({ key: "false" });
+    fixture.create(web.clone()).await;
+    fixture.create(annotated).await;
+    let has_value = |value: Option<&'static str>| {
+        move |binding: &Value| binding["metadata"]["annotations"][key].as_str() == value
     };
-    plane
-        .until_binding(&web, "the annotation", says(Some("false")))
+    fixture
+        .until_binding(&web, "the annotation", has_value(Some("false")))
         .await;
-    let annotate = |value: Value| json!({ "metadata": { "annotations": { spares: value } } });
-    plane.change(&p, annotate(Value::Null)).await;
-    let plain = plane.until_binding(&web, "no annotation", says(None)).await;
-    // What somebody else says of the binding is not the policy's.
+    let annotate = |value: Value| json!({ "metadata": { "annotations": { key: value } } });
+    fixture.change(&p, annotate(Value::Null)).await;
+    let unannotated = fixture
+        .until_binding(&web, "no annotation", has_value(None))
+        .await;
+    // An annotation written by another client is kept.
     let rb = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {"name": "web-deployment"}});
-    assert!(!plain.to_string().contains("preemptible"), "{plain}");
-    plane.change(&rb, annotate(json!("false"))).await;
-    plane.change(&web, json!({"spec": {"replicas": 5}})).await;
-    let own = plane
+    assert!(
+        !unannotated.to_string().contains("preemptible"),
+        "{unannotated}"
+    );
+    fixture.change(&rb, annotate(json!("false"))).await;
+    fixture.change(&web, json!({"spec": {"replicas": 5}})).await;
+    let updated = fixture
         .until_binding(&web, "five replicas", |binding| {
             binding["spec"]["replicas"] == 5
         })
         .await;
-    assert!(says(Some("false"))(&own), "{own}");
-    // A policy that says so takes over, and what it said goes with it.
-    plane.change(&p, annotate(json!("true"))).await;
-    plane
-        .until_binding(&web, "the word of the policy", says(Some("true")))
+    assert!(has_value(Some("false"))(&updated), "{updated}");
+    // The annotation of a policy overwrites it, and is removed with the policy.
+    fixture.change(&p, annotate(json!("true"))).await;
+    fixture
+        .until_binding(
+            &web,
+            "the annotation of the policy",
+            has_value(Some("true")),
+        )
         .await;
-    plane.delete(&p).await;
-    plane.until_binding(&web, "the release", says(None)).await;
-    plane.stop().await;
+    fixture.delete(&p).await;
+    fixture
+        .until_binding(&web, "the release", has_value(None))
+        .await;
+    fixture.stop().await;
 }
 
 #[tokio::test]
-async fn a_policy_that_selects_something_else_lets_go_of_what_it_held() {
-    let plane = Plane::start().await;
+async fn a_policy_with_new_selectors_releases_its_template() {
+    let fixture = Fixture::start().await;
     let (web, api) = (deployment("web"), deployment("api"));
     let p = policy("p", "web", json!({}));
     for object in [&web, &api, &p] {
-        plane.create(object.clone()).await;
+        fixture.create(object.clone()).await;
     }
-    plane
+    fixture
         .until_binding(&web, "the first binding", |b| !b.is_null())
         .await;
     let selectors = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "api"}]);
-    plane
+    fixture
         .change(&p, json!({"spec": {"resourceSelectors": selectors}}))
         .await;
-    plane
+    fixture
         .until_binding(&api, "the second binding", |b| !b.is_null())
         .await;
-    plane
+    fixture
         .until(&web, "the release", |web| claimed_by(web).is_none())
         .await;
-    plane.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test]
-async fn a_deleted_template_takes_its_binding_along_and_a_new_one_gets_its_own() {
-    let plane = Plane::start().await;
+async fn a_recreated_template_gets_a_new_binding() {
+    let fixture = Fixture::start().await;
     let web = deployment("web");
-    plane.create(policy("p", "web", json!({}))).await;
-    plane.create(web.clone()).await;
-    let first = plane
+    fixture.create(policy("p", "web", json!({}))).await;
+    fixture.create(web.clone()).await;
+    let first = fixture
         .until_binding(&web, "the binding", |b| !b.is_null())
         .await;
-    plane.delete(&web).await;
-    plane
+    fixture.delete(&web).await;
+    fixture
         .until(&web, "the end of the template", Value::is_null)
         .await;
-    plane.create(web.clone()).await;
-    // Nobody runs the binding controller here, whose finalizer would hold the old binding.
+    fixture.create(web.clone()).await;
+    // No binding controller runs here to remove its finalizer from the old binding.
     let rb = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {"name": "web-deployment"}});
-    plane
+    fixture
         .change(&rb, json!({"metadata": {"finalizers": null}}))
         .await;
     let owner = first["metadata"]["ownerReferences"][0]["uid"].clone();
-    let second = plane
+    let second = fixture
         .until_binding(&web, "the binding of the new template", |b| {
             !b.is_null() && b["metadata"]["ownerReferences"][0]["uid"] != owner
         })
@@ -182,71 +193,73 @@ async fn a_deleted_template_takes_its_binding_along_and_a_new_one_gets_its_own()
         second["spec"]["resource"]["uid"],
         second["metadata"]["ownerReferences"][0]["uid"]
     );
-    plane.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test]
-async fn a_lazy_policy_reaches_the_binding_with_the_next_change_of_the_template() {
-    let plane = Plane::start().await;
+async fn a_lazy_policy_takes_effect_with_the_next_template_change() {
+    let fixture = Fixture::start().await;
     let web = deployment("web");
     let mut spec = clusters("m1");
     spec["activationPreference"] = json!("Lazy");
     let lazy = policy("lazy", "web", spec);
-    plane.create(web.clone()).await;
-    plane.settle("seen").await;
-    plane.create(lazy.clone()).await;
-    plane
+    fixture.create(web.clone()).await;
+    fixture.wait_for_marker("seen").await;
+    fixture.create(lazy.clone()).await;
+    fixture
         .until(&web, "the claim", |web| claimed_by(web) == Some("lazy"))
         .await;
-    plane.settle("still").await;
-    assert!(plane.binding(&web).await.is_null());
+    fixture.wait_for_marker("still").await;
+    assert!(fixture.binding(&web).await.is_null());
 
-    plane
+    fixture
         .change(&web, json!({"metadata": {"annotations": {"edited": "1"}}}))
         .await;
-    plane
+    fixture
         .until_binding(&web, "the binding after an edit", placed_on("m1"))
         .await;
-    plane.change(&lazy, json!({ "spec": clusters("m2") })).await;
-    plane.settle("lazily").await;
-    assert!(placed_on("m1")(&plane.binding(&web).await));
-    plane
+    fixture
+        .change(&lazy, json!({ "spec": clusters("m2") }))
+        .await;
+    fixture.wait_for_marker("lazily").await;
+    assert!(placed_on("m1")(&fixture.binding(&web).await));
+    fixture
         .change(&lazy, json!({"spec": {"activationPreference": null}}))
         .await;
-    plane
+    fixture
         .until_binding(&web, "the change at once", placed_on("m2"))
         .await;
-    plane.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test]
-async fn a_priority_class_that_is_missing_is_told_and_waited_for() {
-    let plane = Plane::start().await;
+async fn a_missing_priority_class_is_reported_and_awaited() {
+    let fixture = Fixture::start().await;
     let web = deployment("web");
     let priority = json!({"schedulePriority": {
         "priorityClassSource": "KubePriorityClass", "priorityClassName": "urgent"}});
-    plane.create(policy("p", "web", priority)).await;
-    plane.create(web.clone()).await;
-    let message = plane.until_event("web", "ApplyPolicyFailed").await;
+    fixture.create(policy("p", "web", priority)).await;
+    fixture.create(web.clone()).await;
+    let message = fixture.until_event("web", "ApplyPolicyFailed").await;
     assert!(message.contains("urgent"), "{message}");
-    assert!(plane.binding(&web).await.is_null());
-    plane
+    assert!(fixture.binding(&web).await.is_null());
+    fixture
         .create(
             json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
             "metadata": {"name": "urgent"}, "value": 7}),
         )
         .await;
-    plane
+    fixture
         .until_binding(&web, "the priority", |b| {
             b["spec"]["schedulePriority"]["priority"] == 7
         })
         .await;
-    plane.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test]
-async fn preemption_takes_and_gives_back() {
-    let plane = Plane::with_gates(Gates {
+async fn a_template_moves_between_policies_by_preemption_priority() {
+    let fixture = Fixture::with_gates(Gates {
         policy_preemption: true,
         ..Gates::default()
     })
@@ -259,34 +272,36 @@ async fn preemption_takes_and_gives_back() {
         policy(name, "web", spec)
     };
     let high = contender("high", "m2", 10);
-    plane.create(contender("low", "m1", 1)).await;
-    plane.create(web.clone()).await;
-    plane
+    fixture.create(contender("low", "m1", 1)).await;
+    fixture.create(web.clone()).await;
+    fixture
         .until_binding(&web, "the first policy", placed_on("m1"))
         .await;
-    plane.create(high.clone()).await;
-    plane
+    fixture.create(high.clone()).await;
+    fixture
         .until_binding(&web, "the preemption", placed_on("m2"))
         .await;
-    plane.until_event("web", "PreemptPolicySucceed").await;
-    plane.create(contender("middle", "m3", 5)).await;
-    plane.settle("unmoved").await;
-    assert!(placed_on("m2")(&plane.binding(&web).await));
-    plane.change(&high, json!({"spec": {"priority": 4}})).await;
-    plane
-        .until_binding(&web, "the turn of the middle one", placed_on("m3"))
+    fixture.until_event("web", "PreemptPolicySucceed").await;
+    fixture.create(contender("middle", "m3", 5)).await;
+    fixture.wait_for_marker("unmoved").await;
+    assert!(placed_on("m2")(&fixture.binding(&web).await));
+    fixture
+        .change(&high, json!({"spec": {"priority": 4}}))
         .await;
-    plane.delete(&contender("middle", "", 0)).await;
-    plane
-        .until_binding(&web, "the return", placed_on("m2"))
+    fixture
+        .until_binding(&web, "the claim of the middle policy", placed_on("m3"))
         .await;
-    plane.stop().await;
+    fixture.delete(&contender("middle", "", 0)).await;
+    fixture
+        .until_binding(&web, "the claim of the high policy", placed_on("m2"))
+        .await;
+    fixture.stop().await;
 }
 
 #[tokio::test]
-async fn a_custom_resource_is_propagated_as_soon_as_its_kind_is_served() {
-    let plane = Plane::start().await;
-    plane
+async fn a_custom_resource_is_propagated_once_its_kind_is_served() {
+    let fixture = Fixture::start().await;
+    fixture
         .create(json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": "gadgets.example.io"},
@@ -301,8 +316,8 @@ async fn a_custom_resource_is_propagated_as_soon_as_its_kind_is_served() {
     let gadget = json!({"apiVersion": "example.io/v1", "kind": "Gadget", "metadata": {"name": "g", "namespace": "default"}});
     let mut p = policy("p", "g", json!({}));
     p["spec"]["resourceSelectors"] = json!([{"apiVersion": "example.io/v1", "kind": "Gadget"}]);
-    plane.create(p).await;
-    plane
+    fixture.create(p).await;
+    fixture
         .until(
             &json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "gadgets.example.io"}}),
@@ -314,131 +329,133 @@ async fn a_custom_resource_is_propagated_as_soon_as_its_kind_is_served() {
             },
         )
         .await;
-    plane.create(gadget.clone()).await;
-    let binding = plane
+    fixture.create(gadget.clone()).await;
+    let binding = fixture
         .until_binding(&gadget, "the binding", |b| !b.is_null())
         .await;
     assert_eq!(binding["spec"].get("replicas"), None);
-    plane.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test]
 async fn a_selector_for_an_api_that_is_not_served_is_reported_once() {
-    let plane = Plane::start().await;
+    let fixture = Fixture::start().await;
     let selecting = |name: &str, api_version: &str, kind: &str| {
         let mut p = policy(name, "g", json!({}));
         p["spec"]["resourceSelectors"] = json!([{"apiVersion": api_version, "kind": kind}]);
         p
     };
     let typo = selecting("typo", "apps/v1", "Deploymnt");
-    plane
+    fixture
         .create(policy("early", "not-there-yet", json!({})))
         .await;
-    plane.create(typo.clone()).await;
-    plane
+    fixture.create(typo.clone()).await;
+    fixture
         .create(selecting("gadgets", "example.io/v1", "Gadget"))
         .await;
-    let message = plane.until_event("typo", "APINotServed").await;
+    let message = fixture.until_event("typo", "APINotServed").await;
     assert_eq!(
         message,
         "spec.resourceSelectors[0] matches nothing: the control plane does not serve Deploymnt in apps/v1; did you mean \
          Deployment?"
     );
-    plane.until_event("gadgets", "APINotServed").await;
-    // Checked again: with another policy, and after the typo was left in a changed one.
-    plane.change(&typo, json!({ "spec": clusters("m2") })).await;
-    plane.create(selecting("typo2", "v1", "Deployment")).await;
-    plane.until_event("typo2", "APINotServed").await;
-    assert_eq!(plane.warnings("typo").await, ["APINotServed x1"]);
-    assert_eq!(plane.warnings("gadgets").await, ["APINotServed x1"]);
-    assert_eq!(plane.warnings("early").await, [""; 0]);
-    plane.stop().await;
+    fixture.until_event("gadgets", "APINotServed").await;
+    // Both triggers check the selectors again: a change of the policy with the typo, and another policy.
+    fixture
+        .change(&typo, json!({ "spec": clusters("m2") }))
+        .await;
+    fixture.create(selecting("typo2", "v1", "Deployment")).await;
+    fixture.until_event("typo2", "APINotServed").await;
+    assert_eq!(fixture.warnings("typo").await, ["APINotServed x1"]);
+    assert_eq!(fixture.warnings("gadgets").await, ["APINotServed x1"]);
+    assert_eq!(fixture.warnings("early").await, [""; 0]);
+    fixture.stop().await;
 }
 
 #[tokio::test]
 async fn a_template_waits_for_the_overrides_of_its_policy() {
-    let plane = Plane::start().await;
+    let fixture = Fixture::start().await;
     let web = deployment("web");
     let p = policy("p", "web", json!({"dependentOverrides": ["op"]}));
-    plane.create(p).await;
-    plane.create(web.clone()).await;
-    plane.settle("seen").await;
-    assert_eq!(claimed_by(&plane.get(&web).await), None);
-    plane
+    fixture.create(p).await;
+    fixture.create(web.clone()).await;
+    fixture.wait_for_marker("seen").await;
+    assert_eq!(claimed_by(&fixture.get(&web).await), None);
+    fixture
         .create(
             json!({"apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy",
             "metadata": {"name": "op", "namespace": "default"}, "spec": {}}),
         )
         .await;
-    plane
+    fixture
         .until_binding(&web, "the binding", |binding| !binding.is_null())
         .await;
-    plane.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test]
-async fn a_detector_that_starts_again_writes_nothing() {
-    let mut plane = Plane::start().await;
+async fn a_restarted_detector_writes_nothing() {
+    let mut fixture = Fixture::start().await;
     let web = deployment("web");
     let p = policy("p", "web", clusters("m1"));
-    plane.create(p.clone()).await;
-    plane.create(web.clone()).await;
-    plane
+    fixture.create(p.clone()).await;
+    fixture.create(web.clone()).await;
+    fixture
         .until_binding(&web, "the binding", |binding| !binding.is_null())
         .await;
     let before = (
-        plane.get(&web).await,
-        plane.get(&p).await,
-        plane.binding(&web).await,
+        fixture.get(&web).await,
+        fixture.get(&p).await,
+        fixture.binding(&web).await,
     );
-    plane.restart_detector().await;
-    plane.settle("seen").await;
+    fixture.restart_detector().await;
+    fixture.wait_for_marker("seen").await;
     let after = (
-        plane.get(&web).await,
-        plane.get(&p).await,
-        plane.binding(&web).await,
+        fixture.get(&web).await,
+        fixture.get(&p).await,
+        fixture.binding(&web).await,
     );
     assert_eq!(before, after);
-    plane.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test]
-async fn a_binding_that_is_deleted_under_its_template_comes_back() {
-    let plane = Plane::start().await;
+async fn a_deleted_binding_is_recreated() {
+    let fixture = Fixture::start().await;
     let web = deployment("web");
-    plane.create(policy("p", "web", clusters("m1"))).await;
-    plane.create(web.clone()).await;
-    let first = plane
+    fixture.create(policy("p", "web", clusters("m1"))).await;
+    fixture.create(web.clone()).await;
+    let first = fixture
         .until_binding(&web, "the binding", |binding| !binding.is_null())
         .await;
     let rb = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
         "metadata": {"name": "web-deployment"}});
-    plane
+    fixture
         .change(&rb, json!({"metadata": {"finalizers": null}}))
         .await;
-    plane.delete(&rb).await;
-    plane
+    fixture.delete(&rb).await;
+    fixture
         .until_binding(&web, "another binding", |binding| {
             !binding.is_null() && binding["metadata"]["uid"] != first["metadata"]["uid"]
         })
         .await;
-    plane.stop().await;
+    fixture.stop().await;
 }
 
 #[tokio::test]
-async fn a_binding_comes_within_moments() {
-    let plane = Plane::start().await;
-    plane.create(policy("p", "web", clusters("m1"))).await;
-    plane.settle("warm").await;
+async fn a_binding_is_created_promptly() {
+    let fixture = Fixture::start().await;
+    fixture.create(policy("p", "web", clusters("m1"))).await;
+    fixture.wait_for_marker("warm").await;
     let web = deployment("web");
     let start = std::time::Instant::now();
-    plane.create(web.clone()).await;
-    plane
+    fixture.create(web.clone()).await;
+    fixture
         .until_binding(&web, "the binding", |binding| !binding.is_null())
         .await;
-    // Milliseconds on a quiet machine; the bound leaves room for one that is busy with other tests.
+    // It takes milliseconds on an idle machine. The limit allows for other tests.
     let taken = start.elapsed();
     assert!(taken < std::time::Duration::from_secs(10), "{taken:?}");
     eprintln!("binding after {taken:?}");
-    plane.stop().await;
+    fixture.stop().await;
 }
