@@ -47,7 +47,7 @@ estimator-protocol:
 schemas:
     BERTH_WRITE_SCHEMAS=1 cargo test -p berth-scheduler published_schema
 
-# Measure a scenario: burst, steady, herd, scale, server, hostile, propagation, members, expressions
+# Measure a scenario: burst, steady, starvation, scale, server, hostile, propagation, members, expressions
 load SCENARIO *ARGS:
     cargo run --release -p berth-e2e --bin load -- {{SCENARIO}} {{ARGS}}
 

@@ -1,7 +1,6 @@
-//! A control plane without any controller: a server, Karmada's definitions, and clusters.
+//! A control plane without controllers: a server, Karmada's definitions and clusters.
 //!
-//! Tests of the scheduler service put bindings into it as the detector would, and start schedulers
-//! themselves.
+//! Tests of the scheduler service create bindings as the detector would, and start schedulers themselves.
 
 use std::path::{Path, PathBuf};
 
@@ -19,19 +18,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::RealServer;
 
-/// How many objects are created at the same time.
-const AT_ONCE: usize = 16;
+/// Number of objects created concurrently.
+const CONCURRENCY: usize = 16;
 
-/// A control plane without any controller.
+/// A control plane without controllers.
 pub struct Bare {
-    /// A client for the test's own looks; to the embedded server it is a function call.
+    /// A client for the test itself. Its requests to the embedded server are function calls.
     pub client: Client,
-    /// Ended before its folder goes.
+    /// Stopped before its folder is removed.
     server: Backend,
     folder: tempfile::TempDir,
 }
 
-/// What serves the API.
+/// The server that provides the API.
 enum Backend {
     Embedded(Box<Server>),
     Real(RealServer),
@@ -45,11 +44,11 @@ impl std::fmt::Debug for Bare {
 
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
 impl Bare {
-    /// Starts a server and registers clusters with their status. It is a real kube-apiserver where
+    /// Starts a server and registers clusters with their status. The server is a real kube-apiserver if
     /// `KUBEBUILDER_ASSETS` names a folder with one.
     ///
     /// # Panics
-    /// When it does not start.
+    /// If the server does not start.
     pub async fn start(clusters: &[Cluster]) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         berth_scheduler::process::logging::init(&LogArgs::default(), "off");
@@ -70,7 +69,7 @@ impl Bare {
         }
     }
 
-    /// The server's address, `https://…`.
+    /// Returns the server's URL, `https://…`.
     pub fn url(&self) -> String {
         match &self.server {
             Backend::Embedded(server) => server.url(),
@@ -78,10 +77,10 @@ impl Bare {
         }
     }
 
-    /// Writes a certificate of this user and its key to files, where the server issues any.
+    /// Writes a client certificate of a user and its key to files. Returns false if the server issues none.
     ///
     /// # Panics
-    /// When they cannot be written.
+    /// If the files cannot be written.
     pub fn write_certificate(
         &self,
         user: &str,
@@ -98,7 +97,7 @@ impl Bare {
         true
     }
 
-    /// The authority of the server, in PEM; empty for a real one.
+    /// Returns the server's CA certificate in PEM; empty for a real server.
     pub fn ca_pem(&self) -> &str {
         match &self.server {
             Backend::Embedded(server) => server.ca_pem(),
@@ -106,25 +105,25 @@ impl Bare {
         }
     }
 
-    /// Whether the server is a real kube-apiserver.
+    /// Reports whether the server is a real kube-apiserver.
     pub fn is_real(&self) -> bool {
         matches!(self.server, Backend::Real(_))
     }
 
-    /// A kubeconfig for the server.
+    /// Returns the path of a kubeconfig for the server.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
     }
 
-    /// A folder that lives as long as the control plane.
+    /// Returns a folder that exists as long as the control plane.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A client that speaks to the server over TLS, as a scheduler of another process does.
+    /// Returns a client that connects over TLS, as a scheduler in another process does.
     ///
     /// # Panics
-    /// When the server's own kubeconfig cannot be used.
+    /// If the server's kubeconfig cannot be used.
     pub async fn remote_client(&self) -> Client {
         let target = connect::Target {
             kubeconfig: Some(self.kubeconfig()),
@@ -134,20 +133,20 @@ impl Bare {
         connect::client(config, Component::Scheduler).unwrap()
     }
 
-    /// The ResourceBindings of a namespace.
+    /// Returns the API of the ResourceBindings of a namespace.
     pub fn bindings(&self, namespace: &str) -> Api<ResourceBinding> {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// The Clusters.
+    /// Returns the API of the Clusters.
     pub fn clusters(&self) -> Api<Cluster> {
         Api::all(self.client.clone())
     }
 
-    /// Creates a binding, with its status where it has one.
+    /// Creates a binding and writes its status, if it has one.
     ///
     /// # Panics
-    /// When the server refuses it.
+    /// If the server rejects the binding.
     pub async fn bind(&self, binding: &ResourceBinding) -> ResourceBinding {
         let namespace = binding.namespace().unwrap_or_else(|| "default".to_owned());
         let api = self.bindings(&namespace);
@@ -164,25 +163,25 @@ impl Bare {
     /// Creates bindings, several at a time.
     pub async fn bind_all(&self, bindings: &[ResourceBinding]) {
         stream::iter(bindings)
-            .for_each_concurrent(AT_ONCE, |binding| async move {
+            .for_each_concurrent(CONCURRENCY, |binding| async move {
                 self.bind(binding).await;
             })
             .await;
     }
 
-    /// All bindings that there are now.
+    /// Returns all bindings.
     ///
     /// # Panics
-    /// When they cannot be listed.
+    /// If the bindings cannot be listed.
     pub async fn all_bindings(&self) -> Vec<ResourceBinding> {
         let api: Api<ResourceBinding> = Api::all(self.client.clone());
         api.list(&ListParams::default()).await.unwrap().items
     }
 
-    /// Makes namespaces.
+    /// Creates namespaces.
     ///
     /// # Panics
-    /// When one is refused.
+    /// If the server rejects a namespace.
     pub async fn add_namespaces(&self, names: &[String]) {
         let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(self.client.clone());
         let created = stream::iter(names).map(|name| {
@@ -199,7 +198,7 @@ impl Bare {
             }
         });
         created
-            .buffer_unordered(AT_ONCE)
+            .buffer_unordered(CONCURRENCY)
             .try_collect::<Vec<_>>()
             .await
             .unwrap();
@@ -217,7 +216,7 @@ impl Bare {
 /// Registers a cluster with its status.
 ///
 /// # Panics
-/// When the server refuses it.
+/// If the server rejects the cluster.
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
 pub async fn join(client: &Client, cluster: &Cluster) {
     let api: Api<Cluster> = Api::all(client.clone());
@@ -228,7 +227,7 @@ pub async fn join(client: &Client, cluster: &Cluster) {
         .unwrap();
 }
 
-/// A scheduler that runs in this process.
+/// A scheduler running in this process.
 #[derive(Debug)]
 pub struct Running {
     cancel: CancellationToken,
@@ -247,20 +246,20 @@ impl Running {
         Self { cancel, task }
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Stops the scheduler and waits for its end.
     ///
     /// # Errors
-    /// Why it ended, if not because it was asked to.
+    /// If the scheduler ended with an error.
     ///
     /// # Panics
-    /// When it panicked.
+    /// If the scheduler panicked.
     #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
     pub async fn stop(self) -> Result<(), ServiceError> {
         self.cancel.cancel();
         self.task.await.unwrap()
     }
 
-    /// Whether it has ended by itself.
+    /// Reports whether the scheduler has ended.
     pub fn has_ended(&self) -> bool {
         self.task.is_finished()
     }

@@ -1,7 +1,7 @@
-//! Decisions of Karmada, and whether the engine's are the same.
+//! Comparison of the engine's decisions with Karmada's.
 //!
-//! A corpus is a pair of files: scenarios (clusters and a binding, one JSON document a line) and what
-//! Karmada's scheduler decided for each. Both may be compressed with gzip.
+//! A corpus is a pair of files: scenarios (clusters and a binding, one JSON document per line) and the decisions of
+//! Karmada's scheduler. Both may be compressed with gzip.
 
 pub mod bench;
 mod corpus;
@@ -12,10 +12,10 @@ pub use verdict::{Mismatch, judge};
 
 use berth_core::{Engine, EngineOptions, Fleet, Outcome, Request};
 
-/// Decides a scenario as the scheduler with default feature gates would.
+/// Decides a scenario as the scheduler with default feature gates does.
 ///
 /// # Errors
-/// When the engine refuses the binding, in its words.
+/// If the engine rejects the binding: its message.
 pub fn decide(scenario: &Scenario) -> Result<Outcome, String> {
     let mut fleet = Fleet::new();
     for cluster in &scenario.clusters {
@@ -30,10 +30,10 @@ pub fn decide(scenario: &Scenario) -> Result<Outcome, String> {
     Ok(engine.schedule(&fleet.snapshot(), &request))
 }
 
-/// The request that the binding of a scenario makes.
+/// Returns the scheduling request for the binding of a scenario.
 ///
 /// # Errors
-/// When the binding cannot be scheduled whatever the clusters.
+/// If the binding is invalid.
 pub fn request(scenario: &Scenario) -> Result<Request, berth_core::RequestError> {
     let binding = &scenario.binding;
     Request::new(

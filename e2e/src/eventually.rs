@@ -1,53 +1,57 @@
-//! Waiting for a condition instead of sleeping.
+//! Polling for a condition instead of sleeping.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use crate::RealServer;
 
-/// How long a condition may take on a machine that runs other tests at the same time.
-const PATIENCE: Duration = Duration::from_secs(90);
-/// The same where each test has a kube-apiserver and etcd of its own on that machine.
-const PATIENCE_WITH_REAL_SERVERS: Duration = Duration::from_mins(3);
+/// Time limit of a condition, on a machine that runs other tests concurrently.
+const TIMEOUT: Duration = Duration::from_secs(90);
+/// Time limit if each test runs its own kube-apiserver and etcd.
+const TIMEOUT_WITH_REAL_SERVERS: Duration = Duration::from_mins(3);
 const STEP: Duration = Duration::from_millis(20);
 
-/// Asks until the answer is `Ok`, and returns it.
+/// Polls `check` until it returns `Ok`, and returns the value.
 ///
 /// # Panics
-/// With the last `Err` when the patience is over.
+/// With the last error when the time limit is reached.
 #[expect(clippy::panic, reason = "this is how a test fails")]
 pub async fn eventually<T, E: Display>(
     what: &str,
-    mut ask: impl AsyncFnMut() -> Result<T, E>,
+    mut check: impl AsyncFnMut() -> Result<T, E>,
 ) -> T {
-    let patience = if RealServer::assets().is_some() {
-        PATIENCE_WITH_REAL_SERVERS
+    let timeout = if RealServer::assets().is_some() {
+        TIMEOUT_WITH_REAL_SERVERS
     } else {
-        PATIENCE
+        TIMEOUT
     };
-    let end = Instant::now() + patience;
+    let end = Instant::now() + timeout;
     loop {
-        match ask().await {
-            Ok(answer) => return answer,
-            Err(reason) if Instant::now() >= end => panic!("waited in vain for {what}: {reason}"),
+        match check().await {
+            Ok(value) => return value,
+            Err(reason) if Instant::now() >= end => {
+                panic!("timed out waiting for {what}: {reason}")
+            }
             Err(_) => tokio::time::sleep(STEP).await,
         }
     }
 }
 
-/// Holds when the condition stays true for as long as nothing should happen.
+/// Checks that `check` returns `Ok` for the whole time.
+///
+/// Prefer to wait for the effect of a later write: it proves more, and sooner.
 ///
 /// # Panics
-/// With the `Err` of the first answer that is one.
+/// With the first error.
 #[expect(clippy::panic, reason = "this is how a test fails")]
 pub async fn never<E: Display>(
     what: &str,
     during: Duration,
-    mut ask: impl AsyncFnMut() -> Result<(), E>,
+    mut check: impl AsyncFnMut() -> Result<(), E>,
 ) {
     let end = Instant::now() + during;
     while Instant::now() < end {
-        if let Err(reason) = ask().await {
+        if let Err(reason) = check().await {
             panic!("{what} happened: {reason}");
         }
         tokio::time::sleep(STEP).await;

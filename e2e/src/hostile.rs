@@ -1,6 +1,6 @@
-//! Hostile clients of an API server: thousands of connections that ask slowly, read nothing, or take everything back.
+//! Hostile clients of an API server: thousands of connections that send slowly, read nothing or reset their streams.
 //!
-//! They write their bytes by hand, HTTP/2 frames included, so that no library keeps them from misbehaving.
+//! They write raw bytes, including HTTP/2 frames, because libraries would prevent the misbehavior.
 
 mod frames;
 
@@ -21,47 +21,47 @@ use tokio_rustls::client::TlsStream;
 
 use frames::Frames;
 
-/// Handshakes at once: they cost the clients as much as the server.
-const HANDSHAKES: usize = 32;
-/// A client that is cut off comes back after this time.
-const PAUSE: Duration = Duration::from_secs(5);
-/// Requests that a client sends over one connection where it sends many.
-const MANY: usize = 200;
-/// The receive buffer of a client, in bytes.
-const WINDOW: u32 = 4096;
+/// Maximum number of concurrent TLS handshakes, which cost clients as much as the server.
+const MAX_HANDSHAKES: usize = 32;
+/// Delay before a disconnected client reconnects.
+const RECONNECT_DELAY: Duration = Duration::from_secs(5);
+/// Number of requests per connection, for clients that send many.
+const REQUESTS_PER_CONNECTION: usize = 200;
+/// Receive buffer of a client, in bytes.
+const RECEIVE_BUFFER: u32 = 4096;
 /// A resource that every authenticated user may create.
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-/// A large answer for everybody who is authenticated.
+/// Path with a large response for every authenticated user.
 const LARGE: &str = "/openapi/v2";
 
-/// How a client misbehaves.
+/// Kind of misbehavior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misdeed {
-    /// Does not begin the TLS handshake.
+pub enum Misbehavior {
+    /// Does not start the TLS handshake.
     NoHandshake,
-    /// Sends half of a head.
+    /// Sends half of the head of a request.
     SlowHead,
     /// Sends the head of a request and one byte of its body.
     SlowBody,
-    /// Asks for large answers one after the other and reads none.
-    UnreadAnswers,
-    /// The same over HTTP/2, with windows that let nothing through.
+    /// Requests large responses and reads none.
+    UnreadResponses,
+    /// Requests large responses over HTTP/2 with windows of size zero.
     ClosedWindows,
     /// Starts a watch and does not read it.
     UnreadWatch,
-    /// Opens HTTP/2 streams whose bodies do not come.
+    /// Opens HTTP/2 streams and does not send their bodies.
     Streams,
     /// Opens HTTP/2 streams and resets them at once.
     RapidReset,
 }
 
-impl Misdeed {
-    /// All of them.
+impl Misbehavior {
+    /// All kinds.
     pub const ALL: [Self; 8] = [
         Self::NoHandshake,
         Self::SlowHead,
         Self::SlowBody,
-        Self::UnreadAnswers,
+        Self::UnreadResponses,
         Self::ClosedWindows,
         Self::UnreadWatch,
         Self::Streams,
@@ -73,19 +73,19 @@ impl Misdeed {
     }
 }
 
-/// A client that is up to no good, with the token of an account.
+/// A source of hostile connections with the token of an account.
 #[derive(Clone, Debug)]
 pub struct Attacker {
     address: SocketAddr,
     token: String,
-    /// The path of a watch that the account may start.
+    /// Path of a watch that the account may start.
     watch: String,
     http1: Arc<ClientConfig>,
     http2: Arc<ClientConfig>,
     handshakes: Arc<Semaphore>,
 }
 
-/// Connections that misbehave until this is dropped.
+/// Hostile connections, closed when dropped.
 #[derive(Debug)]
 pub struct Attack {
     /// Aborted when dropped.
@@ -96,8 +96,8 @@ pub struct Attack {
 }
 
 impl Attack {
-    /// Waits until each client has done its deed at least once, or this time is over.
-    pub async fn begun(&self, limit: Duration) {
+    /// Waits until each client has misbehaved at least once, or until the time limit.
+    pub async fn wait_until_started(&self, limit: Duration) {
         let all = async {
             while self.made.load(Ordering::Relaxed) < self.count {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -106,7 +106,7 @@ impl Attack {
         let _ = tokio::time::timeout(limit, all).await;
     }
 
-    /// Connections that have been made in all, and those that are open.
+    /// Returns the number of connections made and of those still open.
     pub fn connections(&self) -> (usize, usize) {
         (
             self.made.load(Ordering::Relaxed),
@@ -115,21 +115,21 @@ impl Attack {
     }
 }
 
-/// One more for as long as it lives.
-struct Open(Arc<AtomicUsize>);
+/// Guard that counts an open connection.
+struct OpenGuard(Arc<AtomicUsize>);
 
-impl Drop for Open {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Attacker {
-    /// An attacker with the token of an account that may start the watch at a path, and the authorities of the server
-    /// as DER.
+    /// Returns an attacker with the token of an account that may start the watch at a path. `authorities` are the
+    /// server's CA certificates in DER.
     ///
     /// # Errors
-    /// When the certificate of the server cannot be used.
+    /// If a CA certificate cannot be used.
     pub fn new(
         address: SocketAddr,
         authorities: &[Vec<u8>],
@@ -155,21 +155,21 @@ impl Attacker {
             watch: watch.to_owned(),
             http1: config(b"http/1.1")?,
             http2: config(b"h2")?,
-            handshakes: Arc::new(Semaphore::new(HANDSHAKES)),
+            handshakes: Arc::new(Semaphore::new(MAX_HANDSHAKES)),
         })
     }
 
-    /// Misbehaves in this way over so many connections.
-    pub fn attack(&self, misdeed: Misdeed, count: usize) -> Attack {
+    /// Opens `count` hostile connections.
+    pub fn attack(&self, misbehavior: Misbehavior, count: usize) -> Attack {
         let (made, open) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
         let mut clients = JoinSet::new();
         for _ in 0..count {
             let (this, made, open) = (self.clone(), made.clone(), open.clone());
             clients.spawn(async move {
                 loop {
-                    // However it ends, the client comes back.
-                    let _ = this.misbehave(misdeed, &made, &open).await;
-                    tokio::time::sleep(PAUSE).await;
+                    // The client reconnects, whatever the result.
+                    let _ = this.misbehave(misbehavior, &made, &open).await;
+                    tokio::time::sleep(RECONNECT_DELAY).await;
                 }
             });
         }
@@ -181,78 +181,78 @@ impl Attacker {
         }
     }
 
-    /// One connection, until the server closes it.
+    /// Misbehaves over one connection until the server closes it.
     async fn misbehave(
         &self,
-        misdeed: Misdeed,
+        misbehavior: Misbehavior,
         made: &AtomicUsize,
         open: &Arc<AtomicUsize>,
     ) -> io::Result<()> {
         let counted = |()| {
             made.fetch_add(1, Ordering::Relaxed);
             open.fetch_add(1, Ordering::Relaxed);
-            Open(open.clone())
+            OpenGuard(open.clone())
         };
-        if misdeed == Misdeed::NoHandshake {
+        if misbehavior == Misbehavior::NoHandshake {
             let mut stream = TcpStream::connect(self.address).await?;
             let _open = counted(());
             stream.read_u8().await?;
             return Ok(());
         }
-        let mut stream = self.connect(misdeed.http2()).await?;
+        let mut stream = self.connect(misbehavior.http2()).await?;
         let authorization = format!("Bearer {}", self.token);
         let request = |method: &str, path: &str| {
             format!("{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: {authorization}\r\n")
         };
         let mut frames = Frames::new(&authorization);
-        let bytes = match misdeed {
-            Misdeed::NoHandshake => Vec::new(),
-            Misdeed::SlowHead => request("GET", "/api").into_bytes(),
-            Misdeed::SlowBody => {
+        let bytes = match misbehavior {
+            Misbehavior::NoHandshake => Vec::new(),
+            Misbehavior::SlowHead => request("GET", "/api").into_bytes(),
+            Misbehavior::SlowBody => {
                 let head = request("POST", REVIEWS);
                 format!("{head}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{{")
                     .into_bytes()
             }
-            Misdeed::UnreadAnswers => {
-                let one = request("GET", LARGE) + "\r\n";
-                one.repeat(MANY).into_bytes()
+            Misbehavior::UnreadResponses => {
+                let request = request("GET", LARGE) + "\r\n";
+                request.repeat(REQUESTS_PER_CONNECTION).into_bytes()
             }
-            Misdeed::UnreadWatch => (request("GET", &self.watch) + "\r\n").into_bytes(),
-            Misdeed::ClosedWindows => {
+            Misbehavior::UnreadWatch => (request("GET", &self.watch) + "\r\n").into_bytes(),
+            Misbehavior::ClosedWindows => {
                 frames.close_windows();
-                for _ in 0..MANY {
+                for _ in 0..REQUESTS_PER_CONNECTION {
                     frames.get(LARGE);
                 }
                 frames.take()
             }
-            Misdeed::Streams => {
-                for _ in 0..MANY {
+            Misbehavior::Streams => {
+                for _ in 0..REQUESTS_PER_CONNECTION {
                     frames.begin_post(REVIEWS);
                 }
                 frames.take()
             }
-            Misdeed::RapidReset => {
-                for _ in 0..MANY {
+            Misbehavior::RapidReset => {
+                for _ in 0..REQUESTS_PER_CONNECTION {
                     frames.get("/api");
                     frames.reset();
                 }
                 frames.take()
             }
         };
-        // Counted before all of it is written: a server that reads no more is part of the plan.
+        // Counted before the write completes, because the server may stop reading.
         let _open = counted(());
         stream.write_all(&bytes).await?;
         stream.flush().await?;
-        match misdeed {
-            Misdeed::UnreadAnswers | Misdeed::UnreadWatch => loop {
-                // Until the server ends it, which is noticed by writing: nothing is read.
-                tokio::time::sleep(PAUSE).await;
+        match misbehavior {
+            Misbehavior::UnreadResponses | Misbehavior::UnreadWatch => loop {
+                // Writes detect that the server has closed the connection: nothing is read.
+                tokio::time::sleep(RECONNECT_DELAY).await;
                 stream.write_all(b"\r\n").await?;
                 stream.flush().await?;
             },
             _ => {
-                let mut answer = [0; 4096];
-                while stream.read(&mut answer).await? > 0 {}
+                let mut response = [0; 4096];
+                while stream.read(&mut response).await? > 0 {}
                 Ok(())
             }
         }
@@ -264,8 +264,8 @@ impl Attacker {
             SocketAddr::V4(_) => TcpSocket::new_v4(),
             SocketAddr::V6(_) => TcpSocket::new_v6(),
         }?;
-        // What is not read blocks the server soon, and not the memory of the machine.
-        socket.set_recv_buffer_size(WINDOW)?;
+        // With a small buffer, unread responses block the server soon and do not fill the memory.
+        socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         let stream = socket.connect(self.address).await?;
         let config = if http2 { &self.http2 } else { &self.http1 };
         let name = ServerName::from(self.address.ip());

@@ -1,20 +1,20 @@
-//! Runs the real kubectl. Tests that use it need `#[needs(kubectl)]`.
+//! Runner of the real kubectl. Tests that use it need `#[needs(kubectl)]`.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Runs kubectl with a kubeconfig, and a cache of its own so that tests do not meet in it.
+/// Runs kubectl with a kubeconfig and a separate cache folder.
 ///
 /// # Errors
-/// When kubectl cannot be started.
+/// If kubectl cannot be started.
 pub fn run(kubeconfig: &Path, cache: &Path, arguments: &[&str]) -> std::io::Result<Output> {
     run_with_editor(kubeconfig, cache, "true", arguments)
 }
 
-/// The same; `editor` is what it opens files with.
+/// Runs kubectl with `editor` as its editor.
 ///
 /// # Errors
-/// When kubectl cannot be started.
+/// If kubectl cannot be started.
 pub fn run_with_editor(
     kubeconfig: &Path,
     cache: &Path,

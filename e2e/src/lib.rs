@@ -1,14 +1,25 @@
-//! What the end-to-end tests stand on: a running control plane, and ways to look at it.
+//! Support for the end-to-end tests: control planes, fault injection, the conformance corpus and the load generator.
 //!
-//! The same tests run against three kinds of control plane: the embedded one (the default), a real
-//! kube-apiserver with etcd where `KUBEBUILDER_ASSETS` names a folder with both, and an existing cluster
-//! where `BERTH_E2E_KUBECONFIG` names its kubeconfig. Detector and scheduler run in the process of the test,
-//! so that cluster must have none of its own; its tests run one after the other.
+//! The same tests run against three kinds of control plane: the embedded one (the default), a real kube-apiserver with
+//! etcd if `KUBEBUILDER_ASSETS` names a folder with both, and an existing cluster if `BERTH_E2E_KUBECONFIG` names its
+//! kubeconfig. Detector and scheduler run in the process of the test, so an existing cluster must not run its own; its
+//! tests run one after the other.
+//!
+//! | Module | Content |
+//! |---|---|
+//! | [`plane`] | control plane with controllers, scheduler and members |
+//! | [`bare`] | control plane without controllers |
+//! | [`eventually`](mod@eventually) | polling for conditions |
+//! | [`proxy`] | fault-injecting proxy |
+//! | [`hostile`] | hostile clients of an API server |
+//! | [`kubectl`] | runner of kubectl |
+//! | [`conformance`] | comparison with Karmada's decisions |
+//! | [`load`] | load generator |
 
 pub mod bare;
+mod bootstrap;
 pub mod conformance;
 pub mod eventually;
-mod furnish;
 pub mod hostile;
 pub mod kubectl;
 pub mod load;

@@ -1,77 +1,76 @@
-//! The load generator: what a scheduler process achieves on the embedded server, and what `berth up` achieves with its
-//! members, in figures.
+//! The load generator: measures a scheduler on the embedded server, `berth up` with its members, and the API server.
 //!
-//! What is measured is a process of its own, so that its processor time and memory are its own. Where that is the
-//! scheduler, the server and the generator share this process.
+//! The measured program runs in a separate process, so that its processor time and memory can be read. If that is the
+//! scheduler, server and generator share this process.
 
 mod burst;
 mod expressions;
 mod fan_out;
-mod herd;
 mod hostile;
 mod members;
 mod process;
 mod propagation;
 mod requests;
 mod scale;
+mod scheduler_process;
 mod server;
 mod server_process;
+mod starvation;
 mod steady;
-mod subject;
-mod whole;
+mod up_process;
 mod workload;
 
 pub use burst::{Burst, burst};
 pub use expressions::{Expressions, expressions};
-pub use herd::{Herd, herd};
-pub use hostile::{Hostile, Siege, Waits, hostile};
+pub use hostile::{AttackedServer, Hostile, Latencies, hostile};
 pub use members::{Members, members};
 pub use propagation::{Propagation, propagation};
 pub use scale::{Scale, scale};
 pub use server::{ServerLoad, server};
-pub use server_process::{Keeping, serve};
+pub use server_process::{Storage, serve};
+pub use starvation::{Starvation, starvation};
 pub use steady::{Steady, steady};
 
 use std::time::Duration;
 
-/// A scenario that could not be carried out.
+/// Error of a load scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The scheduler process does not start, or ended.
+    /// The scheduler process does not start, or has exited.
     #[error("the scheduler: {0}")]
-    Subject(String),
-    /// The server refuses something.
+    Scheduler(String),
+    /// The server rejects a request.
     #[error("the API server: {0}")]
     Server(#[from] kube::Error),
     /// The kubeconfig cannot be used.
     #[error(transparent)]
     Connect(#[from] berth_scheduler::connect::ConnectError),
-    /// It takes too long.
+    /// A step takes too long.
     #[error("{what} took longer than {limit:?}")]
-    Late {
-        /// What took so long.
+    Timeout {
+        /// Description of the step.
         what: String,
-        /// The limit.
+        /// The time limit.
         limit: Duration,
     },
-    /// The result is not what it should be.
+    /// A result or a response is not as expected.
     #[error("{0}")]
-    Wrong(String),
+    Unexpected(String),
 }
 
-/// So many things in this time, each second.
+/// Returns the rate per second, with one decimal.
 fn rate(count: usize, time: Duration) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts are small")]
     let count = count as f64;
     (count / time.as_secs_f64() * 10.0).round() / 10.0
 }
 
-/// Milliseconds with two digits.
+/// Returns milliseconds with two decimals.
 fn millis(time: Duration) -> f64 {
     (time.as_secs_f64() * 100_000.0).round() / 100.0
 }
 
-/// The value below which such a part of the sorted values is.
+/// Returns a percentile of sorted values, nearest rank.
 fn percentile(sorted: &[Duration], part: f64) -> Duration {
     #[expect(
         clippy::cast_precision_loss,
@@ -83,12 +82,12 @@ fn percentile(sorted: &[Duration], part: f64) -> Duration {
     sorted.get(index).copied().unwrap_or_default()
 }
 
-/// Seconds with two digits.
+/// Returns seconds with two decimals.
 fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 100.0).round() / 100.0
 }
 
-/// A figure that should not be larger than its target.
+/// Reports a measurement with its upper limit.
 fn at_most(measured: f64, target: f64) -> serde_json::Value {
     serde_json::json!({ "measured": measured, "at most": target, "met": measured <= target })
 }

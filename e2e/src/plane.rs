@@ -1,4 +1,4 @@
-//! A control plane for one test.
+//! A complete control plane for one test.
 
 use std::path::{Path, PathBuf};
 
@@ -17,18 +17,18 @@ use serde_json::Value;
 use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
+use crate::bootstrap::{bootstrap, client_of, remove_test_members};
 use crate::eventually::eventually;
-use crate::furnish::{client_of, furnish, remove_our_members};
 use crate::kubectl;
 use crate::real_server::RealServer;
 
-/// Tests that share one cluster run one after the other.
+/// Serialises tests that share an existing cluster.
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// What runs in a control plane.
+/// Options of a control plane.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The number of members: `member1` and so on.
+    /// Number of members: `member1`, `member2`, …
     pub members: usize,
 }
 
@@ -53,7 +53,9 @@ pub struct Plane {
 enum Kind {
     Embedded(Box<ControlPlane>),
     Real(RealServer),
-    Existing(#[expect(dead_code, reason = "held as long as the plane")] MutexGuard<'static, ()>),
+    Existing(
+        #[expect(dead_code, reason = "held for the lifetime of the plane")] MutexGuard<'static, ()>,
+    ),
 }
 
 impl std::fmt::Debug for Plane {
@@ -78,9 +80,9 @@ impl Plane {
     /// Starts a control plane.
     ///
     /// # Panics
-    /// When it does not start.
+    /// If it does not start.
     pub async fn start_with(setup: Setup) -> Self {
-        // Another test of the process may have been first.
+        // Fails if another test of the process has installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         berth_scheduler::process::logging::init(&LogArgs::default(), "off");
         let folder = tempfile::tempdir().unwrap();
@@ -90,19 +92,19 @@ impl Plane {
             let alone = ONE_AT_A_TIME.lock().await;
             std::fs::copy(path, &kubeconfig).unwrap();
             let client = client_of(&kubeconfig).await;
-            remove_our_members(&client).await;
-            furnish(&client, setup.members, &cancel).await;
+            remove_test_members(&client).await;
+            bootstrap(&client, setup.members, &cancel).await;
             (client, Kind::Existing(alone))
         } else if let Some(assets) = RealServer::assets() {
             let server = RealServer::start(&assets, folder.path()).await;
             let client = server.client().await;
-            furnish(&client, setup.members, &cancel).await;
+            bootstrap(&client, setup.members, &cancel).await;
             (client, Kind::Real(server))
         } else {
             let arguments = UpArgs {
                 port: 0,
                 members: setup.members,
-                // The tests themselves say what members report.
+                // The tests write the status of members.
                 controllers: ControllerFlags {
                     clusters: ClusterArgs {
                         controllers: Selection::NONE,
@@ -133,30 +135,30 @@ impl Plane {
         plane
     }
 
-    /// Whether the server collects garbage: a lone kube-apiserver does not.
+    /// Reports whether garbage is collected: not by a lone kube-apiserver.
     pub fn collects_garbage(&self) -> bool {
         !matches!(self.kind, Kind::Real(_))
     }
 
-    /// Whether Karmada's admission rules hold at apply: they do on the embedded server only.
+    /// Reports whether Karmada's admission rules apply: on the embedded server only.
     pub fn admits_as_karmada(&self) -> bool {
         matches!(self.kind, Kind::Embedded(_))
     }
 
-    /// The kubeconfig of this control plane.
+    /// Returns the kubeconfig of this control plane.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// A name for a cluster-scoped object that no other test uses.
+    /// Returns a name for a cluster-scoped object that no other test uses.
     pub fn unique(&self, name: &str) -> String {
         format!("{name}-{}", self.namespace)
     }
 
-    /// Makes a namespace with a name that nobody else has.
+    /// Creates a namespace with a unique name.
     ///
     /// # Panics
-    /// When the server refuses it.
+    /// If the server rejects the request.
     pub async fn new_namespace(&self) -> String {
         let namespace = k8s_openapi::api::core::v1::Namespace {
             metadata: ObjectMeta {
@@ -172,7 +174,7 @@ impl Plane {
             .name_any()
     }
 
-    /// Runs one more scheduler with this name, until the token is cancelled.
+    /// Starts another scheduler with this name. Cancelling the returned token stops it.
     pub fn run_scheduler(&self, name: &str) -> CancellationToken {
         let cancel = self.cancel.child_token();
         let options = Options {
@@ -191,7 +193,7 @@ impl Plane {
     /// Runs kubectl in the namespace of the test, and returns what it prints.
     ///
     /// # Panics
-    /// When kubectl fails.
+    /// If kubectl fails.
     pub fn kubectl(&self, arguments: &[&str]) -> String {
         let output = self.try_kubectl(arguments);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -207,7 +209,7 @@ impl Plane {
     /// Runs kubectl in the namespace of the test.
     ///
     /// # Panics
-    /// When kubectl cannot be started.
+    /// If kubectl cannot be started.
     pub fn try_kubectl(&self, arguments: &[&str]) -> std::process::Output {
         let mut all = vec!["--namespace", &self.namespace];
         all.extend(arguments);
@@ -217,14 +219,14 @@ impl Plane {
     /// Writes a manifest to a file and runs `kubectl apply` on it.
     ///
     /// # Panics
-    /// When kubectl cannot be started.
+    /// If kubectl cannot be started.
     pub fn kubectl_apply(&self, manifest: &Value) -> std::process::Output {
         let file = self.folder.path().join("manifest.json");
         std::fs::write(&file, manifest.to_string()).unwrap();
         self.try_kubectl(&["apply", "-f", &file.display().to_string()])
     }
 
-    /// The objects of a kind in the namespace of the test.
+    /// Returns the API of a kind in the namespace of the test.
     pub fn api<K>(&self) -> Api<K>
     where
         K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
@@ -232,15 +234,15 @@ impl Plane {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// The cluster-scoped objects of a kind.
+    /// Returns the API of a cluster-scoped kind.
     pub fn all<K: kube::Resource<DynamicType = ()>>(&self) -> Api<K> {
         Api::all(self.client.clone())
     }
 
-    /// Creates an object as it is written; namespaced kinds without a namespace go into that of the test.
+    /// Creates an object. Namespaced objects without a namespace are created in that of the test.
     ///
     /// # Errors
-    /// The server's refusal.
+    /// If the server rejects the object.
     pub async fn create(&self, manifest: Value) -> Result<Value, kube::Error> {
         let (api, object) = self.dynamic(manifest);
         let created = api.create(&PostParams::default(), &object).await?;
@@ -250,7 +252,7 @@ impl Plane {
     /// Creates several objects, in this order.
     ///
     /// # Panics
-    /// When one of them is refused.
+    /// If the server rejects an object.
     pub async fn create_all(&self, manifests: impl IntoIterator<Item = Value>) {
         for manifest in manifests {
             let name = format!("{} {}", manifest["kind"], manifest["metadata"]["name"]);
@@ -260,10 +262,10 @@ impl Plane {
         }
     }
 
-    /// Changes an object by a merge patch.
+    /// Changes an object with a merge patch.
     ///
     /// # Panics
-    /// When the server refuses it.
+    /// If the server rejects the request.
     pub async fn edit<K>(&self, api: &Api<K>, name: &str, changes: Value) -> K
     where
         K: kube::Resource + Clone + DeserializeOwned + std::fmt::Debug,
@@ -277,10 +279,10 @@ impl Plane {
         }
     }
 
-    /// Changes the status of a member by a merge patch.
+    /// Changes the status of a member with a merge patch.
     ///
     /// # Panics
-    /// When the server refuses it.
+    /// If the server rejects the request.
     pub async fn report(&self, member: &str, status: Value) {
         let patch = Patch::Merge(serde_json::json!({ "status": status }));
         self.all::<Cluster>()
@@ -326,7 +328,7 @@ impl Plane {
         (api, object)
     }
 
-    /// Waits until an object is as wanted, and returns it.
+    /// Waits until an object satisfies a condition, and returns it.
     pub async fn until<K>(
         &self,
         api: &Api<K>,
@@ -341,7 +343,7 @@ impl Plane {
             match api.get_opt(name).await {
                 Ok(Some(object)) if wanted(&object) => Ok(object),
                 Ok(Some(object)) => Err(format!("it is {object:?}")),
-                Ok(None) => Err("it is not there".to_owned()),
+                Ok(None) => Err("it does not exist".to_owned()),
                 Err(error) => Err(error.to_string()),
             }
         })
@@ -353,7 +355,7 @@ impl Plane {
     where
         K: kube::Resource + Clone + DeserializeOwned + std::fmt::Debug,
     {
-        eventually(&format!("{name} to go"), async || {
+        eventually(&format!("deletion of {name}"), async || {
             match api.get_opt(name).await {
                 Ok(None) => Ok(()),
                 Ok(Some(object)) => Err(format!("it is {object:?}")),
@@ -370,7 +372,7 @@ impl Plane {
             Kind::Embedded(plane) => plane.stop().await,
             Kind::Real(server) => drop(server),
             Kind::Existing(_) => {
-                remove_our_members(&self.client).await;
+                remove_test_members(&self.client).await;
                 let namespaces: Api<k8s_openapi::api::core::v1::Namespace> =
                     Api::all(self.client.clone());
                 let _ = namespaces

@@ -1,8 +1,8 @@
-//! A proxy between a scheduler and its API server that breaks things on request.
+//! A fault-injecting proxy in front of an API server.
 //!
-//! It speaks plain HTTP on loopback and passes each request on through a client of the server. What it does
-//! to a request is decided by a rule, which a test changes while the proxy runs; connections can be cut, and
-//! frozen as when a machine vanishes without a word.
+//! It serves plain HTTP on loopback and forwards each request through a client of the server. A rule, which a test may
+//! change at any time, selects the fault of a request. Connections can also be cut, or frozen as when a machine
+//! disappears.
 
 mod body;
 
@@ -24,55 +24,55 @@ use tokio_util::sync::CancellationToken;
 
 use self::body::ProxyBody;
 
-/// A request as a rule sees it.
+/// A request as rules see it.
 #[derive(Clone, Debug)]
 pub struct RecordedRequest {
-    /// When it came.
+    /// Time of arrival.
     pub at: Instant,
-    /// Its method.
+    /// HTTP method.
     pub method: Method,
-    /// Its path.
+    /// Path of the URL.
     pub path: String,
-    /// Its query.
+    /// Query of the URL.
     pub query: String,
-    /// Its number, from 0.
+    /// Number of the request, from 0.
     pub number: usize,
-    /// The bearer token that it carries.
+    /// Bearer token.
     pub token: String,
-    /// Its `User-Agent`.
+    /// `User-Agent` header.
     pub agent: String,
 }
 
 impl RecordedRequest {
-    /// Whether it is a watch.
+    /// Reports whether the request is a watch.
     pub fn is_watch(&self) -> bool {
         self.query.contains("watch=true")
     }
 
-    /// Whether it writes a binding.
+    /// Reports whether the request patches a binding.
     pub fn writes_a_binding(&self) -> bool {
         self.method == Method::PATCH && self.path.contains("resourcebindings")
     }
 }
 
-/// What happens to a request.
+/// Fault injected into a request.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// Nothing: it is passed on.
+    /// No fault: the request is forwarded.
     None,
-    /// It is answered with this code and not passed on.
-    Answer(StatusCode, Option<u64>),
-    /// It is passed on, and the connection is cut before the answer.
-    LoseAnswer,
-    /// There is no answer, ever.
+    /// The proxy responds with this status and optional `Retry-After` seconds, without forwarding.
+    Respond(StatusCode, Option<u64>),
+    /// The request is forwarded, and the connection is cut before the response.
+    LoseResponse,
+    /// The request never gets a response.
     Silence,
-    /// It is passed on after a while.
-    Late(Duration),
-    /// The answer is cut in the middle of this line of it, from 0.
+    /// The request is forwarded after a delay.
+    Delay(Duration),
+    /// The response is cut in the middle of this line, counted from 0.
     CutInLine(usize),
-    /// A watch gets the news that its version is gone.
+    /// A watch gets the event that its version has expired.
     Expired,
-    /// It is passed on, and each object of the answer is changed by this.
+    /// The request is forwarded, and this function changes each object of the response.
     Forge(fn(&mut serde_json::Value)),
 }
 
@@ -81,7 +81,7 @@ type Rule = dyn Fn(&RecordedRequest) -> Fault + Send + Sync;
 struct Shared {
     upstream: Client,
     rule: Mutex<Arc<Rule>>,
-    asked: Mutex<Vec<RecordedRequest>>,
+    requests: Mutex<Vec<RecordedRequest>>,
     token: Mutex<Option<String>>,
     /// Connections up to this number are frozen.
     frozen: watch::Sender<u64>,
@@ -116,14 +116,14 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
 impl Proxy {
-    /// Starts a proxy that breaks nothing yet.
+    /// Starts a proxy without faults.
     pub fn start(upstream: Client) -> Self {
         let mut proxy = Self {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             shared: Arc::new(Shared {
                 upstream,
                 rule: Mutex::new(Arc::new(|_| Fault::None)),
-                asked: Mutex::default(),
+                requests: Mutex::default(),
                 token: Mutex::default(),
                 frozen: watch::Sender::new(0),
             }),
@@ -150,12 +150,12 @@ impl Proxy {
         )));
     }
 
-    /// The proxy's address, `http://…`.
+    /// Returns the proxy's URL, `http://…`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// A configuration of a client of the proxy.
+    /// Returns a client configuration for the proxy.
     ///
     /// # Panics
     /// Never: the address is valid.
@@ -165,15 +165,15 @@ impl Proxy {
         config
     }
 
-    /// A client of the proxy.
+    /// Returns a client of the proxy.
     ///
     /// # Panics
-    /// Where no TLS provider is installed.
+    /// If no TLS provider is installed.
     pub fn client(&self) -> Client {
         Client::try_from(self.config()).unwrap()
     }
 
-    /// A kubeconfig for the proxy, for this user.
+    /// Returns a kubeconfig for the proxy with this user.
     pub fn kubeconfig(&self, user: &serde_json::Value) -> String {
         serde_json::json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "proxy",
@@ -184,35 +184,35 @@ impl Proxy {
         .to_string()
     }
 
-    /// From now on this rule decides what happens to requests.
+    /// Sets the rule for later requests.
     pub fn rule(&self, rule: impl Fn(&RecordedRequest) -> Fault + Send + Sync + 'static) {
         *lock(&self.shared.rule) = Arc::new(rule);
     }
 
-    /// From now on nothing is broken.
+    /// Stops injecting faults.
     pub fn heal(&self) {
         self.rule(|_| Fault::None);
     }
 
-    /// From now on requests need this bearer token.
+    /// Requires this bearer token for later requests.
     pub fn require_token(&self, token: &str) {
         *lock(&self.shared.token) = Some(token.to_owned());
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub fn requests(&self) -> Vec<RecordedRequest> {
-        lock(&self.shared.asked).clone()
+        lock(&self.shared.requests).clone()
     }
 
-    /// How many of the requests so far are such.
-    pub fn count(&self, which: impl Fn(&RecordedRequest) -> bool) -> usize {
-        lock(&self.shared.asked)
+    /// Counts the requests so far that match.
+    pub fn count(&self, matches: impl Fn(&RecordedRequest) -> bool) -> usize {
+        lock(&self.shared.requests)
             .iter()
-            .filter(|asked| which(asked))
+            .filter(|request| matches(request))
             .count()
     }
 
-    /// Cuts all connections and refuses new ones, as a server that is restarted.
+    /// Cuts all connections and refuses new ones, as during the restart of a server.
     pub async fn down(&mut self) {
         self.up.cancel();
         if let Some(accepting) = self.accepting.take() {
@@ -225,7 +225,7 @@ impl Proxy {
         self.listen();
     }
 
-    /// Nothing comes through the connections that there are now, ever again, and nobody is told.
+    /// Freezes all current connections: they stay open, but transfer nothing.
     pub fn freeze(&self) {
         let newest = *lock(&self.connections);
         self.shared.frozen.send_replace(newest);
@@ -251,7 +251,7 @@ async fn accept(
         };
         let (shared, up) = (shared.clone(), up.clone());
         tokio::spawn(async move {
-            let service = service_fn(|request| answer(shared.clone(), number, request));
+            let service = service_fn(|request| respond(shared.clone(), number, request));
             let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
             tokio::select! {
                 () = up.cancelled() => {}
@@ -261,35 +261,36 @@ async fn accept(
     }
 }
 
-/// Why a connection ends before its answer.
+/// Error that closes a connection before the response.
 #[derive(Debug, thiserror::Error)]
 #[error("the proxy cuts the connection")]
 struct Cut;
 
-async fn answer(
+/// Handles one request with the fault that the rule selects.
+async fn respond(
     shared: Arc<Shared>,
     connection: u64,
     request: Request<Incoming>,
 ) -> Result<Response<ProxyBody>, Cut> {
-    let asked = note(&shared, &request);
+    let recorded = record(&shared, &request);
     let required = lock(&shared.token).clone();
-    if required.is_some_and(|required| required != asked.token) {
+    if required.is_some_and(|required| required != recorded.token) {
         return Ok(refusal(StatusCode::UNAUTHORIZED, None));
     }
     let mut frozen = shared.frozen.subscribe();
     let rule = lock(&shared.rule).clone();
-    let fault = rule(&asked);
+    let fault = rule(&recorded);
     let answered = async {
         match fault {
-            Fault::Answer(code, retry_after) => return Ok(refusal(code, retry_after)),
+            Fault::Respond(code, retry_after) => return Ok(refusal(code, retry_after)),
             Fault::Silence => std::future::pending().await,
-            Fault::Late(pause) => tokio::time::sleep(pause).await,
+            Fault::Delay(pause) => tokio::time::sleep(pause).await,
             Fault::Expired => return Ok(expired()),
-            Fault::None | Fault::LoseAnswer | Fault::CutInLine(_) | Fault::Forge(_) => {}
+            Fault::None | Fault::LoseResponse | Fault::CutInLine(_) | Fault::Forge(_) => {}
         }
-        let response = pass_on(&shared, request).await.map_err(|_| Cut)?;
+        let response = forward(&shared, request).await.map_err(|_| Cut)?;
         match fault {
-            Fault::LoseAnswer => Err(Cut),
+            Fault::LoseResponse => Err(Cut),
             Fault::CutInLine(line) => Ok(response.map(|body| body.cut_in_line(line))),
             Fault::Forge(forge) => {
                 let (mut parts, body) = response.into_parts();
@@ -301,12 +302,13 @@ async fn answer(
     };
     let response = tokio::select! {
         response = answered => response?,
-        () = body::frost(&mut frozen, connection) => std::future::pending().await,
+        () = body::wait_until_frozen(&mut frozen, connection) => std::future::pending().await,
     };
     Ok(response.map(|body| body.frozen_when(frozen, connection)))
 }
 
-fn note(shared: &Shared, request: &Request<Incoming>) -> RecordedRequest {
+/// Records a request.
+fn record(shared: &Shared, request: &Request<Incoming>) -> RecordedRequest {
     let token = request
         .headers()
         .get(header::AUTHORIZATION)
@@ -316,8 +318,8 @@ fn note(shared: &Shared, request: &Request<Incoming>) -> RecordedRequest {
     let agent = request.headers().get(header::USER_AGENT);
     let agent = agent.and_then(|value| value.to_str().ok());
     let agent = agent.unwrap_or_default();
-    let mut all = lock(&shared.asked);
-    let asked = RecordedRequest {
+    let mut all = lock(&shared.requests);
+    let recorded = RecordedRequest {
         at: Instant::now(),
         method: request.method().clone(),
         path: request.uri().path().to_owned(),
@@ -326,16 +328,17 @@ fn note(shared: &Shared, request: &Request<Incoming>) -> RecordedRequest {
         token: token.to_owned(),
         agent: agent.to_owned(),
     };
-    all.push(asked.clone());
-    asked
+    all.push(recorded.clone());
+    recorded
 }
 
-async fn pass_on(
+/// Forwards a request to the server.
+async fn forward(
     shared: &Shared,
     request: Request<Incoming>,
 ) -> Result<Response<ProxyBody>, kube::Error> {
     let (mut parts, body) = request.into_parts();
-    parts.headers = passed(&parts.headers);
+    parts.headers = forwarded_headers(&parts.headers);
     let body = match body.collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) => return Err(kube::Error::HyperError(error)),
@@ -347,8 +350,8 @@ async fn pass_on(
     Ok(Response::from_parts(parts, ProxyBody::new(body)))
 }
 
-/// The headers that are about the content; the others are about the connection.
-fn passed(headers: &HeaderMap) -> HeaderMap {
+/// Returns the headers that describe the content, without those of the connection.
+fn forwarded_headers(headers: &HeaderMap) -> HeaderMap {
     [header::ACCEPT, header::CONTENT_TYPE, header::USER_AGENT]
         .into_iter()
         .filter_map(|name| headers.get(&name).map(|value| (name, value.clone())))
@@ -376,7 +379,7 @@ fn refusal(code: StatusCode, retry_after: Option<u64>) -> Response<ProxyBody> {
     response
 }
 
-/// A watch that begins and says at once that its version is too old.
+/// Returns the response of a watch whose version has expired.
 fn expired() -> Response<ProxyBody> {
     let line = serde_json::json!({"type": "ERROR", "object": {
         "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 410,

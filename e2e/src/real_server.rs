@@ -1,6 +1,6 @@
-//! A real kube-apiserver with etcd, started from a folder of binaries as envtest does it.
+//! A real kube-apiserver with etcd, started from a folder of binaries as envtest does.
 //!
-//! Each test that starts one has it for itself, as with the embedded server. It knows nothing of Karmada.
+//! Each test starts its own. It has no Karmada definitions.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
@@ -12,22 +12,22 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use kube::api::Api;
 
-use crate::furnish::client_of;
+use crate::bootstrap::client_of;
 
-/// How long a server may take to get ready on a machine that starts others at the same time.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// Time limit until a server is ready, on a machine that starts others concurrently.
+const TIMEOUT: Duration = Duration::from_mins(2);
 const STEP: Duration = Duration::from_millis(50);
-/// Somebody else may take a free port before the server does.
+/// Number of attempts: another process may take a free port before the server does.
 const ATTEMPTS: usize = 3;
-/// How many of the last lines of a log are told when a server does not start.
+/// Number of log lines shown when a server does not start.
 const TAIL: usize = 15;
 
-/// The two processes; they end when this is dropped.
+/// The two running processes, killed when dropped.
 #[derive(Debug)]
 pub struct RealServer {
     kubeconfig: PathBuf,
     url: String,
-    /// Dropped, and so ended, before what it depends on.
+    /// Dropped, and so stopped, before etcd, which it needs.
     apiserver: Process,
     etcd: Process,
 }
@@ -38,23 +38,23 @@ pub struct RealServer {
     reason = "this is how a test fails"
 )]
 impl RealServer {
-    /// The folder of binaries that the environment names.
+    /// Returns the folder of binaries from `KUBEBUILDER_ASSETS`, if set.
     pub fn assets() -> Option<PathBuf> {
         std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from)
     }
 
-    /// Starts both on free ports, and writes their logs, and a kubeconfig with all rights, into the folder.
+    /// Starts both on free ports, and writes their logs and a kubeconfig with all rights to `folder`.
     ///
     /// # Panics
-    /// When they do not get ready, with the end of their logs.
+    /// If they do not become ready, with the last lines of their logs.
     pub async fn start(assets: &Path, folder: &Path) -> Self {
         Self::start_with(assets, folder, &[]).await
     }
 
-    /// The same with more flags of kube-apiserver.
+    /// Starts both with additional flags of kube-apiserver.
     ///
     /// # Panics
-    /// When they do not get ready, with the end of their logs.
+    /// If they do not become ready, with the last lines of their logs.
     pub async fn start_with(assets: &Path, folder: &Path, flags: &[String]) -> Self {
         for _ in 1..ATTEMPTS {
             if let Ok(server) = Self::attempt(assets, folder, flags).await {
@@ -89,7 +89,7 @@ impl RealServer {
         let token = uuid::Uuid::new_v4().to_string();
         let tokens = folder.join("tokens.csv");
         std::fs::write(&tokens, format!("{token},admin,admin,system:masters\n")).unwrap();
-        // For the tokens of service accounts. The public half needs a file of its own: kube-apiserver finds
+        // Keys for service account tokens. The public key needs its own file: kube-apiserver finds
         // none in a PKCS #8 key of this type.
         let (key, public) = (folder.join("sa.key"), folder.join("sa.pub"));
         let pair = rcgen::KeyPair::generate().unwrap();
@@ -117,7 +117,7 @@ impl RealServer {
         )?;
         let url = format!("https://127.0.0.1:{port}");
         let kubeconfig = folder.join("kubeconfig");
-        // The server makes its certificate and the authority that signs it, and writes both to one file.
+        // The server writes its certificate and the CA that signed it to one file.
         let authority = certificates.join("apiserver.crt");
         std::fs::write(&kubeconfig, kubeconfig_text(&url, &authority, &token)).unwrap();
         let mut server = Self {
@@ -131,12 +131,12 @@ impl RealServer {
     }
 
     async fn ready(&mut self, authority: &Path) -> Result<(), String> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         loop {
-            self.etcd.runs()?;
-            self.apiserver.runs()?;
+            self.etcd.check_running()?;
+            self.apiserver.check_running()?;
             let answer = if authority.exists() {
-                answers(&client_of(&self.kubeconfig).await).await
+                check_ready(&client_of(&self.kubeconfig).await).await
             } else {
                 Err("it has no certificate yet".to_owned())
             };
@@ -150,34 +150,34 @@ impl RealServer {
         }
     }
 
-    /// A client with all rights.
+    /// Returns a client with all rights.
     pub async fn client(&self) -> Client {
         client_of(&self.kubeconfig).await
     }
 
-    /// A kubeconfig with all rights.
+    /// Returns a kubeconfig with all rights.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// The server's address, `https://…`.
+    /// Returns the server's URL, `https://…`.
     pub fn url(&self) -> &str {
         &self.url
     }
 }
 
-/// Whether the server says that it is ready, and has the namespace that it makes itself.
-async fn answers(client: &Client) -> Result<(), String> {
+/// Checks that the server is ready and has created the default namespace.
+async fn check_ready(client: &Client) -> Result<(), String> {
     let ready = http::Request::get("/readyz").body(Vec::new());
     let ready = ready.map_err(|error| error.to_string())?;
-    let said = client.request_text(ready).await;
-    said.map_err(|error| error.to_string())?;
+    let response = client.request_text(ready).await;
+    response.map_err(|error| error.to_string())?;
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let found = namespaces.get("default").await;
     found.map(drop).map_err(|error| error.to_string())
 }
 
-/// A process that logs to a file; it ends when this is dropped.
+/// A process that logs to a file, killed when dropped.
 #[derive(Debug)]
 struct Process {
     child: Child,
@@ -202,15 +202,16 @@ impl Process {
         Ok(Self { child, log })
     }
 
-    fn runs(&mut self) -> Result<(), String> {
+    /// Returns an error if the process has exited.
+    fn check_running(&mut self) -> Result<(), String> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
-            Ok(Some(status)) => Err(format!("it ended, {status}\n{}", self.tail())),
+            Ok(Some(status)) => Err(format!("it exited, {status}\n{}", self.tail())),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    /// The end of its log.
+    /// Returns the last lines of the log.
     fn tail(&self) -> String {
         let log = std::fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);

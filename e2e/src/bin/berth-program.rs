@@ -1,4 +1,4 @@
-//! The program itself, built beside the tests so that they find it: `CARGO_BIN_EXE_berth-program`.
+//! The `berth` program for tests, which find it as `CARGO_BIN_EXE_berth-program`.
 
 use std::process::ExitCode;
 

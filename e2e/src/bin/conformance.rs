@@ -1,4 +1,4 @@
-//! Holds the engine against decisions of Karmada, or measures how fast it decides.
+//! Compares the engine's decisions with Karmada's, or measures their speed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use clap::Parser;
 #[global_allocator]
 static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::INSTRUMENTED_SYSTEM;
 
-/// Holds the engine against decisions of Karmada, or measures how fast it decides.
+/// Compares the engine's decisions with Karmada's, or measures their speed.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Scenarios, one JSON document a line, plain or gzip.
+    /// Scenarios, one JSON document per line, plain or gzip
     #[arg(long, value_name = "FILE")]
     scenarios: Option<PathBuf>,
-    /// What is expected of them.
+    /// Expected decisions
     #[arg(long, value_name = "FILE")]
     expected: Option<PathBuf>,
-    /// Measures each scenario for so many seconds and prints one JSON line for it.
+    /// Measure each scenario for this time and print one JSON line for each
     #[arg(long, value_name = "SECONDS", conflicts_with = "expected")]
     bench: Option<f64>,
 }
@@ -77,7 +77,7 @@ fn compare(scenarios: &Path, expected: &Path) -> Result<ExitCode, String> {
     })
 }
 
-/// The family, or the prefix of the id where none is given.
+/// Returns the family, or the prefix of the id if there is none.
 fn family<'a>(family: &'a str, id: &'a str) -> &'a str {
     if family.is_empty() {
         id.rsplit_once('-').map_or(id, |(prefix, _)| prefix)

@@ -1,19 +1,19 @@
-//! Puts load on a scheduler and prints what it achieves, as JSON.
+//! Generates load and prints measurements as JSON.
 //!
-//! `docs/performance.md` says how to run it. Called as `load scheduler …` or `load up …` it is that command of `berth`
-//! itself: the generator starts itself again in this form.
+//! `docs/performance.md` describes its use. As `load scheduler …` and `load up …` it runs that command of `berth`: the
+//! generator starts itself as the process to measure.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use berth_e2e::load::{
-    self, Burst, Expressions, Herd, Hostile, Keeping, LoadError, Members, Propagation, Scale,
-    ServerLoad, Steady,
+    self, Burst, Expressions, Hostile, LoadError, Members, Propagation, Scale, ServerLoad,
+    Starvation, Steady, Storage,
 };
 use clap::{Parser, Subcommand};
 use serde_json::Value;
 
-/// Puts load on a scheduler and prints what it achieves, as JSON.
+/// Generates load and prints measurements as JSON.
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -22,31 +22,31 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Scenario {
-    /// Bindings created beforehand, against a writer that only writes
+    /// Bindings created beforehand, compared with a plain writer
     Burst(Burst),
-    /// A stream of bindings: from created to Scheduled
+    /// A stream of bindings: time from creation to Scheduled
     Steady(Steady),
-    /// Thousands of bindings that wait while a cluster flaps
-    Herd(Herd),
+    /// New bindings while thousands wait and a cluster flaps
+    Starvation(Starvation),
     /// Thousands of clusters, tens of thousands of bindings
     Scale(Scale),
-    /// Deployments on their way into members, and changes of replicas after them: `berth up` as a process of its own
+    /// Propagation of Deployments to members, then changes of replicas: `berth up` in a separate process
     Propagation(Propagation),
-    /// Idle members: `berth up` as a process of its own
+    /// Idle members: `berth up` in a separate process
     Members(Members),
     /// Decisions with an expression as a filter: the engine alone
     Expressions(Expressions),
-    /// The API server alone, as a process of its own
+    /// The API server alone, in a separate process
     Server(ServerLoad),
-    /// Hostile connections to the API server, and how long others wait meanwhile
+    /// Hostile connections to the API server: latency of other clients
     Hostile(Hostile),
     /// The API server itself, for `load server`
     #[command(hide = true)]
     Serve {
-        /// Where its kubeconfig appears.
+        /// File for the kubeconfig
         kubeconfig: PathBuf,
         #[command(flatten)]
-        keeping: Keeping,
+        storage: Storage,
     },
 }
 
@@ -72,12 +72,12 @@ fn run(scenario: &Scenario) -> Result<Value, LoadError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| LoadError::Wrong(error.to_string()))?;
+        .map_err(|error| LoadError::Unexpected(error.to_string()))?;
     runtime.block_on(async {
         match scenario {
             Scenario::Burst(burst) => load::burst(burst).await,
             Scenario::Steady(steady) => load::steady(steady).await,
-            Scenario::Herd(herd) => load::herd(herd).await,
+            Scenario::Starvation(starvation) => load::starvation(starvation).await,
             Scenario::Scale(scale) => load::scale(scale).await,
             Scenario::Propagation(load) => load::propagation(load).await,
             Scenario::Members(load) => load::members(load).await,
@@ -86,8 +86,8 @@ fn run(scenario: &Scenario) -> Result<Value, LoadError> {
             Scenario::Hostile(hostile) => load::hostile(hostile).await,
             Scenario::Serve {
                 kubeconfig,
-                keeping,
-            } => load::serve(kubeconfig, keeping).await.map(|()| Value::Null),
+                storage,
+            } => load::serve(kubeconfig, storage).await.map(|()| Value::Null),
         }
     })
 }

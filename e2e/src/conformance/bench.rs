@@ -1,8 +1,8 @@
-//! How fast the engine decides.
+//! Benchmark of the engine.
 //!
-//! A decision is the parsing of the binding and one call of the engine, with a ready snapshot. From call to
-//! call the binding's name, UID, replicas, resource request and prior clusters vary. Cold calls change a
-//! label value or a cluster name in the placement each time; warm ones repeat the placement.
+//! A decision parses the binding and calls the engine once with a ready snapshot. The binding's name, UID, replicas,
+//! resource request and prior clusters vary from call to call. Cold calls change a label value or a cluster name in the
+//! placement each time; warm calls repeat the placement.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ use serde::Serialize;
 
 use super::corpus::Scenario;
 
-/// Bindings that take turns.
+/// Number of bindings used in turn.
 const BINDINGS: usize = 192;
-/// The fewest samples, however short the time.
-const LEAST_SAMPLES: usize = 2 * BINDINGS;
+/// Minimum number of samples, however short the time.
+const MIN_SAMPLES: usize = 2 * BINDINGS;
 
-/// What the allocator has counted so far.
+/// Counters of the allocator.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
     /// Allocations and reallocations.
@@ -31,7 +31,7 @@ pub struct Memory {
     pub freed: usize,
 }
 
-/// What was measured of a scenario.
+/// Measurements of a scenario.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
     id: String,
@@ -39,27 +39,27 @@ pub struct Measured {
     warm_ns: u64,
     cold_p99_ns: u64,
     warm_p99_ns: u64,
-    /// The median from a cluster with other free capacity to the snapshot that has it, the last snapshot
-    /// still in use.
+    /// Median time from a change of a cluster's free capacity to a snapshot with it, while the previous snapshot is in
+    /// use.
     change_ns: u64,
-    /// The same for a cluster with another label value, which is new to the fleet.
+    /// Median time for a label value that is new to the fleet.
     relabel_ns: u64,
-    /// The same for a cluster that leaves, and so shifts the ordinals of others.
+    /// Median time for the removal of a cluster, which shifts the ordinals of others.
     leave_ns: u64,
     cold_allocations: usize,
     warm_allocations: usize,
     cold_bytes: usize,
     warm_bytes: usize,
-    /// What fleet and snapshot occupy.
+    /// Memory of fleet and snapshot.
     fleet_bytes: usize,
-    /// A hash of the first decisions, cold and warm.
+    /// Hash of the first decisions, cold and warm.
     decisions: String,
 }
 
-/// Measures a scenario; says also whether an engine that remembers nothing decides the same.
+/// Measures a scenario, and reports whether an engine without a cache makes the same decisions.
 ///
 /// # Errors
-/// When the binding cannot be scheduled whatever the clusters.
+/// If the binding is invalid.
 pub fn measure(
     scenario: &Scenario,
     seconds: f64,
@@ -88,8 +88,8 @@ pub fn measure(
         Ok(hash_of(&snapshot, &mut engine()?, &cold)?
             ^ hash_of(&snapshot, &mut engine()?, &warm)?.rotate_left(1))
     };
-    let remembering = hash(&mut engine)?;
-    let forgetful = hash(&mut || Ok(engine()?.remembering(0)))?;
+    let cached = hash(&mut engine)?;
+    let uncached = hash(&mut || Ok(engine()?.remembering(0)))?;
     let measured = Measured {
         id: scenario.id.clone(),
         cold_ns: cold_run.median,
@@ -104,16 +104,16 @@ pub fn measure(
         cold_bytes: cold_run.bytes,
         warm_bytes: warm_run.bytes,
         fleet_bytes,
-        decisions: format!("{remembering:016x}"),
+        decisions: format!("{cached:016x}"),
     };
-    Ok((measured, remembering == forgetful))
+    Ok((measured, cached == uncached))
 }
 
 fn engine() -> Result<Engine, String> {
     Engine::new(EngineOptions::default()).map_err(|error| error.to_string())
 }
 
-/// Whether bindings share a placement.
+/// Variation of the placement between bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Placements {
     Same,
@@ -134,7 +134,7 @@ fn binding(scenario: &Scenario, number: usize, placements: Placements) -> Bindin
     let mut spec = scenario.binding.spec.clone();
     spec.resource.name = format!("w{number}");
     spec.resource.uid = Some(format!("0123456789abcde{:x}", number % 16));
-    // Within a tenth, and never the same twice in a row.
+    // Varies by up to a tenth, with different values for consecutive bindings.
     let tenth = spec.replicas / 10;
     let step = i32::try_from(number * 7 % 21).unwrap_or(0) - 10;
     spec.replicas = (spec.replicas + tenth * step / 10).max(1);
@@ -145,17 +145,17 @@ fn binding(scenario: &Scenario, number: usize, placements: Placements) -> Bindin
             }
         }
     }
-    let name_of = |place: usize| {
-        let cluster = &scenario.clusters[place % scenario.clusters.len()];
+    let name_of = |index: usize| {
+        let cluster = &scenario.clusters[index % scenario.clusters.len()];
         cluster.metadata.name.clone().unwrap_or_default()
     };
     if number % 2 == 1 {
-        let held = |nth: usize| TargetCluster {
+        let target = |nth: usize| TargetCluster {
             name: name_of(number * 13 + nth * 31),
             replicas: (spec.replicas / 4).max(1),
             components: Vec::new(),
         };
-        spec.clusters = (0..3).map(held).collect();
+        spec.clusters = (0..3).map(target).collect();
         spec.clusters.sort_by(|a, b| a.name.cmp(&b.name));
         spec.clusters.dedup_by(|a, b| a.name == b.name);
     }
@@ -206,11 +206,11 @@ impl Run {
         time: Duration,
         memory: &dyn Fn() -> Memory,
     ) -> Result<Self, String> {
-        // With one placement remembered, a placement that comes round again is as cold as a new one.
+        // With a cache of one placement, repeated placements are as cold as new ones.
         let mut engine = engine()?.remembering(1);
         let mut samples = Vec::with_capacity(1 << 16);
         let started = Instant::now();
-        while samples.len() < LEAST_SAMPLES || started.elapsed() < time {
+        while samples.len() < MIN_SAMPLES || started.elapsed() < time {
             let binding = &bindings[samples.len() % bindings.len()];
             let start = Instant::now();
             let outcome = black_box(decide(snapshot, &mut engine, black_box(binding))?);
@@ -232,7 +232,7 @@ impl Run {
     }
 }
 
-/// The median time that a change of one cluster takes to reach a snapshot.
+/// Returns the median time from a change of a cluster to a new snapshot.
 fn change(fleet: &mut Fleet, clusters: &[Cluster], change: impl Fn(&mut Cluster, usize)) -> u64 {
     let mut samples = Vec::new();
     for round in 0..400 {
@@ -262,7 +262,7 @@ fn relabel(cluster: &mut Cluster, round: usize) {
     labels.insert("team".to_owned(), format!("team-{round}"));
 }
 
-/// The median time that a cluster that leaves takes to be gone from a snapshot.
+/// Returns the median time from the removal of a cluster to a new snapshot.
 fn leave(fleet: &mut Fleet, clusters: &[Cluster]) -> u64 {
     let mut samples = Vec::new();
     for round in 0..40 {
@@ -279,7 +279,7 @@ fn leave(fleet: &mut Fleet, clusters: &[Cluster]) -> u64 {
     samples[samples.len() / 2]
 }
 
-/// FNV-1a over the decisions about all bindings, each one twice.
+/// Returns the FNV-1a hash of the decisions for all bindings, each decided twice.
 fn hash_of(snapshot: &Snapshot, engine: &mut Engine, bindings: &[Binding]) -> Result<u64, String> {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for binding in bindings.iter().chain(bindings) {

@@ -1,4 +1,4 @@
-//! Reading a corpus.
+//! Reader of corpus files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,74 +10,74 @@ use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// Clusters and a binding to decide about.
+/// Clusters and a binding to schedule.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Scenario {
-    /// Names the scenario.
+    /// Unique id.
     pub id: String,
-    /// What it is about.
+    /// Subject of the scenario; groups scenarios in reports.
     #[serde(default)]
     pub family: String,
     /// The fleet.
     pub clusters: Vec<Cluster>,
     /// The binding.
     pub binding: ResourceBinding,
-    /// Whether clusters without replicas are part of the result.
+    /// True if the result includes clusters without replicas.
     #[serde(default)]
     pub empty_propagation: bool,
 }
 
-/// What Karmada decided.
+/// Karmada's decision.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Expected {
-    /// The scenario.
+    /// Id of the scenario.
     pub id: String,
-    /// The result, by name.
+    /// The selected clusters, sorted by name.
     #[serde(default)]
     pub clusters: Vec<ExpectedTarget>,
-    /// What the result is when Karmada's one unstable sort is stable; either will do.
+    /// The selected clusters if Karmada's unstable sort were stable. Either result conforms.
     pub clusters_stable: Option<Vec<ExpectedTarget>>,
-    /// The term that won.
+    /// Name of the selected affinity term.
     #[serde(default)]
     pub affinity: Option<String>,
-    /// The kind of failure.
+    /// Kind of failure.
     #[serde(default)]
     pub failure: Option<String>,
-    /// The text of failures other than `FitError`.
+    /// Message of failures other than `FitError`.
     #[serde(default)]
     pub message: Option<String>,
-    /// For each cluster the reasons of which one has to be given.
+    /// Accepted reasons for the rejection of each cluster.
     #[serde(default)]
     pub reasons: BTreeMap<String, Vec<String>>,
 }
 
-/// A cluster of a result.
+/// A selected cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct ExpectedTarget {
-    /// Its name.
+    /// Name of the cluster.
     pub name: String,
-    /// Its replicas.
+    /// Replicas assigned to it.
     #[serde(default)]
     pub replicas: i32,
 }
 
-/// Scenarios with what is expected of them.
+/// Scenarios with their expected decisions.
 #[derive(Debug)]
 pub struct Corpus {
-    /// The pairs, in the order of the files.
+    /// Scenarios and expectations in the order of the scenario file.
     pub cases: Vec<(Scenario, Expected)>,
 }
 
-/// Why a corpus cannot be read.
+/// Error of reading a corpus.
 #[derive(Debug)]
 pub enum CorpusError {
     /// A file cannot be read.
     Read(PathBuf, io::Error),
-    /// A line is not what it should be.
+    /// A line cannot be parsed.
     Line(PathBuf, usize, serde_json::Error),
-    /// The files do not belong together.
+    /// A scenario or an expectation has no counterpart.
     Unpaired(String),
 }
 
@@ -92,10 +92,7 @@ impl std::fmt::Display for CorpusError {
                     path.display()
                 )
             }
-            Self::Unpaired(id) => write!(
-                f,
-                "scenario {id} has no expectation, or an expectation no scenario"
-            ),
+            Self::Unpaired(id) => write!(f, "scenario {id} is missing in one of the two files"),
         }
     }
 }
@@ -106,7 +103,7 @@ impl Corpus {
     /// Reads a pair of files.
     ///
     /// # Errors
-    /// When a file cannot be read, or the files do not belong together.
+    /// If a file cannot be read, or a scenario or expectation has no counterpart.
     pub fn read(scenarios: &Path, expected: &Path) -> Result<Self, CorpusError> {
         let scenarios: Vec<Scenario> = read_lines(scenarios)?;
         let expected: Vec<Expected> = read_lines(expected)?;
@@ -128,10 +125,10 @@ impl Corpus {
     }
 }
 
-/// Reads a file with one JSON document a line, compressed or not.
+/// Reads a file with one JSON document per line, optionally compressed with gzip.
 ///
 /// # Errors
-/// When the file cannot be read, or a line is not such a document.
+/// If the file cannot be read or a line cannot be parsed.
 pub fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, CorpusError> {
     let unreadable = |error| CorpusError::Read(path.to_owned(), error);
     let mut file = BufReader::new(File::open(path).map_err(unreadable)?);

@@ -1,4 +1,4 @@
-//! Comparing a decision with what is expected.
+//! Comparison of a decision with the expected one.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use berth_core::{Outcome, ScheduleError};
 
 use super::corpus::{Expected, ExpectedTarget};
 
-/// A decision that is not the expected one.
+/// A decision that differs from the expected one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The scenario.
+    /// Id of the scenario.
     pub id: String,
-    /// What differs.
+    /// Description of the difference.
     pub what: String,
 }
 
@@ -21,10 +21,10 @@ impl std::fmt::Display for Mismatch {
     }
 }
 
-/// Whether a decision is the expected one.
+/// Compares a decision with the expected one.
 ///
 /// # Errors
-/// What differs.
+/// If they differ.
 pub fn judge(expected: &Expected, decided: &Result<Outcome, String>) -> Result<(), Mismatch> {
     compare(expected, decided).map_err(|what| Mismatch {
         id: expected.id.clone(),
@@ -33,9 +33,9 @@ pub fn judge(expected: &Expected, decided: &Result<Outcome, String>) -> Result<(
 }
 
 fn compare(expected: &Expected, decided: &Result<Outcome, String>) -> Result<(), String> {
-    let outcome = decided.as_ref().map_err(|refusal| {
+    let outcome = decided.as_ref().map_err(|error| {
         format!(
-            "expected {}, the binding was refused: {refusal}",
+            "expected {}, the binding was rejected: {error}",
             describe(expected)
         )
     })?;

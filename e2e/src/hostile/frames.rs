@@ -1,4 +1,4 @@
-//! HTTP/2 frames written by hand.
+//! Encoder of raw HTTP/2 frames.
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const DATA: u8 = 0;
@@ -7,16 +7,16 @@ const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
-/// The setting of the initial window of a stream.
+/// Id of the setting for the initial window of streams.
 const INITIAL_WINDOW_SIZE: u16 = 4;
-/// The error code of a stream that is not wanted any more.
+/// Error code of a cancelled stream.
 const CANCEL: u32 = 8;
 
-/// The frames of one connection, which ask as a client with this authorization.
+/// The frames of one connection, with an authorization header.
 pub(super) struct Frames {
     bytes: Vec<u8>,
     authorization: String,
-    /// The last stream that was opened.
+    /// Id of the last opened stream.
     stream: u32,
 }
 
@@ -29,32 +29,32 @@ impl Frames {
         }
     }
 
-    /// Lets the server send nothing on any stream.
+    /// Sets the window of all streams to zero.
     pub(super) fn close_windows(&mut self) {
         let mut setting = INITIAL_WINDOW_SIZE.to_be_bytes().to_vec();
         setting.extend(0_u32.to_be_bytes());
         self.settings(&setting);
     }
 
-    /// A whole request.
+    /// Adds a GET request.
     pub(super) fn get(&mut self, path: &str) {
         // `:method: GET` of the static table.
         self.open(0x82, path, END_STREAM);
     }
 
-    /// A request with one byte of its body.
+    /// Adds a POST request with one byte of its body.
     pub(super) fn begin_post(&mut self, path: &str) {
         // `:method: POST` of the static table.
         self.open(0x83, path, 0);
         self.frame(DATA, 0, self.stream, b"{");
     }
 
-    /// Takes the last request back.
+    /// Resets the stream of the last request.
     pub(super) fn reset(&mut self) {
         self.frame(RST_STREAM, 0, self.stream, &CANCEL.to_be_bytes());
     }
 
-    /// The bytes of all that.
+    /// Returns the encoded bytes.
     pub(super) fn take(self) -> Vec<u8> {
         self.bytes
     }
@@ -65,7 +65,7 @@ impl Frames {
 
     fn open(&mut self, method: u8, path: &str, flags: u8) {
         if self.stream == 0 {
-            // The settings that a client has to begin with; later ones add to them.
+            // A connection must start with a SETTINGS frame.
             if self.bytes.len() == PREFACE.len() {
                 self.settings(&[]);
             }
@@ -79,7 +79,7 @@ impl Frames {
         block.push(0x01);
         text(&mut block, "localhost");
         if self.stream == 1 {
-            // `authorization`, to be remembered.
+            // `authorization`, added to the dynamic table.
             block.push(0x40 | 0x17);
             text(&mut block, &self.authorization);
         } else {
@@ -98,7 +98,7 @@ impl Frames {
     }
 }
 
-/// A string of HPACK, not compressed.
+/// Appends an uncompressed HPACK string.
 fn text(block: &mut Vec<u8>, text: &str) {
     let mut rest = text.len();
     if rest < 127 {

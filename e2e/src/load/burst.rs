@@ -1,4 +1,4 @@
-//! Bindings that are all there when the scheduler starts, and a writer that only writes, for comparison.
+//! Throughput for bindings that exist when the scheduler starts, compared with a plain writer.
 
 use std::time::{Duration, Instant};
 
@@ -13,41 +13,40 @@ use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::subject::Subject;
+use super::scheduler_process::SchedulerProcess;
 use super::{LoadError, millis, process, rate, workload};
 use crate::Bare;
 
-/// A fleet and bindings, created beforehand.
+/// Options of the scenario.
 #[derive(Args, Clone, Debug)]
 pub struct Burst {
-    /// The number of clusters.
+    /// Number of clusters
     #[arg(long, default_value_t = 100)]
     pub clusters: usize,
-    /// The number of bindings.
+    /// Number of bindings
     #[arg(long, default_value_t = 2000)]
     pub bindings: usize,
-    /// How many bindings the bare writer has in flight; the scheduler has 64.
+    /// Bindings that the plain writer has in flight; the scheduler has 64
     #[arg(long, default_value_t = 64)]
     pub in_flight: usize,
-    /// Requests each second (`--kube-api-qps`); 0 means no limit.
+    /// Requests per second (`--kube-api-qps`); 0 means no limit
     #[arg(long, default_value_t = 0.0)]
     pub qps: f32,
 }
 
-/// Carries it out.
+/// Runs the scenario and returns its report.
 ///
 /// # Errors
-/// When something does not end as it should.
+/// If a step fails or takes too long.
 pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
     let clusters = workload::clusters(burst.clusters)?;
     let bare = Bare::start(&clusters).await;
     let namespaces = ["default".to_owned()];
-    let ours = workload::bindings("s", burst.bindings, &namespaces, "default-scheduler")?;
-    // The bare writer writes before the scheduler and after it, so that a machine that becomes slower or faster
-    // meanwhile favours neither.
-    let before = workload::bindings("v", burst.bindings, &namespaces, "nobody")?;
-    let after = workload::bindings("w", burst.bindings, &namespaces, "nobody")?;
-    for bindings in [&before, &after, &ours] {
+    let scheduled = workload::bindings("s", burst.bindings, &namespaces, "default-scheduler")?;
+    // The plain writer runs before and after the scheduler, so that a change of the machine's speed favours neither.
+    let before = workload::bindings("v", burst.bindings, &namespaces, "unused")?;
+    let after = workload::bindings("w", burst.bindings, &namespaces, "unused")?;
+    for bindings in [&before, &after, &scheduled] {
         bare.bind_all(bindings).await;
     }
     let (before, after) = (plans(&clusters, &before)?, plans(&clusters, &after)?);
@@ -60,16 +59,16 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
         format!("--kube-api-qps={}", burst.qps),
         "--v=0".to_owned(),
     ];
-    let mut subject = Subject::start(&bare.kubeconfig(), &flags)?;
+    let mut scheduler = SchedulerProcess::start(&bare.kubeconfig(), &flags)?;
     let limit = Duration::from_mins(10);
-    let first = subject.scheduled(1, limit).await?;
-    let all_before = own() + subject.processor_time();
+    let first = scheduler.scheduled(1, limit).await?;
+    let all_before = own() + scheduler.processor_time();
     let count = u64::try_from(burst.bindings).unwrap_or(u64::MAX);
-    let last = subject.scheduled(count, limit).await?;
-    let scheduler_and_server = (own() + subject.processor_time()).saturating_sub(all_before);
-    let processor = subject.processor_time();
-    let peak = subject.peak_mib();
-    drop(subject);
+    let last = scheduler.scheduled(count, limit).await?;
+    let scheduler_and_server = (own() + scheduler.processor_time()).saturating_sub(all_before);
+    let processor = scheduler.processor_time();
+    let peak = scheduler.peak_mib();
+    drop(scheduler);
     writer.add(&bare, &after, burst.in_flight).await?;
     let settled = bare
         .all_bindings()
@@ -83,8 +82,8 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
         })
         .count();
     if settled != burst.bindings {
-        return Err(LoadError::Wrong(format!(
-            "only {settled} of {count} bindings are settled"
+        return Err(LoadError::Unexpected(format!(
+            "only {settled} of {count} bindings are scheduled"
         )));
     }
     let from_first = rate(burst.bindings, last.saturating_sub(first));
@@ -107,12 +106,12 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
     }))
 }
 
-/// What the bare writer has written.
+/// Totals of the plain writer.
 #[derive(Debug, Default)]
 struct Written {
     bindings: usize,
     took: Duration,
-    /// Of writer and embedded server.
+    /// Processor time of writer and embedded server.
     processor: Duration,
 }
 
@@ -134,19 +133,20 @@ impl Written {
     }
 }
 
-/// The two patches of a binding, as the scheduler would send them.
+/// The two patches of a binding, as the scheduler sends them.
 struct Write {
     name: String,
     result: Value,
     status: Value,
 }
 
+/// Decides all bindings, and returns the patches.
 fn plans(clusters: &[Cluster], bindings: &[ResourceBinding]) -> Result<Vec<Write>, LoadError> {
     let mut fleet = Fleet::new();
     for cluster in clusters {
         fleet.apply(cluster);
     }
-    let wrong = |error: &dyn std::fmt::Display| LoadError::Wrong(error.to_string());
+    let wrong = |error: &dyn std::fmt::Display| LoadError::Unexpected(error.to_string());
     let mut engine = Engine::new(EngineOptions::default()).map_err(|error| wrong(&error))?;
     let mut writes = Vec::new();
     for binding in bindings {

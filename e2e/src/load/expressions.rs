@@ -1,4 +1,4 @@
-//! What a decision costs with an expression as a filter: the engine alone, without a server.
+//! Cost of a decision with an expression as a filter: the engine alone, without a server.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{LoadError, millis, percentile};
 
-/// What is filtered by.
+/// Filters to measure, by name.
 const FILTERS: [(&str, &str); 4] = [
     ("constant", "true"),
     ("cluster", "cluster.metadata.labels['cost-tier'] == 'low'"),
@@ -26,7 +26,7 @@ const FILTERS: [(&str, &str); 4] = [
     ),
 ];
 
-/// The numbers of the scenario.
+/// Options of the scenario.
 #[derive(Clone, Debug, Flags)]
 pub struct Expressions {
     /// Clusters, all of which pass
@@ -38,13 +38,13 @@ pub struct Expressions {
 }
 
 fn wrong(error: impl std::fmt::Display) -> LoadError {
-    LoadError::Wrong(error.to_string())
+    LoadError::Unexpected(error.to_string())
 }
 
-/// Decides without an expression, and with each of some filters.
+/// Measures decisions without an expression and with each filter.
 ///
 /// # Errors
-/// When something cannot be decided.
+/// If a decision fails.
 pub fn expressions(load: &Expressions) -> Result<Value, LoadError> {
     let mut fleet = Fleet::new().keeping_objects();
     for number in 0..load.clusters {
@@ -59,7 +59,7 @@ pub fn expressions(load: &Expressions) -> Result<Value, LoadError> {
     Ok(report)
 }
 
-/// The first decision, and the median of the others.
+/// Measures the first decision, and the median of the others.
 fn measured(
     load: &Expressions,
     snapshot: &Arc<Snapshot>,
@@ -99,7 +99,7 @@ fn cluster(number: usize) -> Result<Cluster, serde_json::Error> {
     }))
 }
 
-/// A Deployment of the team that goes to one cluster.
+/// Returns a request for a Deployment that is placed on one cluster.
 fn request() -> Result<Request, String> {
     let binding: ResourceBinding = serde_json::from_value(json!({
         "metadata": { "name": "web-deployment", "namespace": "shop", "labels": { "team": "red" } },

@@ -1,4 +1,4 @@
-//! Many watches of the same objects while these change.
+//! Many watches of objects that change at a steady rate.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,22 +8,22 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use super::LoadError;
-use super::requests::{self, Wanted};
+use super::requests::{self, PlannedRequest};
 
-/// How many lines a watch counts for each that it reads.
-const READ_ONE_IN: usize = 100;
-/// How long the last line may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// A watch counts all lines and parses one in this number.
+const PARSE_ONE_IN: usize = 100;
+/// Time limit for the last line.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the watches saw.
-pub(super) struct Seen {
-    /// The lines of all watches together.
+/// Results of all watches.
+pub(super) struct WatchResults {
+    /// Number of lines received by all watches.
     pub(super) lines: usize,
-    /// From before a write was sent until a line about it was read, sorted.
+    /// Time from sending a write to parsing its line, sorted.
     pub(super) latencies: Vec<Duration>,
 }
 
-/// Changes objects at a steady rate while clients watch them. `path` is the collection, `names` what is in it.
+/// Changes objects at a steady rate while clients watch them. `path` is the collection, `names` are its objects.
 pub(super) async fn fan_out(
     clients: &[Client],
     writers: &[Client],
@@ -31,18 +31,18 @@ pub(super) async fn fan_out(
     names: &[String],
     rate: u32,
     updates: usize,
-) -> Result<Seen, LoadError> {
+) -> Result<WatchResults, LoadError> {
     let epoch = Instant::now();
     let Some(first) = clients.first() else {
-        return Err(LoadError::Wrong("no client watches".to_owned()));
+        return Err(LoadError::Unexpected("no client watches".to_owned()));
     };
     let list = requests::get(first, &format!("{path}?limit=1")).await?;
     let list: Value =
-        serde_json::from_slice(&list).map_err(|error| LoadError::Wrong(error.to_string()))?;
+        serde_json::from_slice(&list).map_err(|error| LoadError::Unexpected(error.to_string()))?;
     let from = list["metadata"]["resourceVersion"].as_str().unwrap_or("0");
     let mut watches = Vec::with_capacity(clients.len());
     for (offset, client) in clients.iter().enumerate() {
-        let wanted = Wanted {
+        let wanted = PlannedRequest {
             method: http::Method::GET,
             path: format!("{path}?watch=true&resourceVersion={from}"),
             body: Vec::new(),
@@ -58,27 +58,28 @@ pub(super) async fn fan_out(
         clock.tick().await;
         let sent = u64::try_from(epoch.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let change = json!({ "metadata": { "annotations": { "sent": sent.to_string() } } });
-        let wanted = Wanted::merge(format!("{path}/{name}"), &change);
+        let wanted = PlannedRequest::merge(format!("{path}/{name}"), &change);
         let writers = writers.clone();
         under_way.spawn(async move {
-            let answer = requests::send(&writers[index % writers.len()], &wanted).await?;
-            requests::whole(answer).await.map(drop)
+            let response = requests::send(&writers[index % writers.len()], &wanted).await?;
+            requests::read_body(response).await.map(drop)
         });
     }
     while let Some(written) = under_way.join_next().await {
-        written.map_err(|error| LoadError::Wrong(error.to_string()))??;
+        written.map_err(|error| LoadError::Unexpected(error.to_string()))??;
     }
-    let mut seen = Seen {
+    let mut seen = WatchResults {
         lines: 0,
         latencies: Vec::new(),
     };
     for watch in watches {
-        let late = |_| LoadError::Late {
+        let late = |_| LoadError::Timeout {
             what: "the last line of a watch".to_owned(),
-            limit: PATIENCE,
+            limit: TIMEOUT,
         };
-        let ended = tokio::time::timeout(PATIENCE, watch).await.map_err(late)?;
-        let (lines, latencies) = ended.map_err(|error| LoadError::Wrong(error.to_string()))??;
+        let ended = tokio::time::timeout(TIMEOUT, watch).await.map_err(late)?;
+        let (lines, latencies) =
+            ended.map_err(|error| LoadError::Unexpected(error.to_string()))??;
         seen.lines += lines;
         seen.latencies.extend(latencies);
     }
@@ -86,7 +87,7 @@ pub(super) async fn fan_out(
     Ok(seen)
 }
 
-/// Counts lines until there are as many as updates; reads some of them.
+/// Counts lines up to the number of updates, and parses some of them.
 async fn watch(
     mut body: kube::client::Body,
     updates: usize,
@@ -104,14 +105,14 @@ async fn watch(
             continue;
         };
         for part in data.split_inclusive(|byte| *byte == b'\n') {
-            let is_read = (lines + offset).is_multiple_of(READ_ONE_IN);
-            if is_read {
+            let is_parsed = (lines + offset).is_multiple_of(PARSE_ONE_IN);
+            if is_parsed {
                 line.extend_from_slice(part);
             }
             if part.ends_with(b"\n") {
                 lines += 1;
-                if is_read {
-                    latencies.push(age(&line, epoch)?);
+                if is_parsed {
+                    latencies.push(latency(&line, epoch)?);
                     line.clear();
                 }
             }
@@ -120,13 +121,13 @@ async fn watch(
     Ok((lines, latencies))
 }
 
-/// How long ago the write was sent that a line is about.
-fn age(line: &[u8], epoch: Instant) -> Result<Duration, LoadError> {
+/// Returns the time since the write of a line was sent.
+fn latency(line: &[u8], epoch: Instant) -> Result<Duration, LoadError> {
     let event: Value =
-        serde_json::from_slice(line).map_err(|error| LoadError::Wrong(error.to_string()))?;
+        serde_json::from_slice(line).map_err(|error| LoadError::Unexpected(error.to_string()))?;
     let sent = event["object"]["metadata"]["annotations"]["sent"].as_str();
     let sent: u64 = sent
         .and_then(|sent| sent.parse().ok())
-        .ok_or_else(|| LoadError::Wrong(format!("a line without its time: {event}")))?;
+        .ok_or_else(|| LoadError::Unexpected(format!("a line without its time: {event}")))?;
     Ok(epoch.elapsed().saturating_sub(Duration::from_nanos(sent)))
 }

@@ -1,4 +1,4 @@
-//! How long an administrator, a lease and a health check wait while hostile clients do their worst.
+//! Latency of an administrator, a lease and a health check during attacks by hostile clients.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,25 +8,26 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
-use super::requests::{self, Wanted};
-use super::server_process::{Keeping, ServerProcess};
+use super::requests::{self, PlannedRequest};
+use super::server_process::{ServerProcess, Storage};
 use super::{LoadError, at_most, millis, percentile};
-use crate::hostile::{Attack, Attacker, Misdeed};
+use crate::hostile::{Attack, Attacker, Misbehavior};
 
-/// The requests of other clients meanwhile.
+/// Paths that other clients use meanwhile.
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const RIGHTS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
-/// Bound on the requests of other clients.
-const LATEST: Duration = Duration::from_secs(20);
-/// How long the hostile clients may take to get ready.
-const READY: Duration = Duration::from_mins(2);
-/// The size of what is written while watches are not read, and how often before anything is measured.
-const NEWS: usize = 32 << 10;
+/// Time limit for requests of other clients.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time limit for the start of all hostile clients.
+const ATTACK_START_TIMEOUT: Duration = Duration::from_mins(2);
+/// Size of the object written while watches are not read.
+const WRITE_SIZE: usize = 32 << 10;
+/// Number of such writes before the measurement.
 const WRITES: usize = 20;
 
-/// Hostile clients of the API server.
+/// Options of the scenario.
 #[derive(Args, Clone, Debug)]
 pub struct Hostile {
     /// Hostile connections of each kind
@@ -37,33 +38,33 @@ pub struct Hostile {
     pub requests: usize,
 }
 
-/// Carries it out, one kind after the other.
+/// Runs the scenario, one kind of misbehavior after the other, and returns its report.
 ///
 /// # Errors
-/// When a request of an innocent client fails or takes too long.
+/// If a request of another client fails or takes too long.
 pub async fn hostile(hostile: &Hostile) -> Result<Value, LoadError> {
-    let keeping = Keeping {
+    let storage = Storage {
         data_dir: None,
         fsync: false,
     };
     let mut kinds = Vec::new();
-    for misdeed in Misdeed::ALL {
-        // Of its own: each finds a server that nothing else has happened to.
-        let server = ServerProcess::start(&keeping).await?;
-        let siege = Siege::prepare(server.kubeconfig()).await?;
+    for misbehavior in Misbehavior::ALL {
+        // Each kind gets a fresh server.
+        let server = ServerProcess::start(&storage).await?;
+        let attacked = AttackedServer::prepare(server.kubeconfig()).await?;
         let before = server.resident_kib();
-        let attack = siege.attack(misdeed, hostile.connections);
-        attack.begun(READY).await;
-        if misdeed == Misdeed::UnreadWatch {
-            siege.write_news(WRITES).await?;
+        let attack = attacked.attack(misbehavior, hostile.connections);
+        attack.wait_until_started(ATTACK_START_TIMEOUT).await;
+        if misbehavior == Misbehavior::UnreadWatch {
+            attacked.write_large_objects(WRITES).await?;
         }
         let processor = server.processor_time();
         let began = Instant::now();
-        let waits = siege.measure(hostile.requests).await?;
+        let waits = attacked.measure(hostile.requests).await?;
         let processor = server.processor_time().saturating_sub(processor);
         let (made, open) = attack.connections();
         kinds.push(json!({
-            "kind": format!("{misdeed:?}"),
+            "kind": format!("{misbehavior:?}"),
             "connections": hostile.connections, "made": made, "open at the end": open,
             "GET p50, ms": millis(percentile(&waits.gets, 0.5)),
             "GET p99, ms": at_most(millis(percentile(&waits.gets, 0.99)), 50.0),
@@ -79,28 +80,28 @@ pub async fn hostile(hostile: &Hostile) -> Result<Value, LoadError> {
     Ok(json!({ "scenario": "hostile", "kinds": kinds }))
 }
 
-/// A server with an account for hostile clients, and innocent clients beside them.
+/// A server with an account for hostile clients, and other clients to measure.
 #[derive(Debug)]
-pub struct Siege {
+pub struct AttackedServer {
     kubeconfig: PathBuf,
-    administrator: SomeClient,
-    holder: SomeClient,
+    administrator: DebugClient,
+    holder: DebugClient,
     attacker: Attacker,
 }
 
-/// A client, which has no form of its own for people.
-struct SomeClient(Client);
+/// A client with a `Debug` implementation.
+struct DebugClient(Client);
 
-impl std::fmt::Debug for SomeClient {
+impl std::fmt::Debug for DebugClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Client")
     }
 }
 
-/// How long the innocent waited, sorted.
+/// Latencies of the other clients, sorted.
 #[derive(Debug, Default)]
-pub struct Waits {
-    /// GETs of an administrator.
+pub struct Latencies {
+    /// GET requests of an administrator.
     pub gets: Vec<Duration>,
     /// Renewals of a lease by a service account.
     pub renewals: Vec<Duration>,
@@ -108,8 +109,8 @@ pub struct Waits {
     pub checks: Vec<Duration>,
 }
 
-impl Waits {
-    /// The longest of all.
+impl Latencies {
+    /// Returns the longest latency.
     pub fn longest(&self) -> Duration {
         let all = [&self.gets, &self.renewals, &self.checks];
         let longest = all.iter().filter_map(|waits| waits.last()).max();
@@ -117,57 +118,57 @@ impl Waits {
     }
 }
 
-/// Who asks.
-enum As<'a> {
+/// Identity of a client.
+enum Identity<'a> {
     Administrator,
     Account(&'a str),
     Anonymous,
 }
 
-async fn config(kubeconfig: &Path, who: &As<'_>) -> Result<Config, LoadError> {
-    let wrong = |error: &dyn std::fmt::Display| LoadError::Wrong(error.to_string());
+async fn config(kubeconfig: &Path, who: &Identity<'_>) -> Result<Config, LoadError> {
+    let wrong = |error: &dyn std::fmt::Display| LoadError::Unexpected(error.to_string());
     let kubeconfig = Kubeconfig::read_from(kubeconfig).map_err(|error| wrong(&error))?;
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
     let mut config = config.map_err(|error| wrong(&error))?;
-    // A refusal is to be seen.
+    // Rejected requests must be visible.
     config.default_retry = false;
     config.auth_info.token = match who {
-        As::Administrator => config.auth_info.token,
-        As::Account(token) => Some((*token).to_owned().into()),
-        As::Anonymous => None,
+        Identity::Administrator => config.auth_info.token,
+        Identity::Account(token) => Some((*token).to_owned().into()),
+        Identity::Anonymous => None,
     };
     Ok(config)
 }
 
-/// Sends a request, and returns how long it took.
-async fn timed(client: &Client, wanted: &Wanted) -> Result<Duration, LoadError> {
+/// Sends a request and returns its latency.
+async fn timed(client: &Client, wanted: &PlannedRequest) -> Result<Duration, LoadError> {
     let began = Instant::now();
-    let answered = async { requests::whole(requests::send(client, wanted).await?).await };
-    match tokio::time::timeout(LATEST, answered).await {
-        Ok(answer) => answer.map(|_| began.elapsed()),
-        Err(_) => Err(LoadError::Late {
+    let response = async { requests::read_body(requests::send(client, wanted).await?).await };
+    match tokio::time::timeout(REQUEST_TIMEOUT, response).await {
+        Ok(body) => body.map(|_| began.elapsed()),
+        Err(_) => Err(LoadError::Timeout {
             what: format!("{} {}", wanted.method, wanted.path),
-            limit: LATEST,
+            limit: REQUEST_TIMEOUT,
         }),
     }
 }
 
-impl Siege {
-    /// Makes what is needed on a server.
+impl AttackedServer {
+    /// Creates accounts and objects on a server.
     ///
     /// # Errors
-    /// When the server refuses it.
+    /// If the server rejects a request.
     pub async fn prepare(kubeconfig: PathBuf) -> Result<Self, LoadError> {
-        let wrong = |error: &dyn std::fmt::Display| LoadError::Wrong(error.to_string());
-        let reached = config(&kubeconfig, &As::Administrator).await?;
+        let wrong = |error: &dyn std::fmt::Display| LoadError::Unexpected(error.to_string());
+        let reached = config(&kubeconfig, &Identity::Administrator).await?;
         let address = reached.cluster_url.authority().map(ToString::to_string);
         let address = address.unwrap_or_default().parse();
         let ca = reached.root_cert.clone().unwrap_or_default();
         let administrator = Client::try_from(reached)?;
         let create = async |path: &str, object: Value| {
-            let wanted = Wanted::create(path, &object);
-            let bytes = requests::whole(requests::send(&administrator, &wanted).await?).await?;
+            let wanted = PlannedRequest::create(path, &object);
+            let bytes = requests::read_body(requests::send(&administrator, &wanted).await?).await?;
             serde_json::from_slice::<Value>(&bytes).map_err(|error| wrong(&error))
         };
         let named = |name: &str| json!({ "metadata": { "name": name } });
@@ -199,7 +200,7 @@ impl Siege {
                     .to_owned(),
             );
         }
-        let holder = config(&kubeconfig, &As::Account(&tokens[1])).await?;
+        let holder = config(&kubeconfig, &Identity::Account(&tokens[1])).await?;
         let attacker = Attacker::new(
             address.map_err(|error| wrong(&error))?,
             &ca,
@@ -208,42 +209,42 @@ impl Siege {
         );
         Ok(Self {
             kubeconfig,
-            administrator: SomeClient(administrator),
-            holder: SomeClient(Client::try_from(holder)?),
+            administrator: DebugClient(administrator),
+            holder: DebugClient(Client::try_from(holder)?),
             attacker: attacker.map_err(|error| wrong(&error))?,
         })
     }
 
-    /// Lets hostile clients misbehave over so many connections.
-    pub fn attack(&self, misdeed: Misdeed, count: usize) -> Attack {
-        self.attacker.attack(misdeed, count)
+    /// Starts an attack over `count` connections.
+    pub fn attack(&self, misbehavior: Misbehavior, count: usize) -> Attack {
+        self.attacker.attack(misbehavior, count)
     }
 
-    /// Writes what a watch has to tell.
+    /// Writes an object, which causes watch events.
     ///
     /// # Errors
-    /// When a write fails.
-    pub async fn write_news(&self, writes: usize) -> Result<(), LoadError> {
+    /// If a write fails.
+    pub async fn write_large_objects(&self, writes: usize) -> Result<(), LoadError> {
         for number in 0..writes {
-            let news = format!("{number} {}", "x".repeat(NEWS));
-            let wanted = Wanted::merge(
+            let text = format!("{number} {}", "x".repeat(WRITE_SIZE));
+            let wanted = PlannedRequest::merge(
                 format!("{MAPS}/innocent"),
-                &json!({ "data": { "k": news } }),
+                &json!({ "data": { "k": text } }),
             );
             timed(&self.administrator.0, &wanted).await?;
         }
         Ok(())
     }
 
-    /// Lets the innocent work until an administrator has got so many answers.
+    /// Measures the other clients until the administrator has sent this number of GET requests.
     ///
     /// # Errors
-    /// When one of their requests fails or takes too long.
-    pub async fn measure(&self, gets: usize) -> Result<Waits, LoadError> {
+    /// If a request fails or takes too long.
+    pub async fn measure(&self, gets: usize) -> Result<Latencies, LoadError> {
         let (mut got, mut renewed, mut checked) = (Vec::new(), Vec::new(), Vec::new());
         let working = async {
             for _ in 0..gets {
-                let wanted = Wanted::get(&format!("{MAPS}/innocent"));
+                let wanted = PlannedRequest::get(&format!("{MAPS}/innocent"));
                 got.push(timed(&self.administrator.0, &wanted).await?);
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -252,7 +253,7 @@ impl Siege {
         let renewing = async {
             for number in 0_u64.. {
                 let change = json!({ "spec": { "leaseTransitions": number } });
-                let wanted = Wanted::merge(format!("{LEASES}/innocent"), &change);
+                let wanted = PlannedRequest::merge(format!("{LEASES}/innocent"), &change);
                 renewed.push(timed(&self.holder.0, &wanted).await?);
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -260,8 +261,9 @@ impl Siege {
         };
         let checking = async {
             for _ in 0_u64.. {
-                let client = Client::try_from(config(&self.kubeconfig, &As::Anonymous).await?)?;
-                checked.push(timed(&client, &Wanted::get("/healthz")).await?);
+                let client =
+                    Client::try_from(config(&self.kubeconfig, &Identity::Anonymous).await?)?;
+                checked.push(timed(&client, &PlannedRequest::get("/healthz")).await?);
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             Ok::<(), LoadError>(())
@@ -271,7 +273,7 @@ impl Siege {
             ended = renewing => ended?,
             ended = checking => ended?,
         }
-        let mut waits = Waits {
+        let mut waits = Latencies {
             gets: got,
             renewals: renewed,
             checks: checked,

@@ -1,15 +1,15 @@
-//! What the system says of a process: its processor time and its memory.
+//! Processor time and memory of a process, from `/proc`.
 
 use std::time::Duration;
 
-/// The unit of processor time in /proc, fixed on Linux.
+/// Unit of processor time in `/proc`, fixed on Linux.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// The processor time that a process has used, in user and in system mode together.
+/// Returns the processor time of a process in user and system mode.
 pub(super) fn processor_time(id: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
-    // The fields 14 and 15 of the file are user and system time.
+    // Fields 14 and 15 are user and system time.
     let ticks: u64 = fields
         .split(' ')
         .skip(11)
@@ -19,12 +19,12 @@ pub(super) fn processor_time(id: u32) -> Duration {
     Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
 }
 
-/// The memory that a process holds now, in KiB.
+/// Returns the resident memory of a process, in KiB.
 pub(super) fn resident_kib(id: u32) -> u64 {
     status(id, "VmRSS:")
 }
 
-/// The most memory that a process has held, in KiB.
+/// Returns the peak memory of a process, in KiB.
 pub(super) fn peak_kib(id: u32) -> u64 {
     status(id, "VmHWM:")
 }

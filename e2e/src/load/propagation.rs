@@ -1,4 +1,4 @@
-//! Deployments on their way into members, and changes of replicas after them.
+//! Propagation of Deployments to members, followed by changes of replicas.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,69 +15,69 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use super::requests::{Wanted, send_all};
-use super::whole::Whole;
+use super::requests::{PlannedRequest, send_all};
+use super::up_process::UpProcess;
 use super::{LoadError, at_most, millis, percentile, rate, seconds};
 
-/// How long each part may take.
-const PATIENCE: Duration = Duration::from_mins(10);
-/// Connections that create.
+/// Time limit of each part.
+const TIMEOUT: Duration = Duration::from_mins(10);
+/// Number of connections that create objects.
 const CREATORS: usize = 8;
-/// The members that each Deployment goes to.
+/// Number of members that each Deployment is propagated to.
 const COPIES: usize = 3;
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const POLICIES: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies";
 
-/// Deployments, each for three members, of which each gets an equal part.
+/// Options of the scenario. Each Deployment is divided equally between three members.
 #[derive(Args, Clone, Debug)]
 pub struct Propagation {
-    /// The number of members.
+    /// Number of members
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(3..))]
     pub members: u16,
-    /// The number of Deployments.
+    /// Number of Deployments
     #[arg(long, default_value_t = 1000)]
     pub deployments: usize,
-    /// The number of changes of replicas, when all is applied.
+    /// Number of changes of replicas after all Deployments are applied
     #[arg(long, default_value_t = 300)]
     pub changes: u32,
-    /// Changes each second.
+    /// Changes per second
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub rate: u32,
 }
 
-/// Carries it out.
+/// Runs the scenario and returns its report.
 ///
 /// # Errors
-/// When something does not end as it should.
+/// If a step fails or takes too long.
 pub async fn propagation(load: &Propagation) -> Result<Value, LoadError> {
     let members = usize::from(load.members);
-    let whole = Whole::start(members).await?;
-    let client = whole.client().await?;
+    let plane = UpProcess::start(members).await?;
+    let client = plane.client().await?;
     let mut creators = Vec::new();
     for _ in 0..CREATORS {
-        creators.push(whole.client().await?);
+        creators.push(plane.client().await?);
     }
     let mut watches = JoinSet::new();
     let applied = Progress::default();
     watches.spawn(watch_bindings(client.clone(), applied.clone()));
     let arrived = Arrivals::default();
     for number in 1..=members {
-        watches.spawn(watch_member(whole.member(number).await?, arrived.clone()));
+        watches.spawn(watch_member(plane.member(number).await?, arrived.clone()));
     }
 
     send_all(&creators, policies(members)).await?;
-    let processor = whole.processor_time();
+    let processor = plane.processor_time();
     let began = Instant::now();
     send_all(&creators, deployments(load.deployments, members)).await?;
     let created = began.elapsed();
     applied.wait(load.deployments).await?;
     let took = began.elapsed();
-    let processor_applied = whole.processor_time().saturating_sub(processor);
-    arrived.quiet().await;
+    let processor_applied = plane.processor_time().saturating_sub(processor);
+    arrived.wait_until_quiet().await;
 
-    let processor = whole.processor_time();
+    let processor = plane.processor_time();
     let latencies = scale(&client, load, &arrived).await?;
-    let processor_scaled = whole.processor_time().saturating_sub(processor);
+    let processor_scaled = plane.processor_time().saturating_sub(processor);
     drop(watches);
     let each = |time: Duration, count: usize| {
         millis(time / u32::try_from(count).unwrap_or(u32::MAX).max(1))
@@ -95,7 +95,7 @@ pub async fn propagation(load: &Propagation) -> Result<Value, LoadError> {
             at_most(millis(percentile(&latencies, 0.99)), 500.0),
         "change sent to seen in the last of its members max, ms": millis(percentile(&latencies, 1.0)),
         "processor time of a change, ms": each(processor_scaled, latencies.len()),
-        "peak memory, MiB": whole.peak_mib(),
+        "peak memory, MiB": plane.peak_mib(),
     }))
 }
 
@@ -103,11 +103,11 @@ fn name(index: usize) -> String {
     format!("d{index:05}")
 }
 
-/// A policy for each group of Deployments: the members from its number on.
-fn policies(members: usize) -> Vec<Wanted> {
+/// Returns a policy for each group of Deployments: the members starting with the group's number.
+fn policies(members: usize) -> Vec<PlannedRequest> {
     let policy = |group: usize| {
         let names: Vec<String> = (0..COPIES)
-            .map(|place| format!("member{}", (group + place) % members + 1))
+            .map(|offset| format!("member{}", (group + offset) % members + 1))
             .collect();
         let weights: Vec<Value> = names
             .iter()
@@ -125,11 +125,11 @@ fn policies(members: usize) -> Vec<Wanted> {
                         "weightPreference": { "staticWeightList": weights } } } } })
     };
     (0..members)
-        .map(|group| Wanted::create(POLICIES, &policy(group)))
+        .map(|group| PlannedRequest::create(POLICIES, &policy(group)))
         .collect()
 }
 
-fn deployments(count: usize, members: usize) -> Vec<Wanted> {
+fn deployments(count: usize, members: usize) -> Vec<PlannedRequest> {
     let deployment = |index: usize| {
         json!({ "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": { "name": name(index), "labels": { "group": (index % members).to_string() } },
@@ -140,11 +140,11 @@ fn deployments(count: usize, members: usize) -> Vec<Wanted> {
                         "resources": { "requests": { "cpu": "10m" } } }] } } } })
     };
     (0..count)
-        .map(|index| Wanted::create(DEPLOYMENTS, &deployment(index)))
+        .map(|index| PlannedRequest::create(DEPLOYMENTS, &deployment(index)))
         .collect()
 }
 
-/// The bindings that are fully applied.
+/// Set of bindings that are fully applied.
 #[derive(Clone, Default)]
 struct Progress {
     done: Arc<Mutex<BTreeSet<String>>>,
@@ -174,10 +174,10 @@ impl Progress {
                 self.more.notified().await;
             }
         };
-        let waited = tokio::time::timeout(PATIENCE, all).await;
-        waited.map_err(|_| LoadError::Late {
+        let waited = tokio::time::timeout(TIMEOUT, all).await;
+        waited.map_err(|_| LoadError::Timeout {
             what: format!("applying {count} Deployments; {} were", self.count()),
-            limit: PATIENCE,
+            limit: TIMEOUT,
         })
     }
 }
@@ -196,10 +196,10 @@ async fn watch_bindings(client: Client, progress: Progress) {
     }
 }
 
-/// By name and replicas: when each member came to that.
+/// Times at which members had a Deployment with a number of replicas, keyed by name and replicas.
 type ByReplicas = HashMap<(String, i32), Vec<Instant>>;
 
-/// What the members say of replicas, and when they first said so.
+/// Replicas observed in members, with the time of observation.
 #[derive(Clone, Default)]
 struct Arrivals {
     seen: Arc<Mutex<ByReplicas>>,
@@ -214,18 +214,18 @@ impl Arrivals {
         seen.entry((name, replicas)).or_default().push(now);
     }
 
-    /// When the last of the members came to so many replicas.
+    /// Returns the time at which the last member had this number of replicas.
     fn complete(&self, name: &str, replicas: i32) -> Option<Instant> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let members = seen.get(&(name.to_owned(), replicas))?;
         (members.len() == COPIES).then(|| members.iter().max().copied())?
     }
 
-    /// Waits until nothing has changed in the members for a while: all pods are there, and their status is told.
-    async fn quiet(&self) {
+    /// Waits until nothing changes in the members: all pods run and are reported.
+    async fn wait_until_quiet(&self) {
         let began = Instant::now();
         let mut quiet = false;
-        while !quiet && began.elapsed() < PATIENCE {
+        while !quiet && began.elapsed() < TIMEOUT {
             tokio::time::sleep(Duration::from_millis(100)).await;
             let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
             quiet = last.unwrap_or(began).elapsed() > Duration::from_secs(5);
@@ -253,7 +253,7 @@ async fn watch_member(client: Client, arrivals: Arrivals) {
     }
 }
 
-/// Changes the replicas of Deployments, one after the other; how long each change took to the last of its members.
+/// Changes the replicas of Deployments one after the other. Returns the time of each change to the last member.
 async fn scale(
     client: &Client,
     load: &Propagation,
@@ -264,7 +264,7 @@ async fn scale(
     let mut sent = Vec::new();
     for change in 0..usize::try_from(load.changes).unwrap_or_default() {
         clock.tick().await;
-        // Each time round another number, so that each change is one.
+        // Another number in each round, so that each patch is a change.
         let (index, round) = (change % load.deployments, change / load.deployments);
         let each = i32::try_from(round).unwrap_or_default() + 2;
         let copies = i32::try_from(COPIES).unwrap_or_default();
@@ -286,10 +286,10 @@ async fn scale(
             latencies.sort_unstable();
             return Ok(latencies);
         }
-        if began.elapsed() > PATIENCE {
-            return Err(LoadError::Late {
+        if began.elapsed() > TIMEOUT {
+            return Err(LoadError::Timeout {
                 what: "scaling".to_owned(),
-                limit: PATIENCE,
+                limit: TIMEOUT,
             });
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,4 +1,4 @@
-//! Requests whose answers are taken but not read: what the server can do, not what a client can decode.
+//! Requests whose responses are received but not decoded, to measure the server instead of the client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,15 +12,15 @@ use serde_json::Value;
 
 use super::LoadError;
 
-/// One request.
-pub(super) struct Wanted {
+/// A request to send.
+pub(super) struct PlannedRequest {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) body: Vec<u8>,
 }
 
-impl Wanted {
-    /// Reads a path.
+impl PlannedRequest {
+    /// Returns a GET request.
     pub(super) fn get(path: &str) -> Self {
         Self {
             method: Method::GET,
@@ -29,7 +29,7 @@ impl Wanted {
         }
     }
 
-    /// Creates an object.
+    /// Returns a request that creates an object.
     pub(super) fn create(collection: &str, object: &Value) -> Self {
         Self {
             method: Method::POST,
@@ -38,7 +38,7 @@ impl Wanted {
         }
     }
 
-    /// Changes an object by a merge patch.
+    /// Returns a request that changes an object with a merge patch.
     pub(super) fn merge(path: String, change: &Value) -> Self {
         Self {
             method: Method::PATCH,
@@ -48,8 +48,11 @@ impl Wanted {
     }
 }
 
-/// Sends a request; refusals are errors.
-pub(super) async fn send(client: &Client, wanted: &Wanted) -> Result<Response<Body>, LoadError> {
+/// Sends a request. Error statuses are errors.
+pub(super) async fn send(
+    client: &Client,
+    wanted: &PlannedRequest,
+) -> Result<Response<Body>, LoadError> {
     let content_type = match wanted.method {
         Method::PATCH => "application/merge-patch+json",
         _ => "application/json",
@@ -59,13 +62,13 @@ pub(super) async fn send(client: &Client, wanted: &Wanted) -> Result<Response<Bo
         .uri(&wanted.path)
         .header(header::CONTENT_TYPE, content_type)
         .body(Body::from(wanted.body.clone()))
-        .map_err(|error| LoadError::Wrong(error.to_string()))?;
+        .map_err(|error| LoadError::Unexpected(error.to_string()))?;
     let response = client.send(request).await?;
     if !response.status().is_success() {
         let status = response.status();
-        let body = whole(response).await?;
+        let body = read_body(response).await?;
         let text = String::from_utf8_lossy(&body).into_owned();
-        return Err(LoadError::Wrong(format!(
+        return Err(LoadError::Unexpected(format!(
             "{} is {status}: {text}",
             wanted.path
         )));
@@ -73,32 +76,35 @@ pub(super) async fn send(client: &Client, wanted: &Wanted) -> Result<Response<Bo
     Ok(response)
 }
 
-/// The body of an answer.
-pub(super) async fn whole(response: Response<Body>) -> Result<bytes::Bytes, LoadError> {
+/// Reads the body of a response.
+pub(super) async fn read_body(response: Response<Body>) -> Result<bytes::Bytes, LoadError> {
     Ok(response.into_body().collect().await?.to_bytes())
 }
 
-/// Reads a path.
+/// Sends a GET request and returns the body.
 pub(super) async fn get(client: &Client, path: &str) -> Result<bytes::Bytes, LoadError> {
-    whole(send(client, &Wanted::get(path)).await?).await
+    read_body(send(client, &PlannedRequest::get(path)).await?).await
 }
 
-/// Sends all of these, each client one after the other and all clients at the same time.
-pub(super) async fn send_all(clients: &[Client], all: Vec<Wanted>) -> Result<(), LoadError> {
+/// Sends all requests, distributed over the clients; each client sends one at a time.
+pub(super) async fn send_all(
+    clients: &[Client],
+    all: Vec<PlannedRequest>,
+) -> Result<(), LoadError> {
     let all = Arc::new(all);
     let next = Arc::new(AtomicUsize::new(0));
     let workers = clients.iter().cloned().map(|client| {
         let (all, next) = (all.clone(), next.clone());
         tokio::spawn(async move {
             while let Some(wanted) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-                whole(send(&client, wanted).await?).await?;
+                read_body(send(&client, wanted).await?).await?;
             }
             Ok::<(), LoadError>(())
         })
     });
     stream::iter(workers)
         .buffer_unordered(clients.len())
-        .map(|joined| joined.map_err(|error| LoadError::Wrong(error.to_string()))?)
+        .map(|joined| joined.map_err(|error| LoadError::Unexpected(error.to_string()))?)
         .try_collect()
         .await
 }

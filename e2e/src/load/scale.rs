@@ -1,32 +1,32 @@
-//! A fleet of thousands of clusters and tens of thousands of bindings.
+//! Throughput with thousands of clusters and tens of thousands of bindings.
 
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::subject::Subject;
+use super::scheduler_process::SchedulerProcess;
 use super::{LoadError, millis, rate, workload};
 use crate::Bare;
 
-/// A large control plane.
+/// Options of the scenario.
 #[derive(Args, Clone, Debug)]
 pub struct Scale {
-    /// The number of clusters.
+    /// Number of clusters
     #[arg(long, default_value_t = 5000)]
     pub clusters: usize,
-    /// The number of bindings.
+    /// Number of bindings
     #[arg(long, default_value_t = 50_000)]
     pub bindings: usize,
-    /// For how long, at most, the queue is watched draining.
+    /// Maximum seconds to measure while the queue drains
     #[arg(long, default_value_t = 120)]
     pub seconds: u64,
 }
 
-/// Carries it out.
+/// Runs the scenario and returns its report.
 ///
 /// # Errors
-/// When something does not end as it should.
+/// If a step fails or takes too long.
 pub async fn scale(scale: &Scale) -> Result<Value, LoadError> {
     let began = Instant::now();
     let bare = Bare::start(&workload::clusters(scale.clusters)?).await;
@@ -41,17 +41,17 @@ pub async fn scale(scale: &Scale) -> Result<Value, LoadError> {
         "--leader-elect=false".to_owned(),
         "--kube-api-qps=0".to_owned(),
     ];
-    let mut subject = Subject::start(&bare.kubeconfig(), &flags)?;
-    let first = subject.scheduled(1, Duration::from_mins(5)).await?;
+    let mut scheduler = SchedulerProcess::start(&bare.kubeconfig(), &flags)?;
+    let first = scheduler.scheduled(1, Duration::from_mins(5)).await?;
     let drained_by = first + Duration::from_secs(scale.seconds);
     let all = u64::try_from(scale.bindings).unwrap_or(u64::MAX);
-    // What is not drained in time is no failure: the rate tells.
-    let last = match subject.scheduled(all, drained_by).await {
+    // A queue that does not drain in time is not an error: the rate is reported.
+    let last = match scheduler.scheduled(all, drained_by).await {
         Ok(last) => last,
-        Err(LoadError::Late { .. }) => subject.started.elapsed(),
+        Err(LoadError::Timeout { .. }) => scheduler.started.elapsed(),
         Err(error) => return Err(error),
     };
-    let count = usize::try_from(subject.count().await).unwrap_or_default();
+    let count = usize::try_from(scheduler.count().await).unwrap_or_default();
     let report = json!({
         "scenario": "scale",
         "clusters": scale.clusters, "bindings": scale.bindings,
@@ -60,10 +60,10 @@ pub async fn scale(scale: &Scale) -> Result<Value, LoadError> {
         "scheduled": count,
         "drain, bindings/s": rate(count, last.saturating_sub(first)),
         "CPU per binding, ms":
-            millis(subject.processor_time() / u32::try_from(count.max(1)).unwrap_or(1)),
-        "peak memory, MiB": subject.peak_mib(),
+            millis(scheduler.processor_time() / u32::try_from(count.max(1)).unwrap_or(1)),
+        "peak memory, MiB": scheduler.peak_mib(),
     });
-    drop(subject);
+    drop(scheduler);
     bare.stop().await;
     Ok(report)
 }

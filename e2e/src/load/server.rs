@@ -1,4 +1,4 @@
-//! What the API server does by itself: writes, lists, watches and its memory, beside their targets.
+//! The API server alone: writes, lists, watches and memory, compared with targets.
 
 use std::time::{Duration, Instant};
 
@@ -6,69 +6,69 @@ use clap::Args;
 use kube::Client;
 use serde_json::{Map, Value, json};
 
-use super::requests::{self, Wanted};
-use super::server_process::{Keeping, ServerProcess};
+use super::requests::{self, PlannedRequest};
+use super::server_process::{ServerProcess, Storage};
 use super::{LoadError, at_most, fan_out, millis, percentile, rate, workload};
 
-/// Names of the namespaces, each for objects of one kind and size.
+/// Namespaces, each for objects of one kind and size.
 const LARGE: &str = "large";
 const SMALL: &str = "small";
 const BINDINGS: &str = "bindings";
-/// How often a list is read; the median counts.
+/// Number of times a list is read; the median counts.
 const LISTS: usize = 5;
-/// How many lists are asked for that nobody reads.
-const UNREAD: usize = 50;
+/// Number of lists requested and not read.
+const UNREAD_LISTS: usize = 50;
 
-/// The server alone, as a process of its own.
+/// Options of the scenario.
 #[derive(Args, Clone, Debug)]
 pub struct ServerLoad {
-    /// How many clients write at the same time, each with a connection of its own.
+    /// Concurrent clients that write, each with its own connection
     #[arg(long, default_value_t = 32)]
     pub clients: usize,
-    /// The number of objects of each kind.
+    /// Number of objects of each kind
     #[arg(long, default_value_t = 10_000)]
     pub objects: usize,
-    /// How many clients watch.
+    /// Number of clients that watch
     #[arg(long, default_value_t = 100)]
     pub watches: usize,
-    /// Updates each second while they watch.
+    /// Updates per second during the watches
     #[arg(long, default_value_t = 500)]
     pub updates: u32,
-    /// For how long they watch.
+    /// Seconds to watch
     #[arg(long, default_value_t = 10)]
     pub seconds: u32,
-    /// Where the server keeps its objects.
+    /// Storage of the server's objects.
     #[command(flatten)]
-    pub keeping: Keeping,
+    pub storage: Storage,
 }
 
-/// Carries it out.
+/// Runs the scenario and returns its report.
 ///
 /// # Errors
-/// When something does not end as it should.
+/// If a step fails or takes too long.
 pub async fn server(load: &ServerLoad) -> Result<Value, LoadError> {
-    let server = ServerProcess::start(&load.keeping).await?;
-    // What is asked for of a server that keeps nothing; one that does may take twice as long.
-    let target = |per_second: f64| match load.keeping.data_dir {
+    let server = ServerProcess::start(&load.storage).await?;
+    // Targets for a server in memory; one with a data folder may take twice as long.
+    let target = |per_second: f64| match load.storage.data_dir {
         Some(_) => Some(per_second / 2.0),
         None => Some(per_second),
     };
     let mut report = Map::new();
     report.insert("scenario".into(), json!("server"));
     let mut note = |name: &str, value: Value| drop(report.insert(name.to_owned(), value));
-    note("kept in a folder", json!(load.keeping.data_dir.is_some()));
-    note("waits for the disk", json!(load.keeping.fsync));
+    note("kept in a folder", json!(load.storage.data_dir.is_some()));
+    note("waits for the disk", json!(load.storage.fsync));
     note("ready, ms", at_most(millis(server.ready_after), 300.0));
     note("empty, MiB", at_most(mib(server.resident_kib()), 60.0));
     let client = server.client().await?;
     berth::up::prepare(&client, &[])
         .await
-        .map_err(|error| LoadError::Wrong(error.to_string()))?;
+        .map_err(|error| LoadError::Unexpected(error.to_string()))?;
     for name in [LARGE, SMALL, BINDINGS] {
         let namespace =
             json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-        let wanted = Wanted::create("/api/v1/namespaces", &namespace);
-        requests::whole(requests::send(&client, &wanted).await?).await?;
+        let wanted = PlannedRequest::create("/api/v1/namespaces", &namespace);
+        requests::read_body(requests::send(&client, &wanted).await?).await?;
     }
     let before = server.resident_kib();
     note("with Karmada's definitions, MiB", json!(mib(before)));
@@ -135,24 +135,24 @@ pub async fn server(load: &ServerLoad) -> Result<Value, LoadError> {
         "the same after the watches",
         memory(held, before, json_bytes),
     );
-    note("lists that nobody reads", unread(&server).await?);
+    note("unread lists", unread(&server).await?);
     Ok(Value::Object(report))
 }
 
-/// Asks for a long list over many connections, and reads nothing of what is answered.
+/// Requests a long list over many connections and does not read the responses.
 async fn unread(server: &ServerProcess) -> Result<Value, LoadError> {
     let before = server.resident_kib();
-    let mut answers = Vec::with_capacity(UNREAD);
-    for _ in 0..UNREAD {
+    let mut answers = Vec::with_capacity(UNREAD_LISTS);
+    for _ in 0..UNREAD_LISTS {
         let client = server.client().await?;
-        let answer = requests::send(&client, &Wanted::get(&configmaps(LARGE))).await?;
+        let answer = requests::send(&client, &PlannedRequest::get(&configmaps(LARGE))).await?;
         answers.push((client, answer));
     }
     let more = server.resident_kib().saturating_sub(before);
     Ok(json!({ "lists": answers.len(), "MiB more": mib(more) }))
 }
 
-/// Resident memory beside the JSON of all objects.
+/// Compares resident memory with the size of all objects as JSON.
 fn memory(held: u64, before: u64, json_bytes: u64) -> Value {
     let times = |kib: u64| tenths(ratio(kib * 1024, json_bytes));
     json!({
@@ -162,11 +162,11 @@ fn memory(held: u64, before: u64, json_bytes: u64) -> Value {
     })
 }
 
-/// Sends writes, and says how fast they went and what each cost the server.
+/// Sends writes, and reports their rate and their processor time in the server.
 async fn timed(
     server: &ServerProcess,
     clients: &[Client],
-    all: Vec<Wanted>,
+    all: Vec<PlannedRequest>,
     target: Option<f64>,
 ) -> Result<Value, LoadError> {
     let count = all.len();
@@ -220,7 +220,7 @@ async fn watches(
     let processor = server.processor_time().saturating_sub(processor);
     let expected = load.watches * updates;
     if seen.lines != expected {
-        return Err(LoadError::Wrong(format!(
+        return Err(LoadError::Unexpected(format!(
             "the watches saw {} of {expected} events",
             seen.lines
         )));
@@ -247,7 +247,7 @@ fn object_name(index: usize) -> String {
     format!("object-{index:06}")
 }
 
-fn creates(namespace: &str, size: usize, count: usize) -> Vec<Wanted> {
+fn creates(namespace: &str, size: usize, count: usize) -> Vec<PlannedRequest> {
     let path = configmaps(namespace);
     let text = "0123456789abcdef".repeat(size / 16);
     let object = |index| {
@@ -256,38 +256,40 @@ fn creates(namespace: &str, size: usize, count: usize) -> Vec<Wanted> {
                 "data": { "text": text } })
     };
     (0..count)
-        .map(|index| Wanted::create(&path, &object(index)))
+        .map(|index| PlannedRequest::create(&path, &object(index)))
         .collect()
 }
 
-fn patches(namespace: &str, count: usize) -> Vec<Wanted> {
+fn patches(namespace: &str, count: usize) -> Vec<PlannedRequest> {
     let path = configmaps(namespace);
     let change = |index: usize| json!({ "data": { "changed": index.to_string() } });
     (0..count)
-        .map(|index| Wanted::merge(format!("{path}/{}", object_name(index)), &change(index)))
+        .map(|index| {
+            PlannedRequest::merge(format!("{path}/{}", object_name(index)), &change(index))
+        })
         .collect()
 }
 
-fn bindings(count: usize) -> Result<Vec<Wanted>, LoadError> {
+fn bindings(count: usize) -> Result<Vec<PlannedRequest>, LoadError> {
     let path = binding_path();
     let namespaces = [BINDINGS.to_owned()];
-    let bindings = workload::bindings("b", count, &namespaces, "nobody")?;
+    let bindings = workload::bindings("b", count, &namespaces, "unused")?;
     let mut all = Vec::with_capacity(count);
     for (index, mut binding) in bindings.into_iter().enumerate() {
         binding.metadata.name = Some(object_name(index));
         let object = serde_json::to_value(&binding);
-        let object = object.map_err(|error| LoadError::Wrong(error.to_string()))?;
-        all.push(Wanted::create(&path, &object));
+        let object = object.map_err(|error| LoadError::Unexpected(error.to_string()))?;
+        all.push(PlannedRequest::create(&path, &object));
     }
     Ok(all)
 }
 
-fn binding_patches(count: usize) -> Vec<Wanted> {
+fn binding_patches(count: usize) -> Vec<PlannedRequest> {
     let path = binding_path();
     let change = json!({ "spec": { "clusters": [
         { "name": "member-1", "replicas": 2 }, { "name": "member-2", "replicas": 1 } ] } });
     (0..count)
-        .map(|index| Wanted::merge(format!("{path}/{}", object_name(index)), &change))
+        .map(|index| PlannedRequest::merge(format!("{path}/{}", object_name(index)), &change))
         .collect()
 }
 

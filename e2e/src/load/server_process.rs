@@ -1,4 +1,4 @@
-//! The API server as a process of its own: this program again, as `load serve`.
+//! The API server in a separate process: this program, run as `load serve`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,13 +12,13 @@ use kube::Client;
 
 use super::{LoadError, process};
 
-/// How long it may take to start.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time limit for the start.
+const TIMEOUT: Duration = Duration::from_secs(20);
 const STEP: Duration = Duration::from_millis(1);
 
-/// Where a server keeps its objects.
+/// Storage of a server.
 #[derive(Args, Clone, Debug)]
-pub struct Keeping {
+pub struct Storage {
     /// Keep the objects in this folder instead of in memory only
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
@@ -27,7 +27,7 @@ pub struct Keeping {
     pub fsync: bool,
 }
 
-impl Keeping {
+impl Storage {
     fn config(&self) -> Result<ServerConfig, LoadError> {
         let mut config = ServerConfig::default();
         if let Some(folder) = &self.data_dir {
@@ -38,14 +38,14 @@ impl Keeping {
             };
             let kept = DataDir::open(folder, durability).and_then(|data| data.server("load"));
             let (objects, credentials) =
-                kept.map_err(|error| LoadError::Wrong(error.to_string()))?;
+                kept.map_err(|error| LoadError::Unexpected(error.to_string()))?;
             config.storage = Box::new(objects);
             config.credentials = Some(credentials);
         }
         Ok(config)
     }
 
-    /// The same as flags.
+    /// Returns the options as flags.
     fn flags(&self) -> Vec<std::ffi::OsString> {
         let mut flags = Vec::new();
         if let Some(folder) = &self.data_dir {
@@ -58,11 +58,11 @@ impl Keeping {
     }
 }
 
-/// The process; it is ended when this is dropped.
+/// A running process, killed when dropped.
 pub(super) struct ServerProcess {
     child: Child,
     folder: tempfile::TempDir,
-    /// From its start until it answered `/readyz`.
+    /// Time from the start to the first response of `/readyz`.
     pub(super) ready_after: Duration,
 }
 
@@ -73,15 +73,15 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Serves until the process is killed; the kubeconfig appears when the server answers.
+/// Serves until the process is killed. Writes the kubeconfig when the server is ready.
 ///
 /// # Errors
-/// When the server does not start.
-pub async fn serve(kubeconfig: &Path, keeping: &Keeping) -> Result<(), LoadError> {
-    let wrong = |error: &dyn std::fmt::Display| LoadError::Wrong(error.to_string());
-    let server = Server::start(keeping.config()?).await;
+/// If the server does not start.
+pub async fn serve(kubeconfig: &Path, storage: &Storage) -> Result<(), LoadError> {
+    let wrong = |error: &dyn std::fmt::Display| LoadError::Unexpected(error.to_string());
+    let server = Server::start(storage.config()?).await;
     let server = server.map_err(|error| wrong(&error))?;
-    // Whoever finds the file finds all of it.
+    // Renamed into place, so that readers never see a partial file.
     let draft = kubeconfig.with_extension("draft");
     std::fs::write(&draft, server.kubeconfig("load"))
         .and_then(|()| std::fs::rename(&draft, kubeconfig))
@@ -91,15 +91,15 @@ pub async fn serve(kubeconfig: &Path, keeping: &Keeping) -> Result<(), LoadError
 
 impl ServerProcess {
     /// Starts a server and waits until it is ready.
-    pub(super) async fn start(keeping: &Keeping) -> Result<Self, LoadError> {
-        let failed = |error: std::io::Error| LoadError::Wrong(format!("the server: {error}"));
+    pub(super) async fn start(storage: &Storage) -> Result<Self, LoadError> {
+        let failed = |error: std::io::Error| LoadError::Unexpected(format!("the server: {error}"));
         let folder = tempfile::tempdir().map_err(failed)?;
         let kubeconfig = folder.path().join("kubeconfig");
         let began = Instant::now();
         let child = Command::new(std::env::current_exe().map_err(failed)?)
             .arg("serve")
             .arg(&kubeconfig)
-            .args(keeping.flags())
+            .args(storage.flags())
             .stdin(Stdio::null())
             .spawn()
             .map_err(failed)?;
@@ -110,12 +110,12 @@ impl ServerProcess {
         };
         while !kubeconfig.exists() {
             if let Ok(Some(status)) = server.child.try_wait() {
-                return Err(LoadError::Wrong(format!("the server ended: {status}")));
+                return Err(LoadError::Unexpected(format!("the server ended: {status}")));
             }
-            if began.elapsed() > PATIENCE {
-                return Err(LoadError::Late {
+            if began.elapsed() > TIMEOUT {
+                return Err(LoadError::Timeout {
                     what: "starting the server".to_owned(),
-                    limit: PATIENCE,
+                    limit: TIMEOUT,
                 });
             }
             tokio::time::sleep(STEP).await;
@@ -125,7 +125,7 @@ impl ServerProcess {
         Ok(server)
     }
 
-    /// A client with connections of its own.
+    /// Returns a client with its own connections.
     pub(super) async fn client(&self) -> Result<Client, LoadError> {
         let target = connect::Target {
             kubeconfig: Some(self.kubeconfig()),
@@ -137,17 +137,17 @@ impl ServerProcess {
         )?)
     }
 
-    /// The file with its address and the administrator's token.
+    /// Returns the kubeconfig with the administrator's token.
     pub(super) fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
     }
 
-    /// The processor time that it has used.
+    /// Returns the processor time used so far.
     pub(super) fn processor_time(&self) -> Duration {
         process::processor_time(self.child.id())
     }
 
-    /// The memory that it holds now, in KiB.
+    /// Returns the resident memory, in KiB.
     pub(super) fn resident_kib(&self) -> u64 {
         process::resident_kib(self.child.id())
     }

@@ -1,4 +1,4 @@
-//! Bindings that come one after the other, and how long each takes.
+//! Latency of bindings that are created at a steady rate.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,28 +12,28 @@ use kube::api::{Api, PostParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::{Value, json};
 
-use super::subject::Subject;
+use super::scheduler_process::SchedulerProcess;
 use super::{LoadError, millis, percentile, workload};
 use crate::Bare;
 
-/// A stream of bindings.
+/// Options of the scenario.
 #[derive(Args, Clone, Debug)]
 pub struct Steady {
-    /// The number of clusters.
+    /// Number of clusters
     #[arg(long, default_value_t = 100)]
     pub clusters: usize,
-    /// Bindings created each second.
+    /// Bindings created per second
     #[arg(long, default_value_t = 50)]
     pub rate: u32,
-    /// For how long.
+    /// Seconds to run
     #[arg(long, default_value_t = 20)]
     pub seconds: u32,
 }
 
-/// Carries it out.
+/// Runs the scenario and returns its report.
 ///
 /// # Errors
-/// When something does not end as it should.
+/// If a step fails or takes too long.
 pub async fn steady(steady: &Steady) -> Result<Value, LoadError> {
     let bare = Bare::start(&workload::clusters(steady.clusters)?).await;
     let count = usize::try_from(steady.rate * steady.seconds).unwrap_or(usize::MAX);
@@ -45,8 +45,8 @@ pub async fn steady(steady: &Steady) -> Result<Value, LoadError> {
         "--leader-elect=false".to_owned(),
         "--kube-api-qps=0".to_owned(),
     ];
-    let mut subject = Subject::start(&bare.kubeconfig(), &flags)?;
-    subject.scheduled(1, Duration::from_mins(1)).await?;
+    let mut scheduler = SchedulerProcess::start(&bare.kubeconfig(), &flags)?;
+    scheduler.scheduled(1, Duration::from_mins(1)).await?;
 
     let seen: Arc<Mutex<HashMap<String, Instant>>> = Arc::default();
     let watching = tokio::spawn(watch(Api::all(bare.client.clone()), seen.clone()));
@@ -60,7 +60,7 @@ pub async fn steady(steady: &Steady) -> Result<Value, LoadError> {
     }
     let all = u64::try_from(count).unwrap_or(u64::MAX);
     let limit = Duration::from_mins(5);
-    subject.scheduled(all.saturating_add(1), limit).await?;
+    scheduler.scheduled(all.saturating_add(1), limit).await?;
     let mut latencies = Vec::with_capacity(count);
     while latencies.len() < count {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -69,7 +69,7 @@ pub async fn steady(steady: &Steady) -> Result<Value, LoadError> {
             .iter()
             .filter_map(|(name, at)| Some(seen.get(name)?.saturating_duration_since(*at)))
             .collect();
-        if subject.started.elapsed() > limit {
+        if scheduler.started.elapsed() > limit {
             break;
         }
     }
@@ -81,14 +81,14 @@ pub async fn steady(steady: &Steady) -> Result<Value, LoadError> {
         "created to Scheduled p50, ms": millis(percentile(&latencies, 0.5)),
         "created to Scheduled p99, ms": millis(percentile(&latencies, 0.99)),
         "created to Scheduled max, ms": millis(percentile(&latencies, 1.0)),
-        "peak memory, MiB": subject.peak_mib(),
+        "peak memory, MiB": scheduler.peak_mib(),
     });
-    drop(subject);
+    drop(scheduler);
     bare.stop().await;
     Ok(report)
 }
 
-/// Notes when each binding is seen to be scheduled.
+/// Records the time at which each binding is scheduled.
 async fn watch(api: Api<ResourceBinding>, seen: Arc<Mutex<HashMap<String, Instant>>>) {
     let mut stream = watcher(api, watcher::Config::default())
         .applied_objects()

@@ -1,9 +1,9 @@
-//! The clusters and bindings of the scenarios.
+//! Clusters and bindings of the scenarios.
 
 use berth_api::{Cluster, ResourceBinding};
 use serde_json::{Value, json};
 
-/// So many clusters with different room; one in ten keeps workloads out by a taint.
+/// Returns clusters of different capacity; every tenth has a taint that repels workloads.
 pub(super) fn clusters(count: usize) -> Result<Vec<Cluster>, super::LoadError> {
     let made = (0..count).map(|index| {
         let taints = match index % 10 {
@@ -37,12 +37,12 @@ pub(super) fn clusters(count: usize) -> Result<Vec<Cluster>, super::LoadError> {
                 },
             },
         }))
-        .map_err(|error| super::LoadError::Wrong(error.to_string()))
+        .map_err(|error| super::LoadError::Unexpected(error.to_string()))
     });
     made.collect()
 }
 
-/// Bindings whose replicas are divided by what is free, spread over these namespaces.
+/// Returns bindings whose replicas are divided by free capacity, distributed over these namespaces.
 pub(super) fn bindings(
     prefix: &str,
     count: usize,
@@ -70,7 +70,7 @@ pub(super) fn bindings(
                         "weightPreference": { "dynamicWeight": "AvailableReplicas" } } },
             },
         }))
-        .map_err(|error| super::LoadError::Wrong(error.to_string()))
+        .map_err(|error| super::LoadError::Unexpected(error.to_string()))
     });
     made.collect()
 }

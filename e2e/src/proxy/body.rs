@@ -1,4 +1,4 @@
-//! The body of an answer on its way through the proxy, and what may happen to it there.
+//! Response bodies of the proxy, and faults injected into them.
 
 use std::io;
 use std::pin::Pin;
@@ -13,16 +13,16 @@ use tokio::sync::watch;
 
 type Chunks = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
-/// The body of an answer.
+/// The body of a response.
 pub(super) struct ProxyBody(Chunks);
 
 impl ProxyBody {
-    /// All of it at once.
+    /// Returns a body of one chunk.
     pub(super) fn whole(bytes: Bytes) -> Self {
         Self(stream::iter([Ok(bytes)]).boxed())
     }
 
-    /// As it comes from the server.
+    /// Returns a body that is streamed from the server.
     pub(super) fn new(body: kube::client::Body) -> Self {
         Self(
             body.into_data_stream()
@@ -31,7 +31,7 @@ impl ProxyBody {
         )
     }
 
-    /// Breaks off in the middle of a line.
+    /// Cuts the body in the middle of a line.
     pub(super) fn cut_in_line(self, line: usize) -> Self {
         let cut = self.0.scan(Some(line), |left, chunk| {
             let Some(lines) = *left else {
@@ -61,7 +61,7 @@ impl ProxyBody {
         Self(cut.boxed())
     }
 
-    /// Changes each object: of an event, of a list, or the one of the answer.
+    /// Changes each object: of a watch event, of a list, or the only one.
     pub(super) fn forged(self, forge: fn(&mut Value)) -> Self {
         let next = move |(mut chunks, mut text, mut ended): (Chunks, Vec<u8>, bool)| async move {
             while !ended && !text.contains(&b'\n') {
@@ -81,12 +81,12 @@ impl ProxyBody {
         Self(stream::unfold((self.0, Vec::new(), false), next).boxed())
     }
 
-    /// Stops without an end when connections up to this number are frozen.
+    /// Stalls when the connection is frozen.
     pub(super) fn frozen_when(self, frozen: watch::Receiver<u64>, connection: u64) -> Self {
         let next = move |(mut chunks, mut frozen): (Chunks, watch::Receiver<u64>)| async move {
             let chunk = tokio::select! {
                 chunk = chunks.next() => chunk?,
-                () = frost(&mut frozen, connection) => std::future::pending().await,
+                () = wait_until_frozen(&mut frozen, connection) => std::future::pending().await,
             };
             Some((chunk, (chunks, frozen)))
         };
@@ -94,8 +94,8 @@ impl ProxyBody {
     }
 }
 
-/// Ends when connections up to this number are frozen.
-pub(super) async fn frost(frozen: &mut watch::Receiver<u64>, connection: u64) {
+/// Waits until the connection is frozen.
+pub(super) async fn wait_until_frozen(frozen: &mut watch::Receiver<u64>, connection: u64) {
     if frozen
         .wait_for(|newest| *newest >= connection)
         .await

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use berth_apiserver::{Server, ServerConfig};
-use berth_e2e::hostile::{Attack, Misdeed};
-use berth_e2e::load::Siege;
+use berth_e2e::hostile::{Attack, Misbehavior};
+use berth_e2e::load::AttackedServer;
 use futures::future::join_all;
 
 /// Hostile connections in all.
@@ -36,16 +36,21 @@ fn two_thousand_hostile_connections_keep_nobody_else_waiting() {
         .build()
         .unwrap();
     let waits = clients.block_on(async {
-        let siege = Siege::prepare(kubeconfig).await.unwrap();
-        let each = CONNECTIONS / Misdeed::ALL.len();
-        let attacks: Vec<Attack> = Misdeed::ALL
-            .map(|misdeed| siege.attack(misdeed, each))
+        let siege = AttackedServer::prepare(kubeconfig).await.unwrap();
+        let each = CONNECTIONS / Misbehavior::ALL.len();
+        let attacks: Vec<Attack> = Misbehavior::ALL
+            .map(|misbehavior| siege.attack(misbehavior, each))
             .into();
-        join_all(attacks.iter().map(|attack| attack.begun(READY))).await;
+        join_all(
+            attacks
+                .iter()
+                .map(|attack| attack.wait_until_started(READY)),
+        )
+        .await;
         let made: usize = attacks.iter().map(|attack| attack.connections().0).sum();
         // On a busy machine some are still shaking hands.
         assert!(made >= CONNECTIONS / 2, "only {made} hostile connections");
-        siege.write_news(10).await.unwrap();
+        siege.write_large_objects(10).await.unwrap();
         siege.measure(100).await.unwrap()
     });
     let count = waits.renewals.len();

@@ -152,7 +152,7 @@ async fn failed_evictions_are_reported_and_retried() {
         let (scene, proxy) = start_behind_proxy().await;
         proxy.rule(move |request| {
             if patches_low(request) {
-                Fault::Answer(code, None)
+                Fault::Respond(code, None)
             } else {
                 Fault::None
             }
@@ -188,7 +188,7 @@ async fn a_binding_being_placed_during_the_search_is_preempted_later() {
     let proxy = Proxy::start(scene.bare.client.clone());
     proxy.rule(|request| {
         if patches_low(request) {
-            Fault::Late(Duration::from_secs(1))
+            Fault::Delay(Duration::from_secs(1))
         } else {
             Fault::None
         }
@@ -215,7 +215,7 @@ async fn shutdown_waits_for_an_eviction_in_flight() {
     let placed = proxy.count(patches_low);
     proxy.rule(|request| {
         if patches_low(request) {
-            Fault::Late(Duration::from_secs(1))
+            Fault::Delay(Duration::from_secs(1))
         } else {
             Fault::None
         }

@@ -103,10 +103,10 @@ async fn propagation_converges_despite_random_faults() {
             };
         }
         match turn % 6 {
-            0 => Fault::Answer(StatusCode::TOO_MANY_REQUESTS, Some(1)),
-            1 => Fault::Answer(StatusCode::INTERNAL_SERVER_ERROR, None),
-            2 => Fault::Answer(StatusCode::CONFLICT, None),
-            3 => Fault::LoseAnswer,
+            0 => Fault::Respond(StatusCode::TOO_MANY_REQUESTS, Some(1)),
+            1 => Fault::Respond(StatusCode::INTERNAL_SERVER_ERROR, None),
+            2 => Fault::Respond(StatusCode::CONFLICT, None),
+            3 => Fault::LoseResponse,
             _ => Fault::None,
         }
     });
@@ -164,7 +164,7 @@ async fn an_object_whose_creation_response_was_lost_is_removed() {
     )
     .await;
     proxy.rule(move |request| match request.method {
-        Method::POST => Fault::LoseAnswer,
+        Method::POST => Fault::LoseResponse,
         _ => silent(request).unwrap_or(Fault::None),
     });
     fleet.apply(second.clone()).await;
@@ -280,7 +280,7 @@ async fn a_kind_removed_before_its_first_watch_is_reported() {
     let (fleet, proxy) = fleet_behind_proxy().await;
     proxy.rule(|request| {
         if request.method == Method::GET && request.path.ends_with("/widgets") {
-            Fault::Answer(StatusCode::INTERNAL_SERVER_ERROR, None)
+            Fault::Respond(StatusCode::INTERNAL_SERVER_ERROR, None)
         } else {
             Fault::None
         }

@@ -23,7 +23,7 @@ async fn internal_errors_are_retried() {
         if request.is_watch() || request.number % 4 == 0 {
             Fault::None
         } else {
-            Fault::Answer(StatusCode::INTERNAL_SERVER_ERROR, None)
+            Fault::Respond(StatusCode::INTERNAL_SERVER_ERROR, None)
         }
     });
     fixture.add("late", 30).await;
@@ -43,7 +43,7 @@ async fn retry_after_is_respected() {
     let requests_before = fixture.proxy.requests().len();
     fixture.proxy.rule(|request| {
         if request.writes_a_binding() {
-            Fault::Answer(StatusCode::TOO_MANY_REQUESTS, Some(2))
+            Fault::Respond(StatusCode::TOO_MANY_REQUESTS, Some(2))
         } else {
             Fault::None
         }
@@ -70,7 +70,7 @@ async fn retry_after_is_respected() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conflicting_writes_are_retried() {
-    let mut fixture = FaultFixture::start_with(|_| Fault::Late(Duration::from_millis(5))).await;
+    let mut fixture = FaultFixture::start_with(|_| Fault::Delay(Duration::from_millis(5))).await;
     let api = fixture.bare.bindings("default");
     let storm = tokio::spawn(async move {
         for round in 0..40 {
@@ -223,7 +223,7 @@ async fn the_scheduler_recovers_from_a_server_restart() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_responses_delay_but_do_not_fail_scheduling() {
-    let mut fixture = FaultFixture::start_with(|_| Fault::Late(Duration::from_millis(200))).await;
+    let mut fixture = FaultFixture::start_with(|_| Fault::Delay(Duration::from_millis(200))).await;
     fixture.add("late", 30).await;
     fixture.assert_recovers("every response takes 200 ms").await;
 }
@@ -233,7 +233,7 @@ async fn lost_responses_do_not_duplicate_writes() {
     let mut fixture = FaultFixture::start().await;
     fixture.wait_until_placed().await;
     fixture.proxy.rule(|request| match request.number % 2 {
-        0 if !request.is_watch() => Fault::LoseAnswer,
+        0 if !request.is_watch() => Fault::LoseResponse,
         _ => Fault::None,
     });
     fixture.add("late", 30).await;
@@ -246,7 +246,7 @@ async fn lost_responses_do_not_duplicate_writes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_schedulers_with_one_name_place_each_binding_once() {
-    let mut fixture = FaultFixture::start_with(|_| Fault::Late(Duration::from_millis(3))).await;
+    let mut fixture = FaultFixture::start_with(|_| Fault::Delay(Duration::from_millis(3))).await;
     let other = berth_e2e::Running::start(
         crate::fault_fixture::short_timeouts(),
         fixture.proxy.client(),

@@ -37,8 +37,8 @@ async fn no_token_is_ever_logged() {
     bind_and_wait(&bare, "first").await;
     // Failed requests are logged too.
     proxy.rule(|request| match request.number % 3 {
-        0 => Fault::Answer(StatusCode::INTERNAL_SERVER_ERROR, None),
-        1 => Fault::LoseAnswer,
+        0 => Fault::Respond(StatusCode::INTERNAL_SERVER_ERROR, None),
+        1 => Fault::LoseResponse,
         _ => Fault::None,
     });
     bare.bind(&binding("second", 1, on_cluster("m1"))).await;

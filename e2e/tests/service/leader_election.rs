@@ -231,7 +231,7 @@ async fn a_leader_that_cannot_renew_stops_writing_before_the_next_leader_starts(
 async fn a_resumed_stale_leader_overwrites_nothing() {
     let bare = Bare::start(&fleet(4)).await;
     let proxy = Proxy::start(bare.client.clone());
-    proxy.rule(|_| Fault::Late(Duration::from_millis(20)));
+    proxy.rule(|_| Fault::Delay(Duration::from_millis(20)));
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
     let unlimited = ["--kube-api-qps=0"];

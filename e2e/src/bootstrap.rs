@@ -1,4 +1,4 @@
-//! Makes a control plane out of a server that somebody else started.
+//! Setup of a control plane on an existing API server.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::eventually::eventually;
 
-/// The annotation of members that a test has put into a cluster which is there for longer than the test.
-const OURS: &str = "e2e.berth/member";
+/// Annotation of members that tests create in an existing cluster.
+const TEST_MEMBER: &str = "e2e.berth/member";
 
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
 pub(crate) async fn client_of(kubeconfig: &Path) -> Client {
@@ -27,14 +27,14 @@ pub(crate) async fn client_of(kubeconfig: &Path) -> Client {
     berth_scheduler::connect::client(config, Component::CommandLine).unwrap()
 }
 
-/// What `berth up` does to its own server, done to another one.
+/// Installs definitions and members, and starts the controllers and a scheduler, as `berth up` does.
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
-pub(crate) async fn furnish(client: &Client, members: usize, cancel: &CancellationToken) {
+pub(crate) async fn bootstrap(client: &Client, members: usize, cancel: &CancellationToken) {
     let mut members = berth::fleet::generate(members);
     for member in &mut members {
         member
             .annotations_mut()
-            .insert(OURS.to_owned(), String::new());
+            .insert(TEST_MEMBER.to_owned(), String::new());
     }
     berth::up::prepare(client, &members).await.unwrap();
     let options = detector::DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
@@ -56,16 +56,16 @@ pub(crate) async fn furnish(client: &Client, members: usize, cancel: &Cancellati
     });
 }
 
-/// Takes the members away that a test has left.
+/// Removes the members that an earlier test left.
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
-pub(crate) async fn remove_our_members(client: &Client) {
+pub(crate) async fn remove_test_members(client: &Client) {
     let clusters: Api<Cluster> = Api::all(client.clone());
     let Ok(members) = clusters.list(&ListParams::default()).await else {
-        // The kind is not there yet.
+        // The kind is not defined yet.
         return;
     };
     for member in members.items {
-        if member.annotations().contains_key(OURS) {
+        if member.annotations().contains_key(TEST_MEMBER) {
             let name = member.name_any();
             let no_finalizers = serde_json::json!({ "metadata": { "finalizers": null } });
             let _ = clusters
@@ -74,11 +74,14 @@ pub(crate) async fn remove_our_members(client: &Client) {
             let _ = clusters.delete(&name, &DeleteParams::default()).await;
         }
     }
-    eventually("the members of the test before to go", async || {
+    eventually("removal of the members of the previous test", async || {
         let left = clusters.list(&ListParams::default()).await.unwrap().items;
-        match left.iter().find(|c| c.annotations().contains_key(OURS)) {
+        match left
+            .iter()
+            .find(|c| c.annotations().contains_key(TEST_MEMBER))
+        {
             None => Ok(()),
-            Some(member) => Err(format!("{} is there", member.name_any())),
+            Some(member) => Err(format!("{} still exists", member.name_any())),
         }
     })
     .await;

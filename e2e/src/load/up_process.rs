@@ -1,4 +1,4 @@
-//! The whole under measurement: this program again, as `berth up`, with its members.
+//! The measured control plane with its members: this program, run as `berth up`.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -15,37 +15,37 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 
 use super::{LoadError, process};
 
-/// How long it may take until all members are ready.
-const PATIENCE: Duration = Duration::from_mins(5);
+/// Time limit until all members are ready.
+const TIMEOUT: Duration = Duration::from_mins(5);
 const STEP: Duration = Duration::from_millis(5);
-/// The context of the control plane in the kubeconfig.
+/// Context of the control plane in the kubeconfig.
 const CONTROL_PLANE: &str = "berth";
-/// The version that the fleet says members have, before anybody has asked them.
+/// Version of members in the generated fleet, before their own version is collected.
 const FLEET_VERSION: &str = "v1.36.0";
 
-/// The process; it is ended when this is dropped.
-pub(super) struct Whole {
+/// A running process, killed when dropped.
+pub(super) struct UpProcess {
     child: Child,
     folder: tempfile::TempDir,
     members: usize,
     started: Instant,
-    /// From its start until it had its kubeconfig, and so until it could be used.
+    /// Time from the start to the kubeconfig, when the control plane is usable.
     pub(super) up_after: Duration,
-    /// From its start until every Cluster was ready, as its own controllers have found.
+    /// Time from the start until the controllers reported every Cluster as ready.
     pub(super) ready_after: Duration,
 }
 
-impl Drop for Whole {
+impl Drop for UpProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Whole {
-    /// Starts a control plane with so many members, and waits until all of them are ready.
+impl UpProcess {
+    /// Starts a control plane and waits until all members are ready.
     pub(super) async fn start(members: usize) -> Result<Self, LoadError> {
-        let failed = |error: std::io::Error| LoadError::Wrong(format!("berth up: {error}"));
+        let failed = |error: std::io::Error| LoadError::Unexpected(format!("berth up: {error}"));
         let folder = tempfile::tempdir().map_err(failed)?;
         let kubeconfig = folder.path().join("kubeconfig");
         let started = Instant::now();
@@ -57,7 +57,7 @@ impl Whole {
             .stdout(Stdio::null())
             .spawn()
             .map_err(failed)?;
-        let mut whole = Self {
+        let mut plane = Self {
             child,
             folder,
             members,
@@ -66,29 +66,30 @@ impl Whole {
             ready_after: Duration::ZERO,
         };
         while !kubeconfig.exists() {
-            if let Ok(Some(status)) = whole.child.try_wait() {
-                return Err(LoadError::Wrong(format!("berth up ended: {status}")));
+            if let Ok(Some(status)) = plane.child.try_wait() {
+                return Err(LoadError::Unexpected(format!("berth up ended: {status}")));
             }
-            whole.in_time("starting berth up")?;
+            plane.in_time("starting berth up")?;
             tokio::time::sleep(STEP).await;
         }
-        whole.up_after = started.elapsed();
-        let ready = whole.all_ready();
-        match tokio::time::timeout(PATIENCE, ready).await {
+        plane.up_after = started.elapsed();
+        let ready = plane.all_ready();
+        match tokio::time::timeout(TIMEOUT, ready).await {
             Ok(ready) => ready?,
-            Err(_) => whole.in_time("waiting until all members are ready")?,
+            Err(_) => plane.in_time("waiting until all members are ready")?,
         }
-        whole.ready_after = started.elapsed();
-        Ok(whole)
+        plane.ready_after = started.elapsed();
+        Ok(plane)
     }
 
+    /// Returns an error if the time limit is exceeded.
     fn in_time(&self, what: &str) -> Result<(), LoadError> {
-        if self.started.elapsed() <= PATIENCE {
+        if self.started.elapsed() <= TIMEOUT {
             return Ok(());
         }
-        Err(LoadError::Late {
+        Err(LoadError::Timeout {
             what: what.to_owned(),
-            limit: PATIENCE,
+            limit: TIMEOUT,
         })
     }
 
@@ -108,18 +109,22 @@ impl Whole {
                     ready.remove(&cluster.name_any());
                 }
                 Some(Err(_)) => {}
-                None => return Err(LoadError::Wrong("the watch of clusters ended".to_owned())),
+                None => {
+                    return Err(LoadError::Unexpected(
+                        "the watch of clusters ended".to_owned(),
+                    ));
+                }
             }
         }
         Ok(())
     }
 
-    /// A client of the control plane, with connections of its own.
+    /// Returns a client of the control plane with its own connections.
     pub(super) async fn client(&self) -> Result<Client, LoadError> {
         self.client_of(CONTROL_PLANE).await
     }
 
-    /// A client of the member with this number, from 1, with connections of its own.
+    /// Returns a client of a member, numbered from 1, with its own connections.
     pub(super) async fn member(&self, number: usize) -> Result<Client, LoadError> {
         self.client_of(&format!("member{number}")).await
     }
@@ -140,23 +145,23 @@ impl Whole {
         self.folder.path().join("kubeconfig")
     }
 
-    /// The processor time that it has used.
+    /// Returns the processor time used so far.
     pub(super) fn processor_time(&self) -> Duration {
         process::processor_time(self.child.id())
     }
 
-    /// The memory that it holds now, in MiB.
+    /// Returns the resident memory, in MiB.
     pub(super) fn resident_mib(&self) -> u64 {
         process::resident_kib(self.child.id()) / 1024
     }
 
-    /// The most memory that it has held, in MiB.
+    /// Returns the peak memory, in MiB.
     pub(super) fn peak_mib(&self) -> u64 {
         process::peak_kib(self.child.id()) / 1024
     }
 }
 
-/// Whether the controllers have asked a member, and found it ready. Before that the Cluster says what the fleet says.
+/// Reports whether the controllers have collected the status of a member and found it ready.
 fn is_ready(cluster: &Cluster) -> bool {
     let Some(status) = &cluster.status else {
         return false;

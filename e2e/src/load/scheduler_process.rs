@@ -1,4 +1,4 @@
-//! The scheduler process under measurement: this program again, as `berth scheduler`.
+//! The measured scheduler process: this program, run as `berth scheduler`.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,30 +9,30 @@ use tokio::net::TcpStream;
 
 use super::{LoadError, process};
 
-/// How exactly the end is known.
+/// Shortest interval between reads of the metrics.
 const STEP: Duration = Duration::from_millis(10);
-/// The longest without a look.
+/// Longest interval between reads of the metrics.
 const LONGEST_STEP: Duration = Duration::from_secs(1);
 
-/// The process; it is ended when this is dropped.
-pub(super) struct Subject {
+/// A running process, killed when dropped.
+pub(super) struct SchedulerProcess {
     child: Child,
     port: u16,
-    /// When it was started.
+    /// Time of the start.
     pub(super) started: Instant,
 }
 
-impl Drop for Subject {
+impl Drop for SchedulerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Subject {
+impl SchedulerProcess {
     /// Starts a scheduler.
     pub(super) fn start(kubeconfig: &Path, flags: &[String]) -> Result<Self, LoadError> {
-        let failed = |error: std::io::Error| LoadError::Subject(error.to_string());
+        let failed = |error: std::io::Error| LoadError::Scheduler(error.to_string());
         let port = std::net::TcpListener::bind("127.0.0.1:0")
             .and_then(|listener| listener.local_addr())
             .map_err(failed)?
@@ -56,7 +56,7 @@ impl Subject {
         })
     }
 
-    /// Waits until it has scheduled so many bindings, and returns how long after its start that was.
+    /// Waits until the scheduler has scheduled this number of bindings, and returns the time since its start.
     pub(super) async fn scheduled(
         &mut self,
         count: u64,
@@ -70,10 +70,10 @@ impl Subject {
                 return Ok(self.started.elapsed());
             }
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(LoadError::Subject(status.to_string()));
+                return Err(LoadError::Scheduler(status.to_string()));
             }
             if self.started.elapsed() > limit {
-                return Err(LoadError::Late {
+                return Err(LoadError::Timeout {
                     what: format!("scheduling {count} bindings"),
                     limit,
                 });
@@ -83,12 +83,12 @@ impl Subject {
         }
     }
 
-    /// How many bindings it has scheduled.
+    /// Returns the number of scheduled bindings.
     pub(super) async fn count(&self) -> u64 {
         self.attempts("scheduled").await
     }
 
-    /// How many attempts have failed.
+    /// Returns the number of failed attempts.
     pub(super) async fn failed(&self) -> u64 {
         self.attempts("error").await
     }
@@ -112,19 +112,19 @@ impl Subject {
         Ok(answer)
     }
 
-    /// The processor time that it has used.
+    /// Returns the processor time used so far.
     pub(super) fn processor_time(&self) -> Duration {
         process::processor_time(self.child.id())
     }
 
-    /// The most memory that it has held, in MiB.
+    /// Returns the peak memory, in MiB.
     pub(super) fn peak_mib(&self) -> u64 {
         process::peak_kib(self.child.id()) / 1024
     }
 }
 
-/// How long to wait before looking again. Looking costs the scheduler processor time that is measured, so it is
-/// done often only towards the end: after half of the time that is left, going by the rate so far.
+/// Returns the time until the next read of the metrics: half of the estimated rest. Reads cost the scheduler processor
+/// time, which is measured, so they are frequent only towards the end.
 fn step(elapsed: Duration, done: u64, left: u64) -> Duration {
     let wait = if done == 0 {
         elapsed / 20

@@ -1,4 +1,4 @@
-//! Thousands of bindings that wait, a cluster that flaps, and how long a new binding takes meanwhile.
+//! Latency of new bindings while thousands of bindings wait and a cluster flaps.
 
 use std::time::{Duration, Instant};
 
@@ -7,34 +7,35 @@ use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::subject::Subject;
+use super::scheduler_process::SchedulerProcess;
 use super::{LoadError, millis, percentile, workload};
 use crate::Bare;
 
-/// A herd.
+/// Options of the scenario.
 #[derive(Args, Clone, Debug)]
-pub struct Herd {
-    /// The number of bindings that wait for room.
+pub struct Starvation {
+    /// Number of bindings that wait for capacity
     #[arg(long, default_value_t = 10_000)]
     pub waiting: usize,
-    /// The number of new bindings, one after the other.
+    /// Number of new bindings, one after the other
     #[arg(long, default_value_t = 500)]
     pub new: usize,
-    /// How often the cluster changes, in milliseconds.
+    /// Interval between changes of the cluster, in milliseconds
     #[arg(long, default_value_t = 100)]
     pub flap: u64,
 }
 
-/// Carries it out.
+/// Runs the scenario and returns its report.
 ///
 /// # Errors
-/// When something does not end as it should.
-pub async fn herd(herd: &Herd) -> Result<Value, LoadError> {
+/// If a step fails or takes too long.
+pub async fn starvation(load: &Starvation) -> Result<Value, LoadError> {
     let bare = Bare::start(&workload::clusters(10)?).await;
     let namespaces = ["default".to_owned()];
-    let mut waiting = workload::bindings("herd", herd.waiting, &namespaces, "default-scheduler")?;
+    let mut waiting =
+        workload::bindings("waiting", load.waiting, &namespaces, "default-scheduler")?;
     for binding in &mut waiting {
-        // More than there is anywhere.
+        // More than any cluster has.
         binding.spec.replicas = 1_000_000;
     }
     bare.bind_all(&waiting).await;
@@ -43,38 +44,38 @@ pub async fn herd(herd: &Herd) -> Result<Value, LoadError> {
         "--leader-elect=false".to_owned(),
         "--kube-api-qps=0".to_owned(),
     ];
-    let subject = Subject::start(&bare.kubeconfig(), &flags)?;
+    let scheduler = SchedulerProcess::start(&bare.kubeconfig(), &flags)?;
     let limit = Duration::from_mins(5);
-    while subject.failed().await < u64::try_from(herd.waiting).unwrap_or(u64::MAX) {
+    while scheduler.failed().await < u64::try_from(load.waiting).unwrap_or(u64::MAX) {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        if subject.started.elapsed() > limit {
-            let what = "the herd to be refused".to_owned();
-            return Err(LoadError::Late { what, limit });
+        if scheduler.started.elapsed() > limit {
+            let what = "the first attempts of the waiting bindings".to_owned();
+            return Err(LoadError::Timeout { what, limit });
         }
     }
-    let before = subject.failed().await;
+    let before = scheduler.failed().await;
     let latencies = tokio::select! {
-        flapped = flap(&bare, Duration::from_millis(herd.flap)) => match flapped {
+        flapped = flap(&bare, Duration::from_millis(load.flap)) => match flapped {
             Ok(()) => Vec::new(),
             Err(error) => return Err(error),
         },
-        latencies = newcomers(&bare, herd.new) => latencies?,
+        latencies = create_new(&bare, load.new) => latencies?,
     };
     let report = json!({
-        "scenario": "herd",
-        "waiting": herd.waiting, "flap, ms": herd.flap, "new": latencies.len(),
+        "scenario": "starvation",
+        "waiting": load.waiting, "flap, ms": load.flap, "new": latencies.len(),
         "created to Scheduled p50, ms": millis(percentile(&latencies, 0.5)),
         "created to Scheduled p99, ms": millis(percentile(&latencies, 0.99)),
         "created to Scheduled max, ms": millis(percentile(&latencies, 1.0)),
-        "tries of waiting bindings meanwhile": subject.failed().await - before,
-        "peak memory, MiB": subject.peak_mib(),
+        "tries of waiting bindings meanwhile": scheduler.failed().await - before,
+        "peak memory, MiB": scheduler.peak_mib(),
     });
-    drop(subject);
+    drop(scheduler);
     bare.stop().await;
     Ok(report)
 }
 
-/// Changes what a cluster has free, for ever.
+/// Changes the capacity of a cluster in an endless loop.
 async fn flap(bare: &Bare, pause: Duration) -> Result<(), LoadError> {
     let clusters = bare.clusters();
     for round in 0_u32.. {
@@ -89,8 +90,8 @@ async fn flap(bare: &Bare, pause: Duration) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Creates bindings one after the other, each when the one before is placed.
-async fn newcomers(bare: &Bare, count: usize) -> Result<Vec<Duration>, LoadError> {
+/// Creates bindings one after the other, each after the previous one is placed.
+async fn create_new(bare: &Bare, count: usize) -> Result<Vec<Duration>, LoadError> {
     let namespaces = ["default".to_owned()];
     let api = bare.bindings("default");
     let mut latencies = Vec::with_capacity(count);
