@@ -34,17 +34,17 @@ enum Backend {
 impl Fixture {
     /// Starts a fixture with Karmada's admission rules and default gates.
     pub async fn start() -> Self {
-        Self::with(vec![Arc::new(KarmadaAdmission)], Gates::default()).await
+        Self::start_with(vec![Arc::new(KarmadaAdmission)], Gates::default()).await
     }
 
     /// Starts a fixture with Karmada's admission rules and custom gates.
     pub async fn with_gates(gates: Gates) -> Self {
-        Self::with(vec![Arc::new(KarmadaAdmission)], gates).await
+        Self::start_with(vec![Arc::new(KarmadaAdmission)], gates).await
     }
 
     /// Starts a fixture without admission rules, as on a server without webhooks.
     pub async fn without_admission() -> Self {
-        Self::with(Vec::new(), Gates::default()).await
+        Self::start_with(Vec::new(), Gates::default()).await
     }
 
     /// Starts a fixture without webhooks, with a real kube-apiserver if `KUBEBUILDER_ASSETS` is set.
@@ -60,7 +60,7 @@ impl Fixture {
         Self::run(client, Backend::Real(server, folder), Gates::default())
     }
 
-    async fn with(admission: Vec<Arc<dyn Admission>>, gates: Gates) -> Self {
+    async fn start_with(admission: Vec<Arc<dyn Admission>>, gates: Gates) -> Self {
         let server = Server::start(ServerConfig {
             admission,
             ..ServerConfig::default()
@@ -203,7 +203,7 @@ impl Fixture {
             if condition(&stored) {
                 Ok(stored)
             } else {
-                Err(format!("it is {stored}"))
+                Err(format!("the object is {stored}"))
             }
         })
         .await

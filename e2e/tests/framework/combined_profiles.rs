@@ -94,7 +94,7 @@ async fn plugin_expression_and_extender_work_in_one_scheduler() {
     let expression_args = json!({ "name": "Expression", "args": { "score": [
         { "expression": "int(cluster.metadata.labels[\"number\"]) * 25", "weight": 1 },
     ] } });
-    let fixture = Fixture::on(
+    let fixture = Fixture::start_on(
         bare,
         registry,
         json!({

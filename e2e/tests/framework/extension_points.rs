@@ -89,11 +89,11 @@ async fn every_point_runs_once_and_in_order() {
         .collect();
     assert_eq!(order, points, "{calls:?}");
     for point in points {
-        let of = |plugin: &str| {
+        let position_of = |plugin: &str| {
             let call = format!("{plugin}.{point} web");
             calls.iter().position(|known| *known == call).unwrap()
         };
-        assert!(of("A") < of("B"), "{point}: {calls:?}");
+        assert!(position_of("A") < position_of("B"), "{point}: {calls:?}");
     }
     fixture.stop().await;
 }

@@ -26,15 +26,15 @@ pub(crate) type Outcome = Result<Vec<String>, (String, String)>;
 impl Fixture {
     /// Starts a control plane with four clusters and a scheduler with the given plugins and configuration.
     pub(crate) async fn start(registry: Registry, configuration: Value) -> Self {
-        Self::on(four_clusters().await, registry, configuration)
+        Self::start_on(four_clusters().await, registry, configuration)
     }
 
     /// Starts a scheduler with the given plugins and configuration on a running control plane.
-    pub(crate) fn on(bare: Bare, registry: Registry, configuration: Value) -> Self {
+    pub(crate) fn start_on(bare: Bare, registry: Registry, configuration: Value) -> Self {
         let port = free_port();
         let options = Options {
             registry,
-            declared: declared(configuration),
+            declared: parse_configuration(configuration),
             health: BindAddress::At(([127, 0, 0, 1], port).into()),
             ..Options::embedded()
         };
@@ -123,7 +123,7 @@ pub(crate) async fn outcome(bare: &Bare, name: &str) -> Outcome {
     .await
 }
 
-/// Waits until a binding is placed, whatever was said of it before.
+/// Waits until a binding is scheduled, and returns its clusters. Earlier failures are ignored.
 pub(crate) async fn placed_clusters(bare: &Bare, name: &str) -> Vec<String> {
     eventually(
         &format!("{name} to be scheduled"),
@@ -172,7 +172,7 @@ fn free_port() -> u16 {
 }
 
 /// Parses a configuration as if it came from a file.
-pub(crate) fn declared(mut configuration: Value) -> Declared {
+pub(crate) fn parse_configuration(mut configuration: Value) -> Declared {
     configuration["apiVersion"] = json!("scheduler.config.berth/v1alpha1");
     configuration["kind"] = json!("SchedulerConfiguration");
     let document = Document::read("test", &configuration.to_string()).unwrap();

@@ -10,7 +10,7 @@ use berth_scheduler::framework::{FactoryError, Handle, Plugin, Registry};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, declared, four_clusters, to_all_clusters};
+use crate::fixture::{Fixture, four_clusters, parse_configuration, to_all_clusters};
 use crate::panicking_plugin;
 use crate::spy::{Action, Call, CallLog, register, register_panicking_queue_sort};
 
@@ -276,7 +276,7 @@ async fn a_broken_plugin_fails_the_start_with_its_error() {
             .unwrap();
         let options = Options {
             registry,
-            declared: declared(with_plugin("Mine")),
+            declared: parse_configuration(with_plugin("Mine")),
             ..Options::embedded()
         };
         let running = Running::start(options, bare.client.clone());

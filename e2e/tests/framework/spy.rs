@@ -124,7 +124,7 @@ impl fmt::Debug for Spy {
 }
 
 impl Spy {
-    fn act(&self, point: &'static str, binding: &str) -> Action {
+    fn record(&self, point: &'static str, binding: &str) -> Action {
         let before = self.log.add(format!("{}.{point} {binding}", self.name));
         let act = (self.script)(&Call {
             point,
@@ -136,8 +136,8 @@ impl Spy {
     }
 
     /// Records the call, and converts the action for points that pass, fail or refuse.
-    fn result(&self, point: &'static str, binding: &str) -> Result<(), PluginError> {
-        match self.act(point, binding) {
+    fn record_result(&self, point: &'static str, binding: &str) -> Result<(), PluginError> {
+        match self.record(point, binding) {
             Action::Fail => Err(PluginError::failed("requested by the test")),
             Action::Refuse => Err(PluginError::unschedulable("requested by the test")),
             _ => Ok(()),
@@ -147,7 +147,7 @@ impl Spy {
 
 impl PreEnqueue for Spy {
     fn pre_enqueue(&self, binding: &Binding) -> Gate {
-        match self.act("PreEnqueue", &binding.key.name) {
+        match self.record("PreEnqueue", &binding.key.name) {
             Action::Refuse => Gate::Closed("requested by the test".to_owned()),
             _ => Gate::Open,
         }
@@ -164,7 +164,7 @@ impl PreFilter for Spy {
         context: &CycleContext<'_>,
         _: &mut CycleState,
     ) -> Result<PreFilterResult, PluginError> {
-        self.result("PreFilter", &context.request().name().name)
+        self.record_result("PreFilter", &context.request().name().name)
             .map(|()| PreFilterResult::All)
     }
 }
@@ -175,7 +175,7 @@ impl BindingFilter for Spy {
     }
 
     fn check(&self, context: &BindingContext<'_>, _: &ClusterView<'_>) -> Result<(), Reason> {
-        self.result("Filter", &context.request().name().name)
+        self.record_result("Filter", &context.request().name().name)
             .map_err(|error| error.to_string().into())
     }
 }
@@ -186,7 +186,7 @@ impl PostFilter for Spy {
         context: &mut PostFilterContext<'_>,
         _: &mut CycleState,
     ) -> Result<Option<Nomination>, PluginError> {
-        self.result("PostFilter", &context.binding.key.name)
+        self.record_result("PostFilter", &context.binding.key.name)
             .map(|()| None)
     }
 }
@@ -202,7 +202,7 @@ impl PreScore for Spy {
         _: &[Candidate],
         _: &mut CycleState,
     ) -> Result<PreScoreResult, PluginError> {
-        self.result("PreScore", &context.request().name().name)
+        self.record_result("PreScore", &context.request().name().name)
             .map(|()| PreScoreResult::Score)
     }
 }
@@ -213,18 +213,18 @@ impl Score for Spy {
     }
 
     fn score(&self, context: &BindingContext<'_>, _: &ClusterView<'_>) -> Result<i64, PluginError> {
-        self.result("Score", &context.request().name().name)
+        self.record_result("Score", &context.request().name().name)
             .map(|()| 1)
     }
 }
 
 impl Reserve for Spy {
     fn reserve(&self, decided: &Decided, _: &mut CycleState) -> Result<(), PluginError> {
-        self.result("Reserve", &decided.binding.key.name)
+        self.record_result("Reserve", &decided.binding.key.name)
     }
 
     fn unreserve(&self, decided: &Decided, _: &mut CycleState) {
-        self.act("Unreserve", &decided.binding.key.name);
+        self.record("Unreserve", &decided.binding.key.name);
     }
 }
 
@@ -235,7 +235,7 @@ impl Permit for Spy {
         _: &mut CycleState,
         waiting: &mut Waiting<'_>,
     ) -> Permission {
-        match self.act("Permit", &decided.binding.key.name) {
+        match self.record("Permit", &decided.binding.key.name) {
             Action::Wait(timeout) => Permission::Wait(timeout),
             Action::Refuse => Permission::Deny("requested by the test".to_owned()),
             _ => {
@@ -250,7 +250,7 @@ impl Permit for Spy {
     }
 
     fn rejected(&self, binding: &Binding, _: &mut Waiting<'_>) {
-        self.act("Rejected", &binding.key.name);
+        self.record("Rejected", &binding.key.name);
     }
 }
 
@@ -260,7 +260,7 @@ impl PreBind for Spy {
         decided: &'a Decided,
         _: &'a mut CycleState,
     ) -> BoxFuture<'a, Result<(), PluginError>> {
-        async { self.result("PreBind", &decided.binding.key.name) }.boxed()
+        async { self.record_result("PreBind", &decided.binding.key.name) }.boxed()
     }
 }
 
@@ -272,7 +272,7 @@ impl Bind for Spy {
     ) -> BoxFuture<'a, Result<Bound, PluginError>> {
         async {
             let key = &decided.binding.key;
-            match self.act("Bind", &key.name) {
+            match self.record("Bind", &key.name) {
                 Action::Fail => Err(PluginError::failed("requested by the test")),
                 Action::Store => {
                     let namespace = key.namespace.as_deref().unwrap();
@@ -301,7 +301,7 @@ impl PostBind for Spy {
     ) -> BoxFuture<'a, ()> {
         assert!(report.result_landed());
         async {
-            self.act("PostBind", &decided.binding.key.name);
+            self.record("PostBind", &decided.binding.key.name);
         }
         .boxed()
     }

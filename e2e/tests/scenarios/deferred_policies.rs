@@ -89,15 +89,15 @@ async fn a_template_waits_for_the_overrides_that_its_policy_depends_on() {
     plane.stop().await;
 }
 
-fn lazy(policy: Value) -> Value {
+fn with_lazy_activation(policy: Value) -> Value {
     merged(
         policy,
         json!({ "spec": { "activationPreference": "Lazy" } }),
     )
 }
 
-/// Changes the template as a user would.
-async fn touch(plane: &Plane) {
+/// Adds an annotation to the template, as a user's edit.
+async fn annotate_template(plane: &Plane) {
     let change = json!({ "metadata": { "annotations": { "touched": "yes" } } });
     plane
         .edit(&plane.api::<Deployment>(), "nginx", change)
@@ -109,7 +109,11 @@ async fn a_lazy_policy_applies_to_templates_created_after_it() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     plane
-        .create_all([lazy(policy("p", &[&nginx], on_clusters(&["member1"])))])
+        .create_all([with_lazy_activation(policy(
+            "p",
+            &[&nginx],
+            on_clusters(&["member1"]),
+        ))])
         .await;
     // Policy and template arrive on separate watches, and the policy must arrive first.
     wait_for_pending_work(&plane).await;
@@ -137,7 +141,11 @@ async fn a_lazy_policy_created_later_waits_for_an_edit_of_the_template() {
     plane.create_all([nginx.clone()]).await;
     wait_for_pending_work(&plane).await;
     plane
-        .create_all([lazy(policy("p", &[&nginx], on_clusters(&["member1"])))])
+        .create_all([with_lazy_activation(policy(
+            "p",
+            &[&nginx],
+            on_clusters(&["member1"]),
+        ))])
         .await;
     // The template is claimed at once, and gets its binding with the next edit.
     plane
@@ -146,7 +154,7 @@ async fn a_lazy_policy_created_later_waits_for_an_edit_of_the_template() {
         })
         .await;
     assert_no_binding(&plane).await;
-    touch(&plane).await;
+    annotate_template(&plane).await;
     wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     plane.stop().await;
 }
@@ -167,7 +175,7 @@ async fn edits_of_a_lazy_policy_wait_for_an_edit_of_the_template() {
     wait_for_pending_work(&plane).await;
     let binding = wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
     assert!(!binding.spec.propagate_deps);
-    touch(&plane).await;
+    annotate_template(&plane).await;
     let binding = wait_until_placed(
         &plane,
         "nginx-deployment",
@@ -183,7 +191,11 @@ async fn a_lazy_policy_made_immediate_moves_its_workload_at_once() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
     plane
-        .create_all([lazy(policy("p", &[&nginx], on_clusters(&["member1"])))])
+        .create_all([with_lazy_activation(policy(
+            "p",
+            &[&nginx],
+            on_clusters(&["member1"]),
+        ))])
         .await;
     wait_for_pending_work(&plane).await;
     plane.create_all([nginx]).await;

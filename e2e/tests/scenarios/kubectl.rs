@@ -1,4 +1,4 @@
-//! The same scenarios with the real kubectl.
+//! User scenarios with the real kubectl.
 
 use berth_e2e::Plane;
 use berth_test_requirements::needs;

@@ -220,7 +220,7 @@ async fn a_member_is_used_while_its_label_matches() {
 }
 
 /// A Cluster that joins with a not-ready taint, as with Karmada's controllers.
-fn newcomer() -> Value {
+fn new_member() -> Value {
     json!({
         "apiVersion": "cluster.karmada.io/v1alpha1",
         "kind": "Cluster",
@@ -257,7 +257,7 @@ async fn a_new_member_gets_workloads_duplicated_to_all_members() {
     let thirds = [("member1", 2), ("member2", 2), ("member3", 2)];
     wait_until_placed(&plane, "shared-deployment", &thirds).await;
 
-    plane.create(newcomer()).await.unwrap();
+    plane.create(new_member()).await.unwrap();
     plane.report("member9", serving_deployments()).await;
     let ready = json!({ "spec": { "taints": null } });
     plane.edit(&plane.all::<Cluster>(), "member9", ready).await;
@@ -277,7 +277,7 @@ async fn a_pending_workload_is_placed_on_a_new_member() {
         .await;
     wait_for_failure(&plane, "nginx-deployment", "NoClusterFit").await;
 
-    let mut member = newcomer();
+    let mut member = new_member();
     member["spec"]["taints"] = json!([]);
     plane.create(member).await.unwrap();
     let began = Instant::now();

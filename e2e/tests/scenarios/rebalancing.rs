@@ -9,7 +9,7 @@ use crate::assertions::{wait_for_member_changes, wait_until_placed, wait_until_p
 use crate::manifests::{cluster_policy, cluster_role, deployment, policy};
 
 /// A placement with two affinity groups, selected by the label `site`.
-fn sites() -> Value {
+fn two_sites() -> Value {
     json!({ "clusterAffinities": [
         { "affinityName": "first", "labelSelector": { "matchLabels": { "site": "one" } } },
         { "affinityName": "second", "labelSelector": { "matchLabels": { "site": "two" } } },
@@ -22,7 +22,7 @@ async fn label_site(plane: &Plane, member: &str, site: &str) {
     wait_for_member_changes(plane).await;
 }
 
-fn reference(plane: &Plane, name: &str) -> Value {
+fn workload_reference(plane: &Plane, name: &str) -> Value {
     json!({ "apiVersion": "apps/v1", "kind": "Deployment", "namespace": plane.namespace, "name": name })
 }
 
@@ -80,7 +80,7 @@ async fn listed_workloads_are_rescheduled_and_others_stay() {
     label_site(&plane, "member2", "two").await;
     let (moved, other) = (deployment("moved", 2), deployment("other", 2));
     plane
-        .create_all([policy("p", &[&moved, &other], sites()), moved, other])
+        .create_all([policy("p", &[&moved, &other], two_sites()), moved, other])
         .await;
     for name in ["moved-deployment", "other-deployment"] {
         wait_until_placed(&plane, name, &[("member1", 2)]).await;
@@ -95,8 +95,8 @@ async fn listed_workloads_are_rescheduled_and_others_stay() {
 
     let name = plane.unique("r");
     let listed = [
-        &reference(&plane, "moved"),
-        &reference(&plane, "nonexistent"),
+        &workload_reference(&plane, "moved"),
+        &workload_reference(&plane, "nonexistent"),
     ];
     let created = rebalancer(&name, &listed, None);
     plane.create_all([created]).await;
@@ -120,7 +120,7 @@ async fn listed_workloads_are_rescheduled_and_others_stay() {
     );
 
     // Another workload is listed. The earlier success stays in the status without a second trigger.
-    let edit = json!({ "spec": { "workloads": [reference(&plane, "other")] } });
+    let edit = json!({ "spec": { "workloads": [workload_reference(&plane, "other")] } });
     plane.edit(&rebalancers, &name, edit).await;
     wait_until_placed(&plane, "other-deployment", &[("member1", 2)]).await;
     let status = wait_until_finished(&plane, &name).await;
@@ -131,7 +131,11 @@ async fn listed_workloads_are_rescheduled_and_others_stay() {
     // A later rebalancer with a TTL is already deleted, and this one without a TTL still exists.
     let marker = plane.unique("marker");
     plane
-        .create_all([rebalancer(&marker, &[&reference(&plane, "other")], Some(0))])
+        .create_all([rebalancer(
+            &marker,
+            &[&workload_reference(&plane, "other")],
+            Some(0),
+        )])
         .await;
     plane.until_gone(&rebalancers, &marker).await;
     assert!(rebalancers.get_opt(&name).await.unwrap().is_some());

@@ -95,7 +95,10 @@ pub(crate) async fn wait_until_all_placed(
                     binding.status
                 )
             });
-        Err(format!("{count} of {} are: {pending:?}", expected.len()))
+        Err(format!(
+            "{count} of {} bindings are placed: {pending:?}",
+            expected.len()
+        ))
     })
     .await
 }

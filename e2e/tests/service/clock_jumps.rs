@@ -12,7 +12,7 @@ use crate::objects::{binding, fleet, on_cluster};
 use crate::process::{ANY_PORT, Process};
 use wall_clock::Clock;
 
-/// Seconds of an hour.
+/// One hour in seconds.
 const HOUR: i64 = 3600;
 /// Tolerance in seconds: far more than a test takes, and far less than a jump.
 const NEAR: i64 = 1200;

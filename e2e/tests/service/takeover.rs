@@ -31,7 +31,7 @@ async fn resource_versions(bare: &Bare) -> BTreeMap<String, String> {
     versions
 }
 
-/// Runs a scheduler until it has handled all bindings: the last one, with the lowest priority, is placed.
+/// Runs a scheduler until it has handled all bindings. A marker binding with the lowest priority is placed last.
 async fn take_over(bare: &Bare) {
     let mut last = binding("zz-last", 1, on_cluster("member1"));
     last.spec.schedule_priority = serde_json::from_value(json!({ "priority": -1000 })).unwrap();
