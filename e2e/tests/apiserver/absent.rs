@@ -1,5 +1,5 @@
-//! What becomes of objects that are replaced or applied, and are not there: for some kinds PUT creates them, apply does
-//! it always, and both take the right to create. And which kinds are replaced only by who names a version.
+//! PUT and apply requests for missing objects. PUT creates objects of some kinds, apply creates objects of all kinds,
+//! and both need the right to create. Some kinds can only be replaced with a `resourceVersion`.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ async fn some_kinds_are_created_by_put() {
         object["metadata"] = json!({"name": "new"});
         let trial = objects.put("/new?dryRun=All", &object).await;
         assert_eq!(trial.code, code, "{}", trial.text);
-        // Whoever knows a version of it has seen it before it was deleted.
+        // A version implies that the object existed before, so it is not created.
         object["metadata"]["resourceVersion"] = json!("1");
         let put = objects.put("/new", &object).await;
         assert_eq!(put.code, code, "{}", put.text);
@@ -124,7 +124,7 @@ async fn to_create_by_other_verbs_takes_the_right_to_create() {
         "coordination.k8s.io",
     );
     assert_eq!(said(&replaced().await), (403, why.as_str()));
-    // What is there may be changed.
+    // An existing object needs only the right to change it.
     maps.create(&map).await;
     leases.create(&lease).await;
     assert_eq!(applied("/new?fieldManager=m").await.code, 200);

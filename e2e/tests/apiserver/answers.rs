@@ -1,5 +1,5 @@
-//! Objects of every built-in kind come back as a real server answers them: defaulted, with canonical quantities
-//! and the same managed fields. The recorded answers are checked against the real server, too, where there is one.
+//! Responses to the creation of built-in objects: defaults, canonical quantities and managed fields equal recorded
+//! ones. The recording is also checked against kube-apiserver where it is available.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::server::server;
 
 const RECORDED: &str = include_str!("../../../crates/apiserver/tests/data/answers.json");
 
-/// Drops what differs from one request to the next.
+/// Removes the fields that differ between any two requests.
 pub(crate) fn comparable(value: &mut Value) {
     match value {
         Value::Object(object) => {
@@ -33,7 +33,7 @@ pub(crate) fn comparable(value: &mut Value) {
     }
 }
 
-/// Every place where two values differ.
+/// Adds a line to `out` for each difference between two values.
 pub(crate) fn differences(expected: &Value, found: &Value, path: &str, out: &mut Vec<String>) {
     match (expected, found) {
         (Value::Object(a), Value::Object(b)) => {

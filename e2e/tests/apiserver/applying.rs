@@ -1,11 +1,11 @@
-//! Server-side apply: who owns what, conflicts and force, what is given up, and the managers of subresources.
+//! Server-side apply: field ownership, conflicts, force, removed fields, and managers of subresources.
 
 use serde_json::{Value, json};
 
 use crate::objects::{Objects, Said, deployment, map, said, version};
 use crate::server;
 
-/// Manager, operation, subresource and fields of each entry.
+/// Returns manager, operation, subresource and fields of each managed fields entry.
 fn managers(object: &Value) -> Vec<(&str, &str, &str, &Value)> {
     let entries = object["metadata"]["managedFields"].as_array();
     let text = |value: &'_ Value| value.as_str().is_some();
@@ -66,7 +66,7 @@ async fn appliers_conflict_force_and_give_up() {
         [("two", "Apply", "", &fields(&["k", "l"]))]
     );
 
-    // Who agrees shares; what all give up goes.
+    // Managers that apply the same value share it. A field that none of them applies is removed.
     let shared = maps.apply("a", "one", &data(json!({"k": "2"}))).await.json;
     assert_eq!(
         managers(&shared),
@@ -92,7 +92,7 @@ async fn appliers_conflict_force_and_give_up() {
         .json;
     assert_eq!(none["data"], json!({"l": "3"}));
 
-    // Those who do not apply never conflict, and own what they set.
+    // Other writes never conflict, and own the fields that they set.
     let updated = maps
         .merge("/a?fieldManager=three", &json!({"data": {"l": "4"}}))
         .await
@@ -156,7 +156,7 @@ async fn what_was_there_before_anybody_applied_belongs_to_the_past() {
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
     maps.create(&data(json!({"x": "1", "y": "2"}))).await;
-    // Who clears the list stops the book-keeping, until somebody applies.
+    // An empty list stops the tracking of managers until the next apply.
     for list in [json!([{}]), json!([])] {
         let cleared = maps
             .merge("/a", &json!({"metadata": {"managedFields": list}}))
@@ -266,7 +266,7 @@ async fn each_door_has_managers_of_its_own() {
     let refused = deployments.apply("web", "one", &deployment("web")).await;
     let why = "Apply failed with 1 conflict: conflict with \"scaler\" with subresource \"scale\" using apps/v1: .spec.replicas";
     let Said(code, message) = said(&refused);
-    // An applier is known by its name alone, whatever its door.
+    // kube-apiserver may leave out the subresource in the message.
     let known = [
         why,
         "Apply failed with 1 conflict: conflict with \"scaler\" with subresource \"scale\": .spec.replicas",
@@ -369,7 +369,7 @@ async fn null_is_a_value_that_one_can_own() {
     let refused = maps.apply("a", "two", &data(json!({"k": null}))).await;
     let why = "Apply failed with 1 conflict: conflict with \"one\": .data.k";
     assert_eq!(said(&refused), (409, why));
-    // No map at all is one without entries, which takes none away.
+    // A null map is an empty map: it removes no entries.
     let none = data(Value::Null);
     let mut whole = none.clone();
     whole["data"] = Value::Null;
@@ -494,7 +494,7 @@ async fn who_scales_takes_the_replicas_over_unless_to_none() {
     assert_eq!(owners().await, (Some(3), vec!["two".to_owned()]));
     put("three", 4).await;
     assert_eq!(owners().await, (Some(4), vec!["three".to_owned()]));
-    // No replicas are as if none were said, and what nobody has said is not tracked.
+    // Zero replicas count as unset, and unset fields have no owner.
     put("three", 0).await;
     assert_eq!(owners().await, (Some(0), Vec::new()));
     put("three", 5).await;

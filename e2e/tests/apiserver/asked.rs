@@ -1,4 +1,4 @@
-//! Requests that drawn ones found to be taken where a server refuses them, or refused where it takes them.
+//! Validation that the differential tests once found to be missing or too strict.
 
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ async fn a_patch_leaves_an_object_its_name_and_is_read_when_there_is_one() {
         .operations("/a", &json!([{"op": "remove", "path": "/metadata"}]))
         .await;
     assert_eq!(said(&removed), (400, why));
-    // Whoever applies to what is there need not name it again.
+    // A patch that applies to an existing object needs no name.
     let nameless = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}});
     let applied = maps.apply("a", "one", &nameless).await;
     assert_eq!(applied.json["data"], json!({"k": "v"}), "{}", applied.text);

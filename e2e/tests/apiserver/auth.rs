@@ -1,4 +1,4 @@
-//! Who somebody is: nobody, an account with a token, or somebody else.
+//! Authentication: anonymous requests, service account tokens and impersonation.
 
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ async fn a_service_account_gets_a_token_that_dies_with_it() {
         .raw("DELETE", &format!("{accounts}/bot"), &[], "")
         .await;
     assert_eq!(answer.code, 200);
-    // A kube-apiserver remembers good tokens for a while.
+    // kube-apiserver caches valid tokens for a while.
     if !server.is_real() {
         assert_eq!(raw(&bot, "GET", "/version", &[], "").await.code, 401);
     }

@@ -1,11 +1,11 @@
-//! Bodies that are too large, of no type that is known, or no objects.
+//! Request bodies that are too large, have an unsupported content type, or are not objects.
 
 use serde_json::{Value, json};
 
 use crate::objects::{JSON, Objects, Said, map, said};
 use crate::server;
 
-/// The most that a server reads.
+/// Largest request body, in bytes.
 const MOST: usize = 3 << 20;
 const YAML: (&str, &str) = ("content-type", "application/yaml");
 const PROTOBUF: (&str, &str) = ("content-type", "application/vnd.kubernetes.protobuf");
@@ -71,7 +71,7 @@ async fn nothing_of_more_than_three_mebibytes_is_read() {
         assert_eq!(said(&answer), (413, expected), "{method} {path} {header:?}");
         assert_eq!(answer.json["reason"], "RequestEntityTooLarge");
     }
-    // The last byte that is read, and what a map may hold.
+    // The largest body, which is still too large for a ConfigMap, and one byte more.
     let (begin, end) = (r#"{"metadata":{"name":"b"},"data":{"k":""#, r#""}}"#);
     for (over, code) in [(0, 422), (1, 413)] {
         let fill = "x".repeat(MOST + over - begin.len() - end.len());
@@ -80,7 +80,7 @@ async fn nothing_of_more_than_three_mebibytes_is_read() {
             .await;
         assert_eq!(answer.code, code, "{}", answer.text);
     }
-    // Who only looks may send what they like: nobody reads it.
+    // The body of a GET request is ignored.
     let answer = server.raw("GET", &one, &[JSON], data).await;
     assert_eq!(answer.json["metadata"]["name"], "a", "{}", answer.text);
     assert_eq!(answer.json["data"], Value::Null);
@@ -96,7 +96,7 @@ async fn maps_and_secrets_hold_a_mebibyte_of_values() {
     ] {
         let objects = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/{plural}"));
         for (over, code) in [(0, 201), (1, 422)] {
-            // Names of values do not count, nor how they are encoded on the way.
+            // Neither the keys nor the Base64 encoding count towards the limit.
             let text = "x".repeat((1 << 20) + over);
             let values = if kind == "Secret" {
                 "stringData"
@@ -163,7 +163,7 @@ async fn bodies_of_all_types_are_read_and_of_no_others() {
     }
 }
 
-/// What is said of a body that is no object.
+/// Returns the message for a body that is not an object.
 fn unrecognized(why: &str) -> String {
     format!("the object provided is unrecognized (must be of type ConfigMap): {why}")
 }
@@ -205,7 +205,7 @@ async fn bodies_that_are_no_objects_are_refused() {
         let answer = maps.send("POST", "?dryRun=All", &[JSON], nothing).await;
         assert_eq!(said(&answer), (422, required), "{nothing}");
     }
-    // What is no text is replaced, as in any text that Go decodes.
+    // Bytes that are not UTF-8 are replaced, as in Go.
     let answer = maps
         .send(
             "POST",
@@ -283,7 +283,7 @@ async fn yaml_and_protobuf_that_are_no_objects_are_told_in_a_line() {
             "{body:?}"
         );
     }
-    // A list of fields that is cut short is found out when the object is read.
+    // A truncated field is detected when the object is decoded.
     let short = [named.as_slice(), b"\x12\x05\n\t\n\x01x"].concat();
     let answer = maps.send("POST", "?dryRun=All", &[PROTOBUF], short).await;
     assert!(

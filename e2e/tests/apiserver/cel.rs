@@ -1,11 +1,11 @@
-//! Validation rules of custom resources.
+//! CEL validation rules of custom resources.
 
 use serde_json::{Value, json};
 
 use crate::definitions::{Kind, causes, define, definition};
 use crate::server::server;
 
-/// A definition with `rules` on its spec.
+/// Returns a definition with these rules on `spec`.
 fn ruled(properties: Value, rules: Value) -> Value {
     definition(
         json!({"type": "object", "properties": properties, "x-kubernetes-validations": rules}),

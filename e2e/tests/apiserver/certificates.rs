@@ -1,4 +1,4 @@
-//! Client certificates: whom they stand for, and those of strangers.
+//! Authentication with client certificates.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::objects::JSON;
 use crate::server::{Served, client_of, raw};
 use crate::{server, server::Answer};
 
-/// What the embedded server calls its authority.
+/// Name of the embedded server's certificate authority.
 const AUTHORITY: &str = "berth-ca";
 const WHOAMI: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
@@ -32,7 +32,7 @@ fn authority() -> CertificateParams {
     params
 }
 
-/// Founds an authority in a folder, for a server that has none of its own; its certificate.
+/// Creates a certificate authority in a folder, and returns the path of its certificate.
 pub(crate) fn found(folder: &Path) -> PathBuf {
     let key = KeyPair::generate().unwrap();
     let certificate = authority().self_signed(&key).unwrap();
@@ -43,7 +43,7 @@ pub(crate) fn found(folder: &Path) -> PathBuf {
     file
 }
 
-/// A certificate for a user in groups, good until somebody changes that.
+/// Returns a client certificate for a user in these groups. The caller may change the validity.
 fn of(user: &str, groups: &[&str]) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
@@ -51,7 +51,7 @@ fn of(user: &str, groups: &[&str]) -> CertificateParams {
         params.distinguished_name.push(DnType::CommonName, user);
     }
     for (place, group) in groups.iter().enumerate() {
-        // The library keeps one value of each type: the second group has the same type under its number.
+        // The library keeps one value of each type, so the second group uses the type's object identifier.
         let kind = match place {
             0 => DnType::OrganizationName,
             _ => DnType::CustomDnType(vec![2, 5, 4, 10]),
@@ -62,7 +62,7 @@ fn of(user: &str, groups: &[&str]) -> CertificateParams {
     params
 }
 
-/// A client with the certificate, and a token if there is one.
+/// Returns a client with the certificate, and with the token if there is one.
 async fn client(
     server: &Served,
     credentials: &Path,
@@ -88,7 +88,7 @@ async fn whoami(client: &Client) -> Answer {
     raw(client, "POST", WHOAMI, &[JSON], "{}").await
 }
 
-/// User and groups.
+/// Returns user and groups of a review.
 fn told(answer: &Answer) -> (&Value, &Value) {
     let info = &answer.json["status"]["userInfo"];
     (&info["username"], &info["groups"])
@@ -108,7 +108,7 @@ async fn a_client_certificate_says_who_somebody_is() {
     let digest = credential[0].as_str().unwrap();
     let digest = digest.strip_prefix("X509SHA256=").unwrap();
     assert!(digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_hexdigit()));
-    // Known, and allowed nothing.
+    // The user is authenticated, but has no rights.
     let path = "/api/v1/namespaces/default/configmaps";
     let answer = raw(&carol, "GET", path, &[], "").await;
     let message = r#"configmaps is forbidden: User "carol" cannot list resource "configmaps" in API group "" in the namespace "default""#;
@@ -118,13 +118,13 @@ async fn a_client_certificate_says_who_somebody_is() {
     );
     let root = client(&server, &own, of("root", &["system:masters"]), None).await;
     assert_eq!(raw(&root, "GET", path, &[], "").await.code, 200);
-    // The certificate counts, whatever token there is besides.
+    // A certificate takes precedence over any token.
     for token in ["administrator", "made-up"] {
         let carol = client(&server, &own, of("carol", &[]), Some(token)).await;
         let answer = whoami(&carol).await;
         assert_eq!(told(&answer).0, "carol", "{token}: {}", answer.text);
     }
-    // One that names nobody, or that nobody, proves nothing.
+    // A certificate without a user name, or for the anonymous user, does not authenticate.
     for user in ["", "system:anonymous"] {
         let nobody = client(&server, &own, of(user, &["devs"]), None).await;
         let answer = whoami(&nobody).await;
@@ -170,7 +170,7 @@ async fn a_certificate_that_is_not_good_is_refused_by_an_answer() {
             );
         }
     }
-    // A token may make up for it.
+    // A valid token authenticates a client with an invalid certificate.
     for (token, code) in [("administrator", 201), ("made-up", 401)] {
         let params = of("carol", &[]);
         let client = client(&server, elsewhere.path(), params, Some(token)).await;

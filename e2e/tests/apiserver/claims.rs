@@ -1,4 +1,4 @@
-//! Claims of volumes: what of them may change, and how far they may grow.
+//! Changes of persistent volume claims and services: immutable fields, expansion, and quotas.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ async fn bound_claims_grow_as_far_as_class_limits_and_quotas_let_them() {
         )
         .await;
     if server.is_real() {
-        // Its controllers do not run.
+        // kube-controller-manager does not run.
         let path = format!("{namespace}/resourcequotas/q/status");
         let status =
             json!({"status": {"hard": hard, "used": {"requests.storage": "0", "configmaps": "0"}}});
@@ -84,7 +84,7 @@ async fn bound_claims_grow_as_far_as_class_limits_and_quotas_let_them() {
     )
     .await;
     let claims = format!("{namespace}/persistentvolumeclaims");
-    // A server may take a moment to know of quotas and limits.
+    // The server may see new quotas and limits with a delay.
     let (mut large, map) = (claim("trial", None), json!({"metadata": {"name": "trial"}}));
     large["spec"]["resources"]["requests"]["storage"] = json!("9Gi");
     for (plural, object, whose) in [
@@ -180,7 +180,7 @@ async fn services_take_no_more_of_a_quota_than_there_is_when_they_change() {
         )
         .await;
     if server.is_real() {
-        // Its controllers do not run.
+        // kube-controller-manager does not run.
         let path = format!("{namespace}/resourcequotas/q/status");
         let status = json!({"status": {"hard": hard, "used": {"services.nodeports": "0"}}});
         assert_eq!(change(&server, &path, status).await.code, 200);
@@ -196,7 +196,7 @@ async fn services_take_no_more_of_a_quota_than_there_is_when_they_change() {
     let path = format!("{namespace}/services/s");
     let why = "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=3, used: \
                services.nodeports=0, limited: services.nodeports=2";
-    // A server may take a moment to know of a quota.
+    // The server may see a new quota with a delay.
     eventually("the quota to count", async || {
         let open = json!({"spec": {"type": "NodePort"}});
         let answer = change(&server, &format!("{path}?dryRun=All"), open).await;

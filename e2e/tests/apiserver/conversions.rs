@@ -1,5 +1,4 @@
-//! What a definition says beside its schemas: how objects are converted, warnings about versions, and values that are
-//! empty.
+//! Validation of definitions: conversion webhooks, deprecation warnings, and empty values.
 
 use serde_json::{Value, json};
 
@@ -7,7 +6,7 @@ use crate::definitions::DEFINITIONS;
 use crate::objects::{Objects, Said, said};
 use crate::server;
 
-/// A definition with these fields in its spec and its only version.
+/// Returns a definition with these fields in its spec and in its only version.
 fn definition(spec: &Value, version: &Value) -> Value {
     let mut object = json!({"metadata": {"name": "gears.conversions.example"}, "spec": {
         "group": "conversions.example", "scope": "Namespaced", "names": {"plural": "gears", "kind": "Gear"},

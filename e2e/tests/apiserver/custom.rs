@@ -1,4 +1,4 @@
-//! Objects of custom kinds: defaults, pruning, columns, selectable fields, the doors of status and scale, and their end.
+//! Custom resources: defaults, pruning, printer columns, selectable fields, status, scale and deletion.
 
 use berth_e2e::eventually;
 use berth_test_requirements::needs;
@@ -9,7 +9,7 @@ use crate::objects::{JSON, Objects, names, said};
 use crate::server;
 use crate::server::Served;
 
-/// A definition of widgets; its short name is made of its group, as tests meet on one server.
+/// Returns a definition of widgets. Its short name comes from its unique group, because all tests share a server.
 fn widgets() -> Value {
     let mut definition = definition(
         json!({"type": "object", "required": ["color"], "properties": {
@@ -135,7 +135,7 @@ async fn status_and_scale_are_apart_and_take_nothing_else_along() {
         (&json!("Scale"), &json!({"replicas": 5}))
     );
     assert_eq!(things.get("/a").await.json["spec"]["replicas"], 5);
-    // A version must be named by those who replace such an object.
+    // A replacement must name the version.
     let mut blind = main.clone();
     blind["metadata"]
         .as_object_mut()
@@ -199,7 +199,7 @@ async fn kubectl_shows_them_as_their_definition_says() {
         (&["delete", &one, "--timeout=30s"], "deleted"),
     ];
     for (arguments, part) in cases {
-        // The documents of a new kind may take a moment.
+        // The server may serve the schema of a new kind with a delay.
         eventually("kubectl to know the kind", async || {
             let output = server.kubectl(arguments).await;
             let text = [output.stdout, output.stderr].concat();
@@ -277,7 +277,7 @@ async fn defaults_that_come_later_are_filled_in_on_every_read() {
     let watched = things.get("?watch=true&timeoutSeconds=1").await;
     let event: Value = serde_json::from_str(watched.text.lines().next().unwrap()).unwrap();
     assert_eq!(event["object"]["spec"], spec);
-    // What is written for another reason is written with it.
+    // Any later write also stores the defaults.
     let labelled = things
         .merge("/a", &json!({"metadata": {"labels": {"l": "1"}}}))
         .await;

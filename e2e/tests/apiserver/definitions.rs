@@ -1,4 +1,4 @@
-//! A kind of a test's own: its definition, and requests for its objects.
+//! Custom resource definitions for single tests, and requests for their objects.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresour
 
 pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// A definition in a group that no other test has, in one version with this schema for `spec`.
+/// Returns a definition with a unique group, and one version with this schema for `spec`.
 pub(crate) fn definition(spec: Value) -> Value {
     let group = format!(
         "g{}.example.com",
@@ -33,7 +33,7 @@ pub(crate) async fn define(server: &Served, definition: &Value) -> Answer {
         .await
 }
 
-/// A served kind.
+/// A kind that the server serves.
 pub(crate) struct Kind<'a> {
     server: &'a Served,
     pub(crate) name: String,
@@ -98,8 +98,7 @@ impl<'a> Kind<'a> {
     }
 }
 
-/// What an answer refuses: `field: message` of each cause, sorted, as servers do not agree with themselves on
-/// the order.
+/// Returns `field: message` of each cause of a refusal. They are sorted, because servers return them in any order.
 pub(crate) fn causes(answer: &Answer) -> Vec<String> {
     let mut causes: Vec<String> = answer.json["details"]["causes"]
         .as_array()

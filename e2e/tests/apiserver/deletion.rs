@@ -1,4 +1,4 @@
-//! delete and deletecollection: preconditions, policies, finalizers, and what is answered.
+//! Deletion of objects and collections: preconditions, propagation policies, finalizers and responses.
 
 use serde_json::{Value, json};
 
@@ -176,7 +176,7 @@ async fn finalizers_hold_an_object_until_the_last_is_gone() {
     let why = "ConfigMap \"a\" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is \
                being deleted, found new finalizers []string{\"g.h/i\"}";
     assert_eq!(said(&more), (422, why));
-    // It lives on, and may be changed.
+    // The object can still be changed.
     let changed = maps.merge("/a", &json!({"data": {"k": "v"}})).await;
     assert_eq!(changed.json["data"], json!({"k": "v"}));
     assert_eq!(
@@ -220,7 +220,7 @@ async fn policies_become_finalizers_of_what_is_held() {
     let marked = deployments.delete("/web", &options).await.json;
     assert_eq!(marked["metadata"]["finalizers"], json!(["a.b/c", "orphan"]));
 
-    // Kinds that are older than garbage collection leave their pods behind, and say so.
+    // Jobs and other old kinds orphan their pods by default, with a warning.
     let jobs = Objects::at(
         &server,
         format!("/apis/batch/v1/namespaces/{namespace}/jobs"),
@@ -279,14 +279,14 @@ async fn collections_are_deleted_as_far_as_they_are_selected() {
         names(&maps.delete("?labelSelector=none", &Value::Null).await),
         [""; 0]
     );
-    // They are shown as they were found.
+    // The response shows the objects before their deletion.
     let rest = maps.delete("", &Value::Null).await;
     assert_eq!(names(&rest), ["c2", "held"]);
     assert_eq!(rest.json["items"][1]["metadata"], held["metadata"]);
     let left = maps.get("").await;
     assert_eq!(names(&left), ["held"]);
     assert!(left.json["items"][0]["metadata"]["deletionTimestamp"].is_string());
-    // Never those of all namespaces, and never namespaces.
+    // Collections across all namespaces, and namespaces, cannot be deleted together.
     for path in [
         "/api/v1/configmaps",
         "/api/v1/namespaces",

@@ -1,4 +1,4 @@
-//! The rights that `deploy/` gives, evaluated: enough to do the work, and no more.
+//! Rights of the accounts in `deploy/`: sufficient and minimal.
 
 use std::path::Path;
 use std::time::Duration;
@@ -70,7 +70,7 @@ async fn apply(bare: &Bare, file: &str) {
     }
 }
 
-/// A client with a token of an account in `karmada-system`, over TLS.
+/// Returns a client with a token for an account in `karmada-system`, over TLS.
 async fn client(bare: &Bare, account: &str) -> Client {
     let path = format!("/api/v1/namespaces/karmada-system/serviceaccounts/{account}/token");
     let answer = raw(&bare.client, "POST", &path, &[JSON], "{}").await;

@@ -1,4 +1,4 @@
-//! What is served, as clients find out: groups, versions, resources, health and the schemas.
+//! Discovery: groups, versions, resources, health and schemas.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::server;
 
-/// For each group and version the resources that both servers have, as a real one lists them.
+/// Resources of each group and version that both servers serve, as listed by kube-apiserver.
 const RECORDED: &str = include_str!("data/resources.json");
 
 fn path(version: &str) -> String {
@@ -14,7 +14,7 @@ fn path(version: &str) -> String {
     format!("/{root}/{version}")
 }
 
-/// Sets are told in no order.
+/// Sorts the sets of a resource, which have no fixed order.
 fn sorted(mut resource: Value) -> Value {
     for list in ["verbs", "shortNames", "categories"] {
         if let Some(names) = resource[list].as_array_mut() {
@@ -211,7 +211,7 @@ async fn schemas_are_published_in_both_versions_of_openapi() {
             document.json["openapi"].as_str().unwrap().starts_with("3."),
             "{version}"
         );
-        // One that is named by its contents never changes.
+        // A document with its hash in the URL never changes.
         let kept = document.headers["cache-control"].to_str().unwrap();
         assert!(kept.contains("immutable"), "{kept}");
     }

@@ -1,5 +1,4 @@
-//! Discovery, schemas, health and large answers, as clients ask for them again and again: by what they have already,
-//! in the form that they prefer, compressed.
+//! HTTP features of discovery, schemas, health and large lists: caching by `ETag`, content negotiation and compression.
 
 use berth_test_requirements::needs;
 use std::io::Read as _;
@@ -53,7 +52,7 @@ async fn who_has_a_document_is_not_sent_it_again() {
         let other = server.raw("GET", path, &strange, "").await;
         assert!(other.code == 200 && !other.text.is_empty(), "{path}");
     }
-    // What is not aggregated has no name.
+    // Discovery that is not aggregated has no `ETag`.
     let plain = server.raw("GET", "/apis", &[], "").await;
     assert_eq!(plain.headers.get("etag"), None);
 }
@@ -115,7 +114,7 @@ async fn a_document_that_has_changed_has_another_name() {
         url.as_str().map(str::to_owned).ok_or("not yet")
     })
     .await;
-    // Whoever asks for what the document was is sent to what it is.
+    // A request with an old hash is redirected to the current one.
     let moved = server
         .raw("GET", &format!("{document}?hash=OLD"), &[], "")
         .await;
@@ -140,7 +139,7 @@ async fn discovery_is_told_in_yaml_as_well_and_in_nothing_strange() {
         assert_eq!(yaml.headers["content-type"], "application/yaml", "{path}");
         assert!(yaml.text.contains("kind: API"), "{path}: {}", yaml.text);
         for strange in ["text/html", "application/json;as=Table;v=v1;g=meta.k8s.io"] {
-            // A root has no other form than the aggregated one.
+            // The roots also accept the aggregated format.
             if strange.contains("as=") && matches!(path, "/api" | "/apis") {
                 continue;
             }
@@ -158,7 +157,7 @@ async fn discovery_is_told_in_yaml_as_well_and_in_nothing_strange() {
         .raw("GET", "/openapi/v2", &[("accept", "text/html")], "")
         .await;
     assert_eq!(none.code, 406);
-    // People look at these.
+    // These paths are indented, for people.
     for path in ["/", "/version"] {
         let text = server.raw("GET", path, &[], "").await.text;
         assert!(text.starts_with("{\n  \""), "{text}");
@@ -210,7 +209,7 @@ async fn single_checks_of_health_are_asked_for_and_left_out() {
     assert!(told.ends_with(end), "{told}");
 }
 
-/// An answer as it comes, and how it is encoded.
+/// Returns the raw body of a response, and its encoding.
 async fn encoded(
     server: &Served,
     path: &str,
@@ -267,7 +266,7 @@ async fn large_answers_are_compressed_for_who_understands_that() {
         (&list, "identity"),
         (&list, "gzip;q=0"),
         (&list, "br"),
-        // Small, and without an end.
+        // A small response, and a watch.
         (&one, "gzip"),
         (&watch, "gzip"),
     ] {

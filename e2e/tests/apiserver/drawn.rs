@@ -1,5 +1,5 @@
-//! Requests that nobody thought of: drawn from a seed, and sent to an embedded server and to a kube-apiserver, which
-//! must answer alike. Runs only where there is the latter. What is told is the shortest sequence that still differs.
+//! Differential test: sends generated requests to an embedded server and to kube-apiserver, and compares the responses.
+//! A failure shows the shortest sequence of requests that still differs. The test needs kube-apiserver.
 //!
 //! `BERTH_DRAWN_SEEDS=500 cargo test -p berth-e2e --test apiserver drawn` draws five hundred sequences, and
 //! `BERTH_DRAWN_FIRST=7` begins with another seed. Messages are compared, too, with `BERTH_DRAWN_WORDS=1`.
@@ -15,12 +15,12 @@ use crate::definitions::{DEFINITIONS, JSON};
 use crate::server::{Answer, Served, both};
 use request::{Kind, POLICIES, Request, Seen};
 
-/// The sequences that are drawn where nobody says how many.
+/// Default number of sequences.
 const SEEDS: u64 = 12;
 
 const DEFINITION: &str = include_str!("../../../crds/policy.karmada.io_propagationpolicies.yaml");
 
-/// What a kube-apiserver says where the two differ, and why they do.
+/// Part of a message of either server, and the reason why the responses may differ.
 const KNOWN: [(&str, &str); 7] = [
     ("RuntimeClass", "there are no runtime classes"),
     ("Pod Overhead", "the same"),
@@ -40,13 +40,13 @@ const KNOWN: [(&str, &str); 7] = [
     ("of type []uint8", "a list of numbers is no text in Base64"),
 ];
 
-/// What is the same in two answers to the same request: not the words, unless they are asked for.
+/// Returns the comparable part of a response. Messages of errors are compared on request only.
 fn told(answer: &Answer, namespace: &str) -> Value {
     let text = answer.text.replace(namespace, "NAMESPACE");
     let mut object: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
     comparable(&mut object);
     forget_the_second(&mut object);
-    // Where a list goes on is told in tokens of a server's own.
+    // Continue tokens are specific to the server.
     if let Some(token) = object.pointer_mut("/metadata/continue") {
         *token = json!(token != "");
     }
@@ -61,7 +61,8 @@ fn told(answer: &Answer, namespace: &str) -> Value {
     refusal
 }
 
-/// Managers of the same second come in the order of their names, and one server may be asked in the next.
+/// Removes the effects of time. Managers that write within a second are sorted by name, and the second may end between
+/// two requests.
 fn forget_the_second(object: &mut Value) {
     if let Some(items) = object["items"].as_array_mut() {
         items.iter_mut().for_each(forget_the_second);
@@ -75,14 +76,15 @@ fn forget_the_second(object: &mut Value) {
 }
 
 fn is_known(real: &Answer, embedded: &Answer) -> bool {
-    // A value of the wrong type in what is applied is the client's mistake.
+    // kube-apiserver reports some wrong types in apply patches as internal errors.
     let mistake = real.code == 500 && matches!(embedded.code, 400 | 422);
     let said = [real, embedded].map(|answer| answer.json["message"].as_str().unwrap_or_default());
     let mut known = KNOWN.iter().map(|(words, _)| words);
     mistake || known.any(|words| said.iter().any(|said| said.contains(words)))
 }
 
-/// Sends the requests to both; says how the answers to one of them differ, and to which.
+/// Sends the requests to both servers. Returns the index of the first request with different responses, and the
+/// difference.
 async fn differ(both: &[Served; 2], kind: &Kind, requests: &[Request]) -> Option<(usize, String)> {
     let namespaces = [both[0].namespace().await, both[1].namespace().await];
     let mut seen = [Seen::default(), Seen::default()];
@@ -101,7 +103,7 @@ async fn differ(both: &[Served; 2], kind: &Kind, requests: &[Request]) -> Option
             continue;
         }
         if is_known(real, embedded) {
-            // From here on their objects may differ.
+            // Later responses may differ for the same reason.
             return None;
         }
         let said = |answer: &Answer| answer.json["message"].to_string();
@@ -118,7 +120,7 @@ async fn differ(both: &[Served; 2], kind: &Kind, requests: &[Request]) -> Option
     None
 }
 
-/// The shortest sequence whose last request is still answered differently.
+/// Removes requests as long as the last response still differs.
 async fn shortest(
     both: &[Served; 2],
     kind: &Kind,

@@ -1,11 +1,11 @@
-//! Empty values in what is applied: who applies one owns the field, although nothing of it may be there.
+//! Empty values in apply patches. The applier owns the field, although the stored object may omit it.
 
 use serde_json::{Value, json};
 
 use crate::objects::{Objects, Said, deployment, map, said};
 use crate::server;
 
-/// The fields of an applier.
+/// Returns the fields of a manager.
 fn fields<'a>(object: &'a Value, manager: &str) -> &'a Value {
     let entries = object["metadata"]["managedFields"].as_array().unwrap();
     let entry = entries.iter().find(|entry| entry["manager"] == manager);
@@ -120,7 +120,7 @@ async fn an_item_without_its_key_has_no_owner() {
         said(&accounts.apply("a", "one", &account).await),
         (500, why)
     );
-    // The name of a container has a default: nothing.
+    // The merge key `name` of a container has a default: the empty string.
     let deployments = Objects::deployments(&server, &namespace);
     let mut web = deployment("web");
     let container = &mut web["spec"]["template"]["spec"]["containers"][0];
@@ -129,7 +129,7 @@ async fn an_item_without_its_key_has_no_owner() {
     let why =
         "Deployment.apps \"web\" is invalid: spec.template.spec.containers[0].name: Required value";
     assert_eq!(said(&refused), (422, why));
-    // Where there was no list, a patch is not asked for keys.
+    // A patch that adds a list needs no merge keys.
     accounts.create(&json!({"metadata": {"name": "b"}})).await;
     let patched = accounts.strategic("/b", &json!({"secrets": [{}]})).await;
     assert_eq!(patched.code, 200, "{}", patched.text);

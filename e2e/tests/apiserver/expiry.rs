@@ -1,4 +1,4 @@
-//! What is told to those who come back for versions that are no longer kept.
+//! Continue tokens of expired versions.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use berth_e2e::eventually;
 
 use crate::server::{ROOT_CA, Served, forgetful};
 
-/// Objects large enough that a few hundred writes are more than anybody keeps.
+/// Returns an object that is large enough for a few hundred writes to exceed any history.
 fn large(name: &str) -> String {
     json!({"metadata": {"name": name}, "data": {"text": "x".repeat(200_000)}}).to_string()
 }

@@ -1,17 +1,17 @@
-//! Field selectors: every field by which objects of a built-in kind can be selected.
+//! Field selectors of all built-in kinds.
 
 use serde_json::{Value, json};
 
 use crate::objects::{Objects, names, said};
 use crate::server;
 
-/// A kind, an object of it with a status to set, and the values of its fields.
+/// A kind, an object with a status to set, and the selectable fields with their values.
 struct Row {
     path: String,
     object: Value,
     status: Value,
     fields: Vec<(&'static str, &'static str)>,
-    /// Whether its namespace can be selected by.
+    /// True if `metadata.namespace` is selectable.
     by_namespace: bool,
 }
 
@@ -164,7 +164,7 @@ fn rows(namespace: &str) -> Vec<Row> {
             Value::Null,
             &[("status.successful", "0")],
         ),
-        // Kinds without fields of their own.
+        // Kinds with no fields of their own.
         row(
             core("configmaps"),
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}),
@@ -226,7 +226,7 @@ async fn every_field_of_every_kind_selects() {
 async fn replica_sets_select_by_their_replicas_as_documented() {
     let server = server().await;
     if server.is_real() {
-        // The documentation of Kubernetes names the field; a kube-apiserver refuses it.
+        // The documentation of Kubernetes lists this field, but kube-apiserver refuses it.
         return;
     }
     let namespace = server.namespace().await;
@@ -318,7 +318,7 @@ async fn fields_that_a_kind_does_not_have_are_refused() {
             .await;
         assert_eq!(said(&answer), (400, message.as_str()), "{path} {label}");
     }
-    // Signing requests have one, and kinds of the cluster without any accept the namespace, which none of them has.
+    // Certificate signing requests have a field. Some cluster-scoped kinds accept the namespace, which never matches.
     for (path, label) in [
         (
             "/apis/certificates.k8s.io/v1/certificatesigningrequests",

@@ -1,5 +1,5 @@
-//! Garbage collection. A lone kube-apiserver marks what is to go; who collects it is another program, which does not
-//! run beside the real one here.
+//! Garbage collection. kube-apiserver only marks objects: kube-controller-manager, which does not run here, collects
+//! them.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ async fn gone(maps: &Objects<'_>, name: &str) {
     .await;
 }
 
-/// An owner, what it owns, and what that owns.
+/// Creates an owner, its dependent, and a dependent of that.
 async fn family(maps: &Objects<'_>) -> [Value; 3] {
     let owner = maps.create(&map("owner", json!({}), json!({}))).await;
     let child = maps.create(&owned("child", &owner)).await;

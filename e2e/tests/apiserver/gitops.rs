@@ -1,5 +1,5 @@
-//! What controllers ask that keep a cluster as a repository says: they apply with force, look by a dry run whether
-//! anything has drifted, and put it right. What a server fills in must be no drift, or they never come to rest.
+//! Requests of GitOps controllers, which apply with force and detect drift by dry runs. Values that the server fills in
+//! must not appear as drift, or the controllers never finish.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ async fn apply(server: &Served, path: &str, dry_run: bool, object: &Value) -> An
         .await
 }
 
-/// Where they are, and what a person would write: much is left to the server.
+/// Returns paths and objects as users write them, with few fields set.
 fn objects(namespace: &str) -> Vec<(String, Value)> {
     let pod = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]});
     let web = json!({
@@ -143,7 +143,7 @@ async fn what_somebody_else_changed_is_seen_by_a_dry_run_and_put_right() {
     let put_right = apply(&server, &path, false, &object).await;
     assert_eq!(put_right.code, 200, "{}", put_right.text);
     let spec = &put_right.json["spec"];
-    // What nobody said in the repository stays as it was made.
+    // Fields that the repository does not set keep their values.
     assert_eq!(
         (&spec["replicas"], &spec["paused"]),
         (&json!(2), &json!(true))

@@ -1,4 +1,4 @@
-//! What a server gives to objects that ask for it: priorities, ports of nodes, and tokens in secrets.
+//! Values that the server fills in: pod priorities, node ports, and tokens in secrets.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -31,7 +31,7 @@ async fn pods_get_the_number_of_their_class() {
         json!({"metadata": {"name": "p"}, "spec": all})
     };
     let trial = format!("{pods}?dryRun=All");
-    // A server may take a moment to know of a new class.
+    // The server may see a new class with a delay.
     let given = eventually("the class to count", async || {
         let answer = create(&server, &trial, pod(json!({"priorityClassName": class}))).await;
         if answer.code == 201 {
@@ -65,7 +65,7 @@ async fn pods_get_the_number_of_their_class() {
         let answer = create(&server, &trial, pod(spec)).await;
         assert_eq!((answer.code, &answer.json["message"]), (403, &json!(why)));
     }
-    // It stays with the pod, whoever forgets it.
+    // An update without the priority keeps it.
     let made = create(&server, &pods, pod(json!({"priorityClassName": class}))).await;
     let mut again = made.json;
     again["spec"].as_object_mut().unwrap().remove("priority");
@@ -92,11 +92,11 @@ async fn no_two_services_have_the_same_port_of_the_nodes() {
         "Service \"second\" is invalid: spec.ports[0].nodePort: Invalid value: {port}: provided port is already allocated"
     );
     assert_eq!((refused.code, &refused.json["message"]), (422, &json!(why)));
-    // One service may have it for another protocol, but no other service.
+    // A port serves several protocols of one service, but never two services.
     let other = json!({"port": 81, "protocol": "UDP", "nodePort": port});
     let other = create(&server, &services, service("third", other)).await;
     assert_eq!(other.code, 422, "{}", other.text);
-    // Whoever replaces a service and does not say which port it has does not lose it.
+    // A replacement without the node port keeps it.
     let mut again = first.json;
     again["spec"]["ports"][0]
         .as_object_mut()
@@ -123,7 +123,7 @@ async fn secrets_for_tokens_are_filled_in_and_go_with_their_account() {
     let why = "Secret \"s\" is invalid: metadata.annotations[kubernetes.io/service-account.name]: Required value";
     assert_eq!((refused.code, &refused.json["message"]), (422, &json!(why)));
     if server.is_real() {
-        // Its controllers do not run.
+        // kube-controller-manager does not run.
         return;
     }
     let account = json!({"metadata": {"name": "robot"}});
@@ -160,7 +160,7 @@ async fn secrets_for_tokens_are_filled_in_and_go_with_their_account() {
     let status = review().await;
     let user = format!("system:serviceaccount:{namespace}:robot");
     assert_eq!(status["user"]["username"], user, "{status}");
-    // What somebody takes out comes back.
+    // A removed token is filled in again.
     let merge = ("content-type", "application/merge-patch+json");
     let emptied = json!({"data": {"token": null}}).to_string();
     let emptied = server.raw("PATCH", &path, &[merge], emptied).await;

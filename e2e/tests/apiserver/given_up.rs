@@ -1,12 +1,12 @@
-//! Parts of structs that an applier gives up: what the server has filled in beside them goes, too, as soon as nobody asks
-//! for anything of the struct.
+//! Structs that an applier no longer sets. Their defaults are removed as well, once no manager sets any of their
+//! fields.
 
 use serde_json::{Value, json};
 
 use crate::objects::{Objects, deployment, map, said};
 use crate::server;
 
-/// A change of the pod that a deployment makes.
+/// A change to the pod template of a deployment.
 type Change = fn(&mut Value);
 
 fn changed(change: Change) -> Value {
@@ -118,7 +118,7 @@ async fn metadata_that_nobody_asks_for_takes_the_name_along() {
     let refused = maps.apply("m", "one", &without).await;
     let why = "the name of the object (m based on URL) was undeterminable: name must be provided";
     assert_eq!(said(&refused), (400, why));
-    // Somebody else's label keeps it.
+    // A label of another manager keeps the metadata.
     let other = map("m", Value::Null, json!({"c": "d"}));
     maps.apply("m", "two", &other).await;
     let done = maps.apply("m", "one", &without).await;

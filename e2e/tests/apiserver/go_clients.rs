@@ -1,13 +1,13 @@
-//! What Go clients send: protobuf, which they do not fall back from; and kinds that controllers cannot do without.
+//! Requests of Go clients, in protobuf, and kinds that controllers depend on.
 
 use serde_json::{Value, json};
 
 use crate::protobuf::{self, field};
 use crate::server;
 
-/// A Lease as client-go's leader election writes it.
+/// Returns a Lease as client-go's leader election encodes it.
 fn lease(name: &str, holder: &str, version: &str, transitions: u8) -> Vec<u8> {
-    // Go writes times that are not set as empty messages.
+    // Go encodes unset times as empty messages.
     let meta = [
         field(1, name.as_bytes()),
         field(2, b""),
@@ -60,7 +60,7 @@ async fn leader_election_writes_leases_in_protobuf() {
     assert_eq!(stale.code, 409, "{}", stale.text);
 }
 
-/// A request for a certificate, in PEM and base64 as it is sent.
+/// Returns a certificate signing request, in PEM and Base64.
 fn request() -> String {
     use base64::Engine as _;
     let key = rcgen::KeyPair::generate().unwrap();
@@ -155,7 +155,7 @@ async fn requests_for_certificates_say_who_asks_and_can_be_approved() {
     );
 }
 
-/// Go leaves nothing out that is of a type that cannot be left out; to a server, empty is as good as unsaid.
+/// Go clients always send fields without `omitempty`. The server treats their empty values as unset.
 #[tokio::test]
 async fn what_go_writes_although_nobody_said_it_is_filled_in() {
     let server = server().await;

@@ -1,4 +1,4 @@
-//! Who may write roles and bindings that hold more than they do themselves, and what reviews refuse to answer.
+//! Protection against privilege escalation in roles and bindings, and validation of access reviews.
 
 use berth_e2e::eventually;
 use kube::Client;
@@ -12,7 +12,7 @@ const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const GROUP: &str = "rbac.authorization.k8s.io";
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 
-/// A namespace with a strong role that is bound to somebody, and the rules that somebody else gets there.
+/// A namespace with a role `strong`, a binding to it, and a client with these additional rules.
 struct Scene {
     path: String,
     writer: Client,
@@ -69,7 +69,7 @@ impl Scene {
         raw(&self.writer, "POST", &path, &[JSON], object.to_string()).await
     }
 
-    /// The refusal to grant what the strong role holds.
+    /// Returns the message that refuses the rights of `strong`.
     fn refusal(&self, resource: &str, name: &str) -> String {
         let namespace = self.user.split(':').nth(2).unwrap();
         format!(
@@ -93,7 +93,7 @@ async fn what_grants_more_is_not_even_labelled() {
         let expected = scene.refusal(resource, "strong");
         assert_eq!(said(&answer), (403, expected.as_str()));
     }
-    // What the collector of garbage needs is another thing, and what is one's own.
+    // Fields for garbage collection, and weaker roles, may be changed.
     let held_back = json!({"metadata": {"finalizers": ["example.com/hold"]}});
     for (what, change) in [
         ("roles/strong", &held_back),

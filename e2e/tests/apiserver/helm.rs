@@ -1,5 +1,5 @@
-//! What Helm asks of a server: version 3 sends three-way patches, version 4 applies; both keep releases in secrets,
-//! which they write in protobuf.
+//! Requests of Helm. Version 3 sends three-way patches, version 4 applies, and both store releases as secrets in
+//! protobuf.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -11,16 +11,16 @@ use crate::server::{Answer, Served};
 const JSON: (&str, &str) = ("content-type", "application/json");
 const APPLY: (&str, &str) = ("content-type", "application/apply-patch+yaml");
 const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
-/// The options of everything that version 4 applies.
+/// Query of each apply request of version 4.
 const APPLIES: &str = "fieldManager=helm&fieldValidation=Strict&force=false";
 
-/// An entry of a map of texts.
+/// Encodes an entry of a string map.
 fn entry(number: u8, key: &str, value: &str) -> Vec<u8> {
     let pair = [field(1, key.as_bytes()), field(2, value.as_bytes())].concat();
     field(number, &pair)
 }
 
-/// The secret of a release.
+/// Encodes the secret of a release.
 fn release(status: &str) -> Vec<u8> {
     let meta = [
         field(1, b"sh.helm.release.v1.web.v1"),
@@ -187,7 +187,7 @@ async fn three_way_patches_replace_ports_and_are_refused_as_a_whole() {
     }
 }
 
-/// `--force` replaces what the chart says, which knows nothing of the address that the server gave.
+/// `--force` replaces the object with the one in the chart, which contains no cluster IP.
 #[tokio::test]
 async fn a_service_that_is_replaced_keeps_its_address() {
     let server = server().await;
@@ -262,7 +262,7 @@ async fn a_definition_and_an_object_of_its_kind_are_applied_one_after_the_other(
     let applied = apply(&server, &path, "", &definition).await;
     assert_eq!(applied.code, 201, "{}", applied.text);
 
-    // It looks whether the definition is established, and then asks for everything anew.
+    // Helm waits for the definition to be established, and then reads discovery again.
     eventually("the definition to be established", async || {
         let definition = get(&server, &path).await.json;
         let conditions = definition["status"]["conditions"].as_array();
@@ -317,7 +317,7 @@ async fn what_charts_are_told_of_the_server_can_be_read() {
             .contains("protobuf")
     );
 
-    // `lookup` in a template: an object, a list, and what is not there.
+    // `lookup` in a template: an object, a list, and a missing object.
     for (path, code) in [
         ("/api/v1/namespaces/default", 200),
         ("/api/v1/namespaces", 200),

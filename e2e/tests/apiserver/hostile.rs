@@ -1,5 +1,4 @@
-//! Hostile clients do not delay others. How long an administrator waits on an idle machine, `load hostile`
-//! measures.
+//! Hostile clients do not delay others. `load hostile` measures the delay of an administrator on an idle machine.
 
 use std::time::Duration;
 
@@ -8,18 +7,19 @@ use berth_e2e::hostile::{Attack, Misbehavior};
 use berth_e2e::load::AttackedServer;
 use futures::future::join_all;
 
-/// Hostile connections in all.
+/// Total number of hostile connections.
 const CONNECTIONS: usize = 2000;
-/// How long the hostile clients may take to get ready.
+/// Time limit for the hostile clients to connect.
 const READY: Duration = Duration::from_secs(40);
-/// Far above what it takes on a busy machine without optimisation, and far below what a blocked server takes.
+/// Longest request of the administrator: far above the time on a busy machine without optimisation, and far below that
+/// of a blocked server.
 const LONGEST: Duration = Duration::from_secs(10);
 
 #[test]
 fn two_thousand_hostile_connections_keep_nobody_else_waiting() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     berth::open_files::raise_limit();
-    // Not that of the clients: they would have its threads for themselves.
+    // A separate runtime, or the clients would occupy the server's threads.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -48,7 +48,7 @@ fn two_thousand_hostile_connections_keep_nobody_else_waiting() {
         )
         .await;
         let made: usize = attacks.iter().map(|attack| attack.connections().0).sum();
-        // On a busy machine some are still shaking hands.
+        // On a busy machine some connections are still in the TLS handshake.
         assert!(made >= CONNECTIONS / 2, "only {made} hostile connections");
         siege.write_large_objects(10).await.unwrap();
         siege.measure(100).await.unwrap()

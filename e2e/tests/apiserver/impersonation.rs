@@ -1,5 +1,5 @@
-//! Acting as somebody else: what it takes to be a user, a group, a service account, a node; for anything, or for one
-//! verb only. Each test is its own somebody, as a kube-apiserver remembers in which way somebody has succeeded.
+//! Impersonation of users, groups, service accounts and nodes, for all verbs or for a single one. Each test uses its
+//! own account, because kube-apiserver caches the successful way of impersonation.
 
 use berth_e2e::eventually;
 use kube::Client;
@@ -13,7 +13,7 @@ const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const WHOAMI: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
-/// A service account with rights in the cluster, and nothing else but what everybody has.
+/// A service account with these cluster-wide rights, and otherwise only those of every user.
 struct Actor {
     client: Client,
     user: String,
@@ -31,7 +31,7 @@ impl Actor {
             .await;
         let token = token["status"]["token"].as_str().unwrap();
         let name = format!("acts-{namespace}");
-        // The last rule tells when they are all known.
+        // Once the last rule applies, all of them do.
         let mut rules = rules.as_array().unwrap().clone();
         rules.push(json!({"nonResourceURLs": ["/ready"], "verbs": ["get"]}));
         let role = json!({"metadata": {"name": name}, "rules": rules});
@@ -54,7 +54,7 @@ impl Actor {
         Self { client, user }
     }
 
-    /// Asks the server who it takes them for.
+    /// Requests the identity that the server sees.
     async fn whoami(&self, headers: &[(&str, &str)]) -> Answer {
         let headers = [&[JSON], headers].concat();
         raw(&self.client, "POST", WHOAMI, &headers, "{}").await
@@ -131,7 +131,7 @@ async fn the_plain_verb_is_asked_for_each_part_of_somebody() {
             answer.text
         );
     }
-    // Each part that is more than that is refused. Only whether: the words depend on the way that is tried first.
+    // Anything else is refused. The message depends on the order of the server's checks.
     for headers in [
         &[("impersonate-user", "eve")][..],
         &[bob, devs, ("impersonate-group", "ops")],
@@ -242,7 +242,7 @@ async fn somebody_may_be_allowed_to_act_as_another_for_one_verb() {
             answer.text
         );
     }
-    // Another verb.
+    // The right does not extend to another verb.
     let list = "/api/v1/namespaces/default/pods";
     let answer = raw(&actor.client, "GET", list, &[carl], "").await;
     assert_eq!(answer.code, 403, "{}", answer.text);

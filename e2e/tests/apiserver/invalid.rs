@@ -1,12 +1,12 @@
-//! Refusals of invalid objects of built-in kinds: hundreds of recorded answers, from probes to network policies. Each case
-//! puts values into a valid object, and compares the code, and the field and reason of each cause.
+//! Recorded refusals of invalid built-in objects, from probes to network policies. Each case sets values in a valid
+//! object and compares the code, and field and reason of each cause.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::server::server;
 
-/// Wrong values, and values of the wrong type.
+/// Cases with invalid values, and with values of the wrong type.
 const RECORDED: [&str; 2] = [
     include_str!("data/invalid.json"),
     include_str!("data/types.json"),
@@ -14,12 +14,12 @@ const RECORDED: [&str; 2] = [
 
 #[derive(Deserialize, Default)]
 struct Recorded {
-    /// Valid objects by name, with the paths where they are created.
+    /// Valid objects by name, with the paths of their collections.
     bases: Map<String, Value>,
     cases: Vec<Case>,
 }
 
-/// The name of an object, the values to put into it by JSON pointer, and the code and causes unless it is accepted.
+/// The name of a valid object, the values to set by JSON pointer, and, for a refusal, the code and causes.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Case {
@@ -27,7 +27,7 @@ enum Case {
     Accepted(String, Map<String, Value>),
 }
 
-/// One step of a pointer, into a list or an object.
+/// Returns the list item or field of this name.
 fn step<'a>(place: &'a mut Value, name: &str) -> &'a mut Value {
     match name.parse::<usize>() {
         Ok(index) => &mut place[index],
@@ -35,7 +35,7 @@ fn step<'a>(place: &'a mut Value, name: &str) -> &'a mut Value {
     }
 }
 
-/// Sets the value at a pointer, and creates the objects that lead there. Null removes the value.
+/// Sets the value at a pointer, and creates missing parents. Null removes the value.
 fn put(object: &mut Value, pointer: &str, value: &Value) {
     let (parent, last) = pointer.rsplit_once('/').unwrap();
     let place = parent.split('/').skip(1).fold(object, step);

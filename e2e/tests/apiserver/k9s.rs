@@ -1,5 +1,4 @@
-//! What k9s asks of a server: lists and watches of whatever it knows within the namespace that is open, tables of
-//! custom kinds, and writes in protobuf.
+//! Requests of k9s: lists and watches, tables of custom kinds, and writes in protobuf.
 
 use serde_json::json;
 
@@ -7,10 +6,10 @@ use crate::protobuf::{self, field};
 use crate::server;
 
 const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
-/// client-go asks for protobuf first; the tests read JSON.
+/// client-go prefers protobuf; the tests read JSON.
 const ACCEPT: (&str, &str) = ("accept", "application/json");
 
-/// What a path without a resource is told by: clients look for the name that a missing object would have.
+/// Clients recognise a missing resource by a 404 without the name of an object.
 #[tokio::test]
 async fn what_is_not_there_is_told_from_an_object_that_is_missing() {
     let server = server().await;

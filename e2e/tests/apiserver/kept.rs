@@ -1,5 +1,5 @@
-//! What a server keeps of what it is sent, and what it fills in where nobody said anything: parts of objects that
-//! drawn requests found to differ.
+//! Normalization of stored objects: fields that the server keeps, drops, fills in or counts. The differential tests
+//! found these cases.
 
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ async fn parts_that_every_object_has_are_written() {
             assert_eq!(made.get(field), Some(expected), "{plural}: {made}");
         }
     }
-    // Who names none is given one.
+    // An object without a name gets a generated one.
     let ranges = of(&server, "/api/v1", "limitranges").await;
     let made = ranges.create(&json!({"metadata": {}})).await;
     assert_eq!(
@@ -162,7 +162,7 @@ async fn stateful_sets_change_in_seven_fields_only() {
         "{}",
         changed.text
     );
-    // Whoever sends all of it again changes nothing.
+    // An unchanged object is accepted.
     let mut again = made;
     again["metadata"]["resourceVersion"] = json!("0");
     assert_eq!(sets.put("/db", &again).await.code, 200);
@@ -290,7 +290,7 @@ async fn the_policies_of_a_job_are_there_to_stay() {
         );
         assert_eq!(said(&refused), (422, why.as_str()));
     }
-    // Who sends the file again leaves out what the server has made.
+    // A replacement with the original file lacks the fields that the server generates.
     let again = jobs.put("/a", &job).await;
     let selector = made["spec"]["selector"].clone();
     assert!(selector.is_object(), "{made}");

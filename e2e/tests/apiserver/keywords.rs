@@ -1,4 +1,4 @@
-//! Words in the schema of a definition that are no keywords: dropped and named, or refused.
+//! Unknown keywords in the schema of a definition: dropped with a warning, or refused.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn misspelt() -> Value {
     }}))
 }
 
-/// What is named, below the schema of `spec`.
+/// Unknown fields, relative to the schema of `spec`.
 const NAMED: [&str; 7] = [
     "foo",
     "properties.a.minimun",

@@ -1,4 +1,4 @@
-//! Objects that say that they are of another kind than that of the path, or say it in a way that cannot be read.
+//! Objects whose kind differs from that of the path, or is malformed.
 
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ async fn a_patch_does_not_change_the_kind() {
         let answer = send(MERGE, change).await;
         assert_eq!(answer.code, 422, "{}", answer.text);
     }
-    // Such a patch knows of fields, and the kind is none.
+    // A strategic merge patch ignores the kind, which is not a field.
     let answer = send(STRATEGIC, json!({"kind": "Pod", "apiVersion": "v2"})).await;
     assert_eq!(
         (answer.code, &answer.json["kind"]),

@@ -1,15 +1,15 @@
-//! Sessions with kubectl: what its commands print and how they end, recorded with a real server.
+//! Recorded kubectl sessions: output and exit codes of a real server.
 
 use crate::server;
 use crate::server::ROOT_CA;
 use berth_test_requirements::needs;
 
-/// Lines that begin with `$` are commands, where `~` stands for a blank within an argument. What they print follows,
-/// indented, and their exit code where it is not 0. `NS` stands for the namespace, `DIR` for the folder of files.
+/// Commands follow `$`, where `~` is a space within an argument. Output follows, indented, and the exit code unless it
+/// is 0. `NS` is the namespace, and `DIR` the folder of files.
 const IMPERATIVE: &str = include_str!("data/kubectl.txt");
-/// With objects in files: applied, shown, edited, waited for.
+/// Objects in files: apply, get, edit, wait.
 const OBJECTS: &str = include_str!("data/kubectl_objects.txt");
-/// With pods: changed as far as they may be, resized, looked into.
+/// Pods: allowed changes, resize, describe.
 const PODS: &str = include_str!("data/kubectl_pods.txt");
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apiserver/data/files");
 
@@ -76,7 +76,7 @@ async fn replay(session: &str) {
         let output = server.kubectl(&arguments).await;
         let printed = [output.stdout, output.stderr].concat();
         let printed = String::from_utf8_lossy(&printed).into_owned();
-        // The recorded server made none.
+        // The recorded server had no such ConfigMap.
         let lines = printed.lines().filter(|line| !line.contains(ROOT_CA));
         let printed = lines
             .collect::<Vec<_>>()

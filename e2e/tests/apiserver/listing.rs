@@ -1,4 +1,4 @@
-//! get and list: pages, versions, selectors, and the forms of an answer.
+//! get and list: pages, versions, selectors, and response formats.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::objects::{Objects, Said, map, names, said, version};
 use crate::server;
 use crate::server::{ROOT_CA, Served};
 
-/// Five maps, of which `c1` and `c3` are odd.
+/// Creates five ConfigMaps. `c1` and `c3` have the label `odd`.
 async fn five(server: &Served) -> Objects<'_> {
     let namespace = server.namespace().await;
     let maps = Objects::maps(server, &namespace);
@@ -27,7 +27,7 @@ async fn pages_show_one_moment() {
     let left = 3 + server.own_maps();
     assert_eq!(page.json["metadata"]["remainingItemCount"], left);
     let token = page.json["metadata"]["continue"].as_str().unwrap();
-    // What happens in between is not seen.
+    // Later pages do not show changes in between.
     assert_eq!(maps.delete("/c4", &Value::Null).await.code, 200);
     maps.create(&map("c2b", json!({}), json!({}))).await;
     let rest = maps.get(&format!("?limit=10&continue={token}")).await;
@@ -39,7 +39,7 @@ async fn pages_show_one_moment() {
     let why = "specifying resource version is not allowed when using continue";
     assert_eq!(said(&both), (400, why));
     assert_eq!(rest.json["metadata"].get("continue"), None);
-    // What is left is not counted where that would take a look at each.
+    // The server omits the number of remaining items where it would have to filter all of them.
     let odd = maps.get("?limit=1&labelSelector=odd%3Dtrue").await;
     assert_eq!(names(&odd), ["c1"]);
     assert!(odd.json["metadata"]["continue"].is_string());
@@ -71,7 +71,7 @@ async fn a_list_is_of_the_version_that_is_asked_for() {
         format!("?resourceVersion={before}"),
         format!("?resourceVersionMatch=NotOlderThan&resourceVersion={before}"),
     ] {
-        // Whatever is shown is not older than what was asked for; a cache may be a moment behind.
+        // A list is never older than requested, but a cache may lag behind.
         let list = berth_e2e::eventually("the deletion to be known", async || {
             let list = maps.get(&query).await;
             if names(&list) == old[1..] {

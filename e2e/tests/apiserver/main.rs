@@ -1,5 +1,5 @@
-//! What Kubernetes clients expect of an API server, asked of the embedded one and, where
-//! `KUBEBUILDER_ASSETS` names a folder with kube-apiserver and etcd, of a real one: the same assertions.
+//! API conformance: the same assertions for the embedded server and, if `KUBEBUILDER_ASSETS` names a folder with
+//! kube-apiserver and etcd, for a real one.
 
 #![allow(
     clippy::unwrap_used,

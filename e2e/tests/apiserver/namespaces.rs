@@ -1,4 +1,4 @@
-//! How a namespace ends: what a client sees on the way, in which order its content goes, and what its conditions report.
+//! Deletion of namespaces: watch events, the order of deletion, and conditions.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ async fn until_gone(namespace: &Objects<'_>) {
     .await;
 }
 
-/// Waits for what every namespace has.
+/// Waits for the ConfigMap that each namespace contains.
 async fn has_its_own_objects(server: &Served, namespace: &str) {
     let maps = Objects::maps(server, namespace);
     eventually("the certificate of the authority", async || {
@@ -52,7 +52,7 @@ async fn named(server: &Served) -> (String, Objects<'_>) {
 async fn pods_go_first_and_conditions_report_what_is_left() {
     let server = server().await;
     if server.is_real() {
-        // It takes kube-controller-manager.
+        // kube-controller-manager does not run.
         return;
     }
     let (name, namespace) = named(&server).await;
@@ -66,7 +66,7 @@ async fn pods_go_first_and_conditions_report_what_is_left() {
     maps.create(&map("plain", Value::Null, Value::Null)).await;
     let deleted = namespace.delete("", &Value::Null).await;
     assert_eq!(deleted.json["status"]["phase"], "Terminating");
-    // A client that asks after that sees it.
+    // Later reads return the new phase.
     assert_eq!(
         namespace.get("").await.json["status"]["phase"],
         "Terminating"
@@ -108,7 +108,7 @@ async fn pods_go_first_and_conditions_report_what_is_left() {
             (&json!("False"), &json!(reason))
         );
     }
-    // The pod is on its way, and nothing else is while it is there.
+    // Other objects are deleted only after all pods are gone.
     assert!(pods.get("/held").await.json["metadata"]["deletionTimestamp"].is_string());
     for name in ["held", "plain"] {
         let found = maps.get(&format!("/{name}")).await.json;

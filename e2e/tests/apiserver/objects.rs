@@ -1,4 +1,4 @@
-//! Requests for the objects of one resource, as a test makes many of them.
+//! Requests for the objects of one resource.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-pa
 const OPERATIONS: (&str, &str) = ("content-type", "application/json-patch+json");
 const APPLY: (&str, &str) = ("content-type", "application/apply-patch+yaml");
 
-/// A resource, in a namespace or of the cluster.
+/// A collection, of a namespace or of the cluster.
 pub(crate) struct Objects<'a> {
     server: &'a Served,
     path: String,
@@ -22,7 +22,7 @@ impl<'a> Objects<'a> {
         Self { server, path }
     }
 
-    /// ConfigMaps of a namespace: objects without anybody who does something with them.
+    /// Returns the ConfigMaps of a namespace, which no controller changes.
     pub(crate) fn maps(server: &'a Served, namespace: &str) -> Self {
         Self::at(server, format!("/api/v1/namespaces/{namespace}/configmaps"))
     }
@@ -34,7 +34,7 @@ impl<'a> Objects<'a> {
         )
     }
 
-    /// A request with a body as it is; `rest` is what follows the path of the resource.
+    /// Sends a request with a raw body. `rest` is appended to the path of the collection.
     pub(crate) async fn send(
         &self,
         method: &str,
@@ -50,12 +50,12 @@ impl<'a> Objects<'a> {
         self.send("GET", rest, &[], "").await
     }
 
-    /// What is asked for in another form.
+    /// Requests another format.
     pub(crate) async fn get_as(&self, rest: &str, accept: &str) -> Answer {
         self.send("GET", rest, &[("accept", accept)], "").await
     }
 
-    /// Creates an object, which must succeed.
+    /// Creates an object, and fails unless it succeeds.
     pub(crate) async fn create(&self, object: &Value) -> Value {
         let made = self.post("", object).await;
         assert_eq!(made.code, 201, "{}", made.text);
@@ -84,14 +84,14 @@ impl<'a> Objects<'a> {
         self.send("PATCH", rest, &[OPERATIONS], body).await
     }
 
-    /// `query` follows the name of the manager.
+    /// Applies an object. `query` begins with the name of the manager.
     pub(crate) async fn apply(&self, name: &str, query: &str, object: &Value) -> Answer {
         let rest = format!("/{name}?fieldManager={query}");
         let body = object.to_string();
         self.send("PATCH", &rest, &[APPLY], body).await
     }
 
-    /// With options, or without a body where they are null.
+    /// Deletes an object, with a body unless the options are null.
     pub(crate) async fn delete(&self, rest: &str, options: &Value) -> Answer {
         let body = if options.is_null() {
             String::new()
@@ -102,7 +102,7 @@ impl<'a> Objects<'a> {
     }
 }
 
-/// A ConfigMap, with labels and data unless they are null.
+/// Returns a ConfigMap. Null data and labels are left out.
 pub(crate) fn map(name: &str, data: Value, labels: Value) -> Value {
     let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
     if !data.is_null() {
@@ -114,7 +114,7 @@ pub(crate) fn map(name: &str, data: Value, labels: Value) -> Value {
     object
 }
 
-/// A Deployment with one container.
+/// Returns a Deployment with one container.
 pub(crate) fn deployment(name: &str) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {
         "replicas": 2, "selector": {"matchLabels": {"a": "b"}},
@@ -123,13 +123,13 @@ pub(crate) fn deployment(name: &str) -> Value {
             "ports": [{"containerPort": 80}]}]}}}})
 }
 
-/// Returns code and message of an answer, to be compared with [`Said`].
+/// Returns code and message of a response.
 pub(crate) fn said(answer: &Answer) -> Said<'_> {
     let message = answer.json["message"].as_str();
     Said(answer.code, message.unwrap_or(&answer.text))
 }
 
-/// The code and message of an answer. Messages about invalid objects equal if they name the same fields and reasons.
+/// Code and message of a response. Messages about invalid objects are equal if they name the same fields and reasons.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Said<'a>(pub(crate) u16, pub(crate) &'a str);
 
@@ -139,7 +139,7 @@ impl PartialEq<(u16, &str)> for Said<'_> {
     }
 }
 
-/// Reduces a message to the fields and reasons of its causes, or to what comes before the problem of a decoder.
+/// Reduces a message to the fields and reasons of its causes, or to the part before a decoder's error.
 pub(crate) fn outline(message: &str) -> String {
     const REASONS: [&str; 8] = [
         "Invalid value",
@@ -175,7 +175,7 @@ pub(crate) fn outline(message: &str) -> String {
     found.join(", ")
 }
 
-/// The names of the items of a list, but for the ConfigMap that each namespace has of its own.
+/// Returns the names of listed items, without the ConfigMap that each namespace contains.
 pub(crate) fn names(answer: &Answer) -> Vec<&str> {
     let items = answer.json["items"].as_array();
     let items = items.unwrap_or_else(|| panic!("no list: {}", answer.text));

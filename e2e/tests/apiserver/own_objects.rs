@@ -1,4 +1,4 @@
-//! Objects that the server creates in every cluster: the service of the API, and the certificate of its authority.
+//! Objects that the server itself maintains: its service, and the certificate of its authority.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ async fn the_service_of_the_api_leads_to_the_server() {
         }
     };
     checked().await.unwrap();
-    // What is deleted or edited comes back.
+    // Deleted and edited objects are restored.
     for part in [&service, &slice, &endpoints] {
         let deleted = part.delete("", &Value::Null).await;
         assert_eq!(deleted.code, 200, "{}", deleted.text);
@@ -63,7 +63,7 @@ async fn the_service_of_the_api_leads_to_the_server() {
 async fn every_namespace_has_the_certificate_of_the_authority() {
     let server = server().await;
     if server.is_real() {
-        // It takes kube-controller-manager.
+        // kube-controller-manager does not run.
         return;
     }
     let config = server.config().await;
@@ -98,7 +98,7 @@ async fn every_namespace_has_the_certificate_of_the_authority() {
         assert_eq!(edited.code, 200, "{}", edited.text);
         eventually("the certificate to be right again", published).await;
     }
-    // It holds up nothing.
+    // The ConfigMap does not block the deletion of its namespace.
     let gone = Objects::at(&server, format!("/api/v1/namespaces/{namespace}"));
     assert_eq!(gone.delete("", &Value::Null).await.code, 200);
     eventually("the namespace to go", async || {
@@ -110,7 +110,7 @@ async fn every_namespace_has_the_certificate_of_the_authority() {
     .await;
 }
 
-/// The certificates of a PEM file, decoded.
+/// Decodes the certificates of a PEM file.
 fn pem_bodies(text: &str) -> Vec<Vec<u8>> {
     use base64::Engine as _;
     let body: String = text.lines().filter(|line| !line.starts_with('-')).collect();

@@ -1,4 +1,4 @@
-//! JSON patches, merge patches and strategic merge patches: what comes of them, and how they are refused.
+//! JSON patches, merge patches and strategic merge patches: results and errors.
 
 use serde_json::{Value, json};
 
@@ -19,9 +19,9 @@ async fn operations_of_a_json_patch_follow_one_another_or_none_is_done() {
         {"op": "move", "from": "/data/w", "path": "/data/v"},
         {"op": "replace", "path": "/data/k", "value": "3"},
         {"op": "remove", "path": "/data/z"},
-        // A member that is not there can be replaced.
+        // `replace` may add a member.
         {"op": "replace", "path": "/data/new", "value": "4"},
-        // One that is not there is copied as nothing.
+        // `copy` from a missing member copies null.
         {"op": "copy", "from": "/data/none", "path": "/data/copy"},
     ]);
     let after = maps.operations("/a", &done).await;
@@ -146,13 +146,13 @@ async fn a_patch_cannot_make_it_another_object() {
             "{patch}: {found} {message}"
         );
     }
-    // What cannot be changed, and is not, is no hindrance.
+    // A patch may repeat immutable fields with equal values.
     let same = json!({"metadata": {"name": "a", "namespace": namespace, "uid": made["metadata"]["uid"],
         "resourceVersion": made["metadata"]["resourceVersion"], "creationTimestamp": null}});
     assert_eq!(maps.merge("/a", &same).await.json, made);
 }
 
-/// The spec of pods of a Deployment after strategic patches of it, one after the other, and of the rest.
+/// Returns a Deployment after these strategic merge patches.
 async fn patched(patches: &[Value]) -> Value {
     let server = server().await;
     let namespace = server.namespace().await;

@@ -1,4 +1,4 @@
-//! What a path and a query name, however strangely they are written.
+//! Unusual paths and queries.
 
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ async fn paths_that_name_nothing_are_told_so() {
             answer.text
         );
     }
-    // Broken escapes are no HTTP.
+    // Invalid escapes are rejected by the HTTP server.
     for path in [format!("{maps}/a%zz"), "/%".to_owned()] {
         let answer = server.raw("GET", &path, &[], "").await;
         assert_eq!(
@@ -109,7 +109,7 @@ async fn paths_that_name_nothing_are_told_so() {
             (400, "400 Bad Request")
         );
     }
-    // Names that could be steps of a path, or escapes, are names of nothing.
+    // Names that contain path steps or escapes are invalid.
     let merge = ("content-type", "application/merge-patch+json");
     for (name, why) in [
         ("..", "\"..\": may not be '..'"),
@@ -207,7 +207,7 @@ async fn what_a_query_says_that_nobody_understands_is_left_out() {
         ("?timeout=-1s", 3),
         ("?timeout=1h30m", 3),
         ("?pretty=maybe", 3),
-        // The first counts.
+        // The first of several values counts.
         ("?limit=2&limit=1", 2),
         ("?limit=1&&foo", 1),
         (long.as_str(), 3),
@@ -248,7 +248,7 @@ async fn what_a_query_says_that_nobody_understands_is_left_out() {
     }
     let health = server.raw("GET", "/healthz?timeout=x", &[], "").await;
     assert_eq!(health.code, 400, "{}", health.text);
-    // A name of any length is the name of nothing.
+    // A long name is not an error.
     let name = "a".repeat(9000);
     let answer = maps.get(&format!("/{name}")).await;
     assert_eq!(
@@ -271,7 +271,7 @@ async fn a_watch_ends_when_it_is_asked_to() {
     let answer = watch(1).await;
     let all = 1 + server.own_maps();
     assert_eq!((answer.code, answer.text.lines().count()), (200, all));
-    // At once, and perhaps before anything is told.
+    // A negative timeout ends the watch at once, perhaps before the first event.
     let answer = watch(-5).await;
     assert!(
         answer.code == 200 && answer.text.lines().count() <= all,

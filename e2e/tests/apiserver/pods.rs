@@ -18,7 +18,7 @@ struct Recorded {
     cases: Vec<Case>,
 }
 
-/// The name of a pod, the patched subresource, the JSON patch, and the code and causes of the answer.
+/// The name of a pod, the patched subresource, the JSON patch, and the code and causes of the response.
 #[derive(Deserialize)]
 struct Case(String, String, Value, u16, Vec<String>);
 

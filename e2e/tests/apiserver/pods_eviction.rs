@@ -1,5 +1,4 @@
-//! Pods are evicted unless a budget has something against it. Who keeps the status of budgets does not run here: the tests
-//! say how it is.
+//! Pod eviction and disruption budgets. The controller of budgets does not run here, so the tests set their status.
 
 use serde_json::{Value, json};
 
@@ -19,7 +18,7 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
-        // Refusals are looked at, not waited for.
+        // The tests check refusals, so the client must not retry.
         let server = server().await.without_retries().await;
         let namespace = server.namespace().await;
         Self {
@@ -35,7 +34,7 @@ impl Scene {
             .await
     }
 
-    /// A pod on a node, in a phase, ready or not.
+    /// Creates a pod on a node, with this phase and readiness.
     async fn pod(&self, name: &str, phase: &str, ready: &str, finalizers: Value) {
         let meta = json!({"name": name, "labels": {"app": "web"}, "finalizers": finalizers});
         let spec = json!({"nodeName": "n", "containers": [{"name": "c", "image": "i"}]});
@@ -57,7 +56,7 @@ impl Scene {
         assert_eq!(made.code, 201, "{}", made.text);
     }
 
-    /// Notes how a budget is, as seen at its present generation.
+    /// Sets the status of a budget, as observed at its current generation.
     async fn note(&self, name: &str, allowed: i64, healthy: i64, wanted: i64, conditions: Value) {
         let path = format!("{}/{name}", self.budgets);
         let budget = self.server.raw("GET", &path, &[], "").await.json;
@@ -80,7 +79,7 @@ impl Scene {
         self.send("POST", JSON, &path, body).await
     }
 
-    /// Whether a pod is there, and is to stay.
+    /// Reports whether a pod exists and is not being deleted.
     async fn stays(&self, name: &str) -> bool {
         let path = format!("{}/{name}", self.pods);
         let pod = self.server.raw("GET", &path, &[], "").await;
@@ -313,7 +312,7 @@ async fn pods_that_do_not_count_go_without_the_budget() {
         assert!(!scene.stays(name).await, "{name}");
     }
 
-    // As long as the others are enough, one that is not ready may go; else only if the budget says so.
+    // A pod that is not ready may be evicted while enough others are healthy, or if the budget allows it.
     scene
         .pod("slow", "Running", "False", json!(["example.com/held"]))
         .await;
@@ -332,7 +331,7 @@ async fn pods_that_do_not_count_go_without_the_budget() {
     let gone = scene.evict("slow", "", Value::Null).await;
     assert_eq!(gone.code, 201, "{}", gone.text);
 
-    // Who holds it is told why it goes.
+    // Holders of the finalizer can read the reason in a condition.
     let path = format!("{}/slow", scene.pods);
     let pod = scene.server.raw("GET", &path, &[], "").await.json;
     assert!(pod["metadata"]["deletionTimestamp"].is_string(), "{pod}");

@@ -1,4 +1,4 @@
-//! Pods that get other resources while they run: within what their node has, what ranges allow and what quotas have left.
+//! Resize of running pods within the capacity of their node, limit ranges and quotas.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::server::{Answer, Served};
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
 
-/// A pod with one container that asks for a tenth of a CPU.
+/// Creates a pod with one container that requests a tenth of a CPU.
 async fn pod(server: &Served, pods: &str, name: &str, node: Option<&str>) {
     let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}});
     let spec = json!({"nodeName": node, "containers": [container]});
@@ -41,7 +41,7 @@ async fn a_pod_gets_no_more_than_its_node_has() {
     pod(&server, &pods, "there", Some(&other)).await;
     pod(&server, &pods, "lost", Some("nowhere")).await;
     pod(&server, &pods, "free", None).await;
-    // A server may take a moment to know of a node.
+    // The server may see a new node with a delay.
     let resized = eventually("the node to be known", async || {
         let answer = resize(&server, &pods, "here", "", json!({"cpu": "200m"})).await;
         if answer.code == 200 {
@@ -126,13 +126,13 @@ async fn ranges_and_quotas_count_for_pods_that_get_more() {
         .create(&format!("{root}/resourcequotas"), quota)
         .await;
     if server.is_real() {
-        // Its controllers do not run.
+        // kube-controller-manager does not run.
         let used = json!({"requests.cpu": "100m", "pods": "1"});
         let status = json!({"status": {"hard": hard, "used": used}}).to_string();
         let path = format!("{root}/resourcequotas/q/status");
         assert_eq!(server.raw("PATCH", &path, &[MERGE], status).await.code, 200);
     }
-    // A server may take a moment to know of either.
+    // The server may see the range and the quota with a delay.
     for (asked, why) in [
         (
             "10m",
@@ -156,7 +156,7 @@ async fn ranges_and_quotas_count_for_pods_that_get_more() {
     }
     let more = resize(&server, &pods, "p", "", json!({"cpu": "1500m"})).await;
     assert_eq!(more.code, 200, "{}", more.text);
-    // What the range says of the limit is filled in, and noted nowhere.
+    // The range's default limit is filled in without an annotation.
     assert_eq!(
         more.json["spec"]["containers"][0]["resources"],
         json!({"limits": {"cpu": "4"}, "requests": {"cpu": "1500m"}})

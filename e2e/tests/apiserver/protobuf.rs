@@ -1,9 +1,9 @@
-//! Bodies in protobuf, as Go clients write them.
+//! Protobuf bodies as Go clients encode them.
 
-/// The media type of bodies in protobuf.
+/// Media type of protobuf bodies.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// A field of bytes, as the wire format has it.
+/// Encodes a field of bytes.
 pub(crate) fn field(number: u8, body: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     let mut length = body.len();
@@ -16,7 +16,7 @@ pub(crate) fn field(number: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A body with an object of this kind.
+/// Encodes an object of this kind as a request body.
 pub(crate) fn message(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     let types = [field(1, api_version.as_bytes()), field(2, kind.as_bytes())].concat();
     let unknown = [

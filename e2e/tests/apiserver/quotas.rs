@@ -1,4 +1,4 @@
-//! ResourceQuotas and LimitRanges: what is filled in, what is refused, and in which words.
+//! ResourceQuotas and LimitRanges: defaults, refusals and messages.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ async fn limit_ranges_fill_in_and_refuse() {
         201
     );
 
-    // A server may take a moment to know of a new range.
+    // The server may see a new range with a delay.
     let made = eventually("the range to count", async || {
         let made = create(&server, &namespace, "pods", pod("a", json!({}), json!({}))).await;
         if made.json["metadata"]["annotations"].is_object() {
@@ -130,7 +130,7 @@ async fn quotas_refuse_what_there_is_no_room_for() {
     );
     let path = format!("/api/v1/namespaces/{namespace}/resourcequotas/q");
     if server.is_real() {
-        // Its controllers do not run.
+        // kube-controller-manager does not run.
         let mut used = hard.clone();
         for amount in used.as_object_mut().unwrap().values_mut() {
             *amount = json!("0");
@@ -139,7 +139,7 @@ async fn quotas_refuse_what_there_is_no_room_for() {
         let merge = ("content-type", "application/merge-patch+json");
         let path = format!("{path}/status");
         assert_eq!(server.raw("PATCH", &path, &[merge], status).await.code, 200);
-        // It keeps what it knows of quotas for a while.
+        // kube-apiserver caches quotas for a while.
         eventually("the quota to be known", async || {
             let trial = pod("a", json!({}), json!({}));
             let pods = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
@@ -270,7 +270,7 @@ async fn quotas_may_be_about_classes_of_priority() {
     let made = create(&server, &namespace, "resourcequotas", quota).await;
     assert_eq!(made.code, 201, "{}", made.text);
     if server.is_real() {
-        // Its controllers do not run.
+        // kube-controller-manager does not run.
         let status = json!({"status": {"hard": hard, "used": hard}}).to_string();
         let merge = ("content-type", "application/merge-patch+json");
         let path = format!("/api/v1/namespaces/{namespace}/resourcequotas/q/status");
@@ -281,7 +281,7 @@ async fn quotas_may_be_about_classes_of_priority() {
         pod["spec"]["priorityClassName"] = json!(class);
         pod
     };
-    // A server may take a moment to know of a quota and of a class.
+    // The server may see a new quota and class with a delay.
     let why = "pods \"a\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0";
     eventually("the quota to count", async || {
         let trial = pod("a", Some(&class)).to_string();

@@ -1,10 +1,10 @@
-//! How requests are refused that nobody can make sense of.
+//! Responses to malformed requests.
 
 use serde_json::{Value, json};
 
 use crate::server;
 
-/// Method, path, header, body; code, reason and message of the answer.
+/// Method, path, header and body of a request; code, reason and message of the response.
 type Case<'a> = (
     &'a str,
     &'a str,

@@ -1,4 +1,4 @@
-//! What somebody may do, and how refusals read. Users are impersonated, which every server lets its administrator do.
+//! Authorization and its messages. The administrator impersonates the users.
 
 use berth_e2e::eventually;
 use berth_test_requirements::needs;
@@ -15,7 +15,7 @@ fn unique(what: &str) -> String {
     format!("{what}-{}", &uuid::Uuid::new_v4().simple().to_string()[..8])
 }
 
-/// A request of somebody in the group `devs`.
+/// Sends a request as a user in the group `devs`.
 async fn by(server: &Served, user: &str, method: &str, path: &str, body: &Value) -> Answer {
     let headers = [
         JSON,
@@ -40,7 +40,7 @@ fn binding(name: &str, kind: &str, role: &str, user: &str) -> Value {
         "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}]})
 }
 
-/// Gives a user the rules in a namespace, and waits until the server knows.
+/// Grants a user these rules in a namespace, and waits until they apply.
 async fn give(server: &Served, namespace: &str, user: &str, rules: Value) {
     let path = format!("{RBAC}/namespaces/{namespace}");
     let first = rules[0].clone();
@@ -133,7 +133,7 @@ async fn refusals_say_who_may_not_do_what_where() {
             "message": message, "reason": "Forbidden", "details": details, "code": 403});
         assert_eq!((answer.code, &answer.json), (403, &expected), "{path}");
     }
-    // Who is known may look at what is served.
+    // All authenticated users can read discovery.
     for path in ["/api", "/apis", "/apis/apps/v1", "/openapi/v3"] {
         let answer = by(&server, "zoe", "GET", path, &Value::Null).await;
         assert_eq!(answer.code, 200, "{path}");
@@ -319,7 +319,7 @@ async fn the_roles_of_every_cluster_are_there() {
         let label = format!("rbac.authorization.k8s.io/aggregate-to-{name}");
         let selects = &role["aggregationRule"]["clusterRoleSelectors"][0]["matchLabels"][&label];
         assert_eq!(selects, "true", "{role}");
-        // A lone kube-apiserver has no controller that sums them up.
+        // kube-controller-manager, which aggregates these rules, does not run.
         assert!(server.is_real() || role["rules"].as_array().is_some_and(|r| r.len() > 10));
     }
     let public = get("clusterrolebindings/system:public-info-viewer").await;

@@ -1,4 +1,4 @@
-//! Rules that a definition may have: recorded ones that a kube-apiserver 1.36 accepts, and ones with unknown names, wrong
+//! Compilation of CEL rules: recorded rules that kube-apiserver 1.36 accepts, and rules with unknown names, wrong
 //! syntax or wrong constants, which are refused at their field.
 
 use serde::Deserialize;

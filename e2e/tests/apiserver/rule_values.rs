@@ -1,4 +1,4 @@
-//! Evaluation of rules: errors within loops, numbers of different types, time zones, and conversions of constants.
+//! Evaluation of CEL rules: errors within loops, numeric types, time zones, and conversions of constants.
 
 use serde_json::{Value, json};
 

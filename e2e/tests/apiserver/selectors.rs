@@ -1,10 +1,10 @@
-//! Selectors that are fine, and those that are not: recorded answers, word for word.
+//! Valid and invalid selectors: recorded responses, word for word.
 
 use crate::server::server;
 
 const RECORDED: &str = include_str!("data/selectors.json");
 
-/// Parameter, its value, and the code and message of the answer.
+/// Parameter, value, and code and message of the response.
 type Case = (String, String, u16, Option<String>);
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn selectors_are_read_as_a_real_server_reads_them() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Every byte as it may stand in a query.
+/// Percent-encodes every byte.
 fn encoded(text: &str) -> String {
     let bytes: Vec<String> = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
     bytes.concat()

@@ -1,4 +1,4 @@
-//! The server that the tests of this process share. Each test keeps to namespaces and names of its own.
+//! The server that the tests of this process share. Each test uses its own namespaces and names.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -17,15 +17,15 @@ use tokio::runtime::Runtime;
 use crate::certificates;
 use crate::objects::JSON;
 
-/// What `kubectl edit` opens objects with: somebody who wants seven of everything.
+/// Editor for `kubectl edit`, which sets the replicas to seven.
 const EDITOR: &str = "sed -i \"s/replicas:.*/replicas: 7/\"";
 
-/// The ConfigMap that each namespace has of its own.
+/// The ConfigMap that each namespace contains.
 pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";
 
-/// A server for a test: it ends with the last test that holds it.
+/// A server for a test. It stops with the last test that uses it.
 pub(crate) struct Served {
-    /// A client with all rights, of the runtime of this test.
+    /// A client of the administrator, bound to the runtime of this test.
     pub(crate) client: Client,
     shared: Arc<Shared>,
 }
@@ -41,7 +41,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         if let Some((server, runtime)) = self.embedded.take() {
             drop(server);
-            // Not waited for: this may be within the runtime of a test.
+            // No wait here: this may run within the runtime of a test.
             runtime.shutdown_background();
         }
         drop(self.real.take());
@@ -50,7 +50,7 @@ impl Drop for Shared {
 
 static RUNNING: tokio::sync::Mutex<Weak<Shared>> = tokio::sync::Mutex::const_new(Weak::new());
 
-/// The shared server, started if no other test holds it now.
+/// Returns the shared server, and starts it if no other test is using it.
 pub(crate) async fn server() -> Served {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let shared = {
@@ -67,7 +67,7 @@ pub(crate) async fn server() -> Served {
     Served { client, shared }
 }
 
-/// A server of a test's own, which, where it is a real one, forgets what is older than a second or two.
+/// Starts a server for a single test. A real one keeps only a second or two of history.
 pub(crate) async fn forgetful() -> Served {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let flag = "--etcd-compaction-interval=1s".to_owned();
@@ -115,7 +115,7 @@ async fn real(assets: &Path, flags: &[String]) -> Shared {
 
 async fn embedded() -> Shared {
     let folder = tempfile::tempdir().unwrap();
-    // Of its own: the runtime of the test that happens to be first ends with that test.
+    // A separate runtime, because a test's runtime ends with that test.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -147,19 +147,19 @@ pub(crate) fn client_of(config: Config) -> Client {
     Client::try_from(config).unwrap()
 }
 
-/// An answer that was read to its end.
+/// A response with its whole body.
 #[allow(dead_code, reason = "each module looks at what it needs")]
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) headers: http::HeaderMap,
     pub(crate) text: String,
-    /// Null if the text is no JSON.
+    /// Null if the body is not JSON.
     pub(crate) json: Value,
 }
 
 impl Answer {
-    /// Returns field and reason of each cause of a refusal, sorted and without repetitions.
+    /// Returns field and reason of each cause, sorted and without duplicates.
     pub(crate) fn causes(&self) -> Vec<String> {
         let causes = self.json["details"]["causes"].as_array();
         let text = |cause: &Value, name: &str| cause[name].as_str().unwrap_or_default().to_owned();
@@ -179,29 +179,29 @@ impl Served {
         &self.shared.kubeconfig
     }
 
-    /// Whether it is a real kube-apiserver.
+    /// Reports whether this is kube-apiserver.
     pub(crate) fn is_real(&self) -> bool {
         self.shared.real.is_some()
     }
 
-    /// How the client reaches the server, for clients that differ in something.
+    /// Returns the administrator's client configuration.
     pub(crate) async fn config(&self) -> Config {
         config(&self.shared.kubeconfig).await
     }
 
-    /// The keys of the authority whose certificates the server accepts from clients.
+    /// Returns the folder of the authority that signs client certificates.
     pub(crate) fn credentials(&self) -> PathBuf {
         self.shared.folder.path().join("credentials")
     }
 
-    /// The same server by way of a client with nothing but this token.
+    /// Returns a client whose only credential is this token.
     pub(crate) async fn with_token(&self, token: Option<&str>) -> Client {
         let mut config = self.config().await;
         config.auth_info.token = token.map(|t| t.to_owned().into());
         client_of(config)
     }
 
-    /// The same server by way of a client that does not come back when it is told to.
+    /// Returns the same server with a client that does not retry.
     pub(crate) async fn without_retries(&self) -> Self {
         let mut config = self.config().await;
         config.default_retry = false;
@@ -211,7 +211,7 @@ impl Served {
         }
     }
 
-    /// A new namespace, for one test.
+    /// Creates a namespace for one test.
     pub(crate) async fn namespace(&self) -> String {
         let name = format!("t-{}", &uuid::Uuid::new_v4().simple().to_string()[..8]);
         let namespace = Namespace {
@@ -226,7 +226,7 @@ impl Served {
             .await
             .unwrap();
         if !self.is_real() {
-            // So that no list and no watch of a test changes because of it.
+            // Wait for it, so that it does not appear in lists and watches of the test later.
             let map = format!("/api/v1/namespaces/{name}/configmaps/{ROOT_CA}");
             berth_e2e::eventually("the certificate of the authority", async || {
                 match self.raw("GET", &map, &[], "").await {
@@ -239,19 +239,19 @@ impl Served {
         name
     }
 
-    /// The number of ConfigMaps that each namespace has of its own: a lone kube-apiserver makes none.
+    /// Returns the number of ConfigMaps that each namespace contains from the start. kube-apiserver creates none.
     pub(crate) fn own_maps(&self) -> usize {
         usize::from(!self.is_real())
     }
 
-    /// Creates an object at the path of its collection.
+    /// Creates an object in a collection.
     pub(crate) async fn create(&self, path: &str, object: Value) -> Value {
         let made = self.raw("POST", path, &[JSON], object.to_string()).await;
         assert_eq!(made.code, 201, "{}", made.text);
         made.json
     }
 
-    /// A request of the administrator with headers of the test's choice.
+    /// Sends a request as the administrator, with these headers.
     pub(crate) async fn raw(
         &self,
         method: &str,
@@ -278,7 +278,7 @@ impl Served {
     }
 }
 
-/// A request as it is, and the whole answer.
+/// Sends a request, and reads the whole response.
 pub(crate) async fn raw(
     client: &Client,
     method: &str,

@@ -1,5 +1,4 @@
-//! Services: the addresses and ports that they are given, what they may ask for, and what becomes of it when they
-//! change.
+//! Services: allocation of addresses and ports, validation, and changes.
 
 use std::collections::BTreeSet;
 
@@ -97,7 +96,7 @@ async fn addresses_and_ports_are_of_their_ranges_and_of_one_service() {
         ),
     ];
     for (spec, why) in cases {
-        // Which addresses there are is said in a dry run; at ports a server looks only without one.
+        // A dry run checks addresses, but not node ports or the range.
         let wet = spec["type"] == "NodePort" || why.ends_with("current range");
         let dry = if wet { "" } else { "?dryRun=All" };
         let path = format!("/api/v1/namespaces/{namespace}/services{dry}");
@@ -205,7 +204,7 @@ async fn a_change_keeps_what_was_given_and_lets_go_what_no_longer_fits() {
 
     let before = get("inside").await;
     let port = get("open").await["ports"][0]["nodePort"].clone();
-    // What is changed, and what is then expected of some fields: null for those that are gone.
+    // The change, and the expected value of some fields; null for removed fields.
     let cases = [
         (
             "inside",

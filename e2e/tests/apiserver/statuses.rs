@@ -1,4 +1,4 @@
-//! Status of workloads: impossible counts are refused, with the field.
+//! Validation of counts in the status of workloads.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::definitions::causes;
 use crate::objects::{Objects, deployment};
 use crate::server;
 
-/// An object of each kind with counts in its status: the group and version, the plural, the object.
+/// Returns group and version, plural and object of each kind with counts in its status.
 fn workloads() -> Vec<(&'static str, &'static str, Value)> {
     let (meta, selector) = (json!({"name": "a"}), json!({"matchLabels": {"a": "b"}}));
     let template = &deployment("a")["spec"]["template"];
@@ -83,7 +83,7 @@ async fn counts_are_not_negative_and_no_part_is_larger_than_the_whole() {
             "horizontalpodautoscalers" => &["desiredReplicas", "currentReplicas"],
             _ => &["readyReplicas", "observedGeneration"],
         };
-        // What must be there is there.
+        // Required counts are set.
         let required = |field: &str| {
             let mut status = match plural {
                 "daemonsets" => json!({"currentNumberScheduled": 0, "numberMisscheduled": 0,
@@ -101,7 +101,7 @@ async fn counts_are_not_negative_and_no_part_is_larger_than_the_whole() {
             let status = json!({"status": required(field)});
             let answer = objects.merge("/a/status", &status).await;
             assert_eq!(answer.code, 422, "{plural} {status}: {}", answer.text);
-            // Another count may now be the larger one, too.
+            // The negative count may also cause an error about another field.
             let expected = format!("status.{field}: {NEGATIVE}");
             let found = causes(&answer);
             assert!(found.contains(&expected), "{plural} {status}: {found:?}");

@@ -1,5 +1,4 @@
-//! What is written through a part of an object: the node of a pod, the replicas of a workload, what holds a namespace,
-//! what is said of a request for a certificate.
+//! Writes to subresources: pod bindings, scale, namespace finalizers, and approval of certificate signing requests.
 
 use base64::Engine;
 use serde_json::{Value, json};

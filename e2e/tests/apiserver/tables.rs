@@ -1,4 +1,4 @@
-//! Tables, which is how kubectl gets what it prints: recorded columns of each kind, rows, and watched rows.
+//! Tables for kubectl: recorded columns of each kind, rows, and watches.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::server;
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
-/// Path of a resource, and name, type, format and priority of each of its columns.
+/// Path of a resource, and name, type, format and priority of each column.
 const RECORDED: &str = include_str!("data/columns.json");
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn each_kind_has_the_columns_of_a_real_server() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The first cells of a row.
+/// Returns the first cells of a row.
 fn cells(row: &Value, count: usize) -> Value {
     let all = row["cells"].as_array().into_iter().flatten();
     all.take(count).cloned().collect()
@@ -161,7 +161,7 @@ async fn what_is_no_row_of_a_table_is_refused_as_one() {
             let answer = server.raw("POST", path, &headers, body.to_string()).await;
             assert_eq!(answer.code, code, "{path} as {accept}: {}", answer.text);
         }
-        // What cannot be shown is not done either.
+        // An unsupported format is refused before the request is handled.
         let headers = [JSON, ("accept", ONLY_TABLE)];
         let answer = server.raw("POST", path, &headers, "no JSON").await;
         assert_eq!(answer.code, 406, "{path}: {}", answer.text);

@@ -1,4 +1,4 @@
-//! Tokens of service accounts: what they are for, what they are bound to, and how others check them.
+//! Service account tokens: audiences, bound objects, reviews and public keys.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// What a token says of itself; times and names of it left out.
+/// Decodes the claims of a token, without times and identifier.
 fn claims(token: &str) -> Value {
     let part = token.split('.').nth(1).unwrap();
     let mut claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap();
@@ -204,7 +204,7 @@ async fn a_token_dies_with_what_it_is_bound_to() {
         .create("secrets", json!({"metadata": {"name": "s"}}))
         .await;
     for (kind, plural, name) in [("Pod", "pods", "p"), ("Secret", "secrets", "s")] {
-        // Not shown to anybody before its object is gone: a kube-apiserver remembers good tokens for a while.
+        // The token is not used before its object is deleted, because kube-apiserver caches valid tokens.
         let token = scene.bound_to(kind, name).await;
         let path = scene.path(&format!("{plural}/{name}?gracePeriodSeconds=0"));
         let answer = server.raw("DELETE", &path, &[], "").await;

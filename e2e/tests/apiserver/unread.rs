@@ -1,4 +1,4 @@
-//! Clients that are slow, or do not read what they have asked for: nobody else waits for them.
+//! Slow clients, and clients that do not read their responses, do not delay others.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::objects::{Objects, map, version};
 use crate::server;
 use crate::server::Served;
 
-/// Longer than anything here takes.
+/// Time limit of every read.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A watch on a connection of its own, of which nothing is read yet.
+/// Opens a watch on its own connection, without reading from it.
 async fn watch(server: &Served, path: &str) -> Body {
     let mut config = server.config().await;
     config.read_timeout = None;
@@ -27,7 +27,7 @@ async fn watch(server: &Served, path: &str) -> Body {
     answer.into_body()
 }
 
-/// The next lines of a watch, until there are so many or it ends.
+/// Reads this many events of a watch, or all until it ends.
 async fn lines(body: &mut Body, count: usize) -> Vec<Value> {
     let (mut text, mut found) = (Vec::new(), Vec::new());
     while found.len() < count {
@@ -59,7 +59,7 @@ async fn fifty_watches_that_nobody_reads_hold_up_nobody() {
     );
     let mut unread = join_all((0..WATCHES).map(|_| watch(&server, &path))).await;
     let mut read = watch(&server, &path).await;
-    // More than fits between a server and a client that does not read.
+    // Exceeds the buffers between the server and an idle client.
     let filler = "x".repeat(150 << 10);
     let write = async {
         let mut versions = Vec::new();
@@ -75,7 +75,7 @@ async fn fifty_watches_that_nobody_reads_hold_up_nobody() {
     let of = |event: &Value| version(&event["object"]).to_owned();
     let told: Vec<String> = seen.iter().map(of).collect();
     assert_eq!(told, versions, "who reads is told of everything");
-    // Who begins to read is told of everything up to where the server has lost patience, and of nothing out of turn.
+    // A client that reads late receives the events in order, up to the point where the server closed the watch.
     drop(unread.split_off(2));
     for mut late in unread {
         let told = lines(&mut late, CHANGES).await;
@@ -116,7 +116,7 @@ async fn a_watch_tells_before_its_end_where_to_go_on() {
             version(&from)
         )
     };
-    // Something else goes on meanwhile: the bookmark is newer than what the watch began with.
+    // Another write makes the bookmark newer than the start of the watch.
     let others = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/secrets"));
     let secret = json!({"metadata": {"name": "s"}});
     let (with, without) = (path("&allowWatchBookmarks=true"), path(""));
@@ -145,7 +145,7 @@ async fn a_quiet_watch_tells_about_each_minute_where_to_go_on() {
         "/api/v1/namespaces/{namespace}/configmaps?watch=true&timeoutSeconds=200&allowWatchBookmarks=true&resourceVersion=0"
     );
     let mut quiet = watch(&server, &path).await;
-    // What is there comes first.
+    // Existing objects come first.
     let own = server.own_maps();
     let told = lines(&mut quiet, own + 1).await;
     assert_eq!(told[own]["type"], "BOOKMARK", "{told:?}");

@@ -1,4 +1,4 @@
-//! What built-in kinds may not be, and may not become, in the words of a real server.
+//! Validation of built-in kinds: invalid values and forbidden changes.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::server;
 const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 
-/// Objects that are fine, with where they are created.
+/// Returns valid objects with the paths of their collections.
 fn fine() -> Vec<(&'static str, Value)> {
     let containers = json!([{"name": "c", "image": "i"}]);
     let job = json!({"template": {"spec": {"restartPolicy": "Never", "containers": containers}}});
@@ -42,7 +42,7 @@ fn fine() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Object, place of a value in it, the value, and what is said of it.
+/// Object, field, invalid value and expected message.
 type Case = (&'static str, &'static str, Value, &'static str);
 
 fn wrong() -> Vec<Case> {

@@ -1,5 +1,4 @@
-//! What clients are warned of although it is accepted: what was recorded of a real server, object by object, and when
-//! it is said again.
+//! Warnings about accepted objects: recorded ones of each kind, and warnings about changes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,10 +9,10 @@ use crate::objects::{Objects, deployment};
 use crate::server;
 use crate::server::Answer;
 
-/// Objects that a kube-apiserver 1.36 accepts, where they are sent, and what it warns of.
+/// Objects that kube-apiserver 1.36 accepts, with their paths and warnings.
 const RECORDED: &str = include_str!("data/warnings.json");
 
-/// What an answer warns of, sorted.
+/// Returns the warnings of a response, sorted.
 pub(crate) fn warned(answer: &Answer) -> Vec<String> {
     let plain = |said: &str| {
         let text = said.strip_prefix("299 - \"")?.strip_suffix('"')?;
@@ -93,7 +92,7 @@ async fn what_changes_is_warned_of_again() {
     let applied = deployments.apply("web", "one&force=true", &web).await;
     assert_eq!(warned(&applied), [old], "{}", applied.text);
 
-    // Of pods it is said once, of services each time.
+    // Pods cause warnings on creation only, services on every write.
     let pods = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/pods"));
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i",
         "env": [{"name": "A"}, {"name": "A"}]}]}});
@@ -128,7 +127,7 @@ async fn an_autoscaler_without_policies_is_refused() {
     assert_eq!(policies.as_array().map(Vec::len), Some(1), "{}", made.text);
 }
 
-/// A key, and a certificate for it.
+/// Returns a key and a certificate for it.
 fn pair(kind: &'static SignatureAlgorithm) -> (String, String) {
     let key = KeyPair::generate_for(kind).unwrap();
     let certificate = rcgen::CertificateParams::default().self_signed(&key);
@@ -200,7 +199,7 @@ async fn secrets_whose_key_and_certificate_do_not_belong_together_are_warned_of(
             .collect();
         assert_eq!(found, expected, "{certificate}{key}");
     }
-    // Where it ends to be a key is for Go to say.
+    // The rest of the message comes from Go's parser.
     let found = post(&certificate, &empty_key).await;
     assert!(
         found[0].starts_with("tls: failed to parse private key"),

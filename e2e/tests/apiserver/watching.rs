@@ -1,4 +1,4 @@
-//! Watches: order, resumption, selectors, streaming lists, bookmarks, and what is told to those who come too late.
+//! Watches: order, resumption, selectors, streaming lists, bookmarks, and expired versions.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::objects::{Objects, map, said, version};
 use crate::server;
 use crate::server::ROOT_CA;
 
-/// The events of a watch that ends by itself.
+/// Returns the events of a watch that times out.
 async fn events(maps: &Objects<'_>, query: &str) -> Vec<Value> {
     let answer = maps
         .get(&format!("?watch=true&timeoutSeconds=2&{query}"))
@@ -22,7 +22,7 @@ async fn events(maps: &Objects<'_>, query: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Type and name of each, `MODIFIED a`.
+/// Returns type and name of each event, such as `MODIFIED a`.
 fn short(events: &[Value]) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     events
@@ -50,7 +50,7 @@ async fn a_watch_resumes_from_any_kept_version() {
     assert_eq!(short(&all), ["ADDED b", "MODIFIED b", "DELETED a"]);
     assert_eq!(all[0]["object"], second);
     assert_eq!(all[1]["object"], changed);
-    // One that is gone is shown as it was, at the version of its end.
+    // A deleted object is shown in its last state, with the version of its deletion.
     let (mut gone, mut was) = (all[2]["object"].clone(), first.clone());
     let versions = [&second, &changed, &gone].map(|o| version(o).parse::<u64>().unwrap());
     assert!(versions.is_sorted(), "{versions:?}");
@@ -61,7 +61,8 @@ async fn a_watch_resumes_from_any_kept_version() {
     let rest = format!("resourceVersion={}", version(&changed));
     assert_eq!(short(&events(&maps, &rest).await), ["DELETED a"]);
 
-    // One that stops matching is deleted, as far as the selector goes, and shown as it was; one that starts is added.
+    // An object that stops matching appears as deleted, in its last matching state. One that starts to match appears as
+    // added.
     let old = events(&maps, &format!("{from}&labelSelector=l%3Dx")).await;
     assert_eq!(short(&old), ["ADDED b", "DELETED b", "DELETED a"]);
     assert_eq!(old[1]["object"]["metadata"]["labels"], json!({"l": "x"}));
@@ -105,7 +106,7 @@ async fn a_watch_shows_first_what_is_there_if_it_is_asked_to() {
     assert_eq!(*bookmark, end);
     let number = |object: &Value| version(object).parse::<u64>().unwrap();
     assert!(number(bookmark) >= number(&last));
-    // It is a place to go on from.
+    // A client can resume from the bookmark.
     maps.create(&map("c", json!({}), json!({}))).await;
     let on = format!("resourceVersion={}", version(bookmark));
     assert_eq!(short(&events(&maps, &on).await), ["ADDED c"]);
@@ -152,7 +153,7 @@ async fn watches_are_refused_what_makes_no_sense() {
         let answer = maps.get(&format!("?watch=1&{query}")).await;
         assert_eq!(said(&answer), (code, message.as_str()), "{query}");
     }
-    // Whatever is no way to say no says yes, and one object is not watched.
+    // Only `false` and `0` disable the watch.
     for (flag, watches) in [("yes", true), ("", true), ("false", false), ("0", false)] {
         let rest = format!("?watch={flag}&timeoutSeconds=1&labelSelector=none%3Dnone");
         let text = maps.get(&rest).await.text;
@@ -201,7 +202,7 @@ async fn writers_at_the_same_time_get_versions_of_their_own_and_nobody_overwrite
     let secrets = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/secrets"));
     let first = maps.create(&map("a", json!({"sum": "0"}), json!({}))).await;
     secrets.create(&json!({"metadata": {"name": "a"}})).await;
-    // Each adds one to what it has read, and reads again where another was faster.
+    // Each writer increments the value it has read, and reads again after a conflict.
     let add = async |writer: usize| {
         let mut versions = Vec::new();
         for write in 0..WRITES {
@@ -226,7 +227,7 @@ async fn writers_at_the_same_time_get_versions_of_their_own_and_nobody_overwrite
     let versions = join_all((0..WRITERS).map(add)).await;
     let sum = maps.get("/a").await.json["data"]["sum"].clone();
     assert_eq!(sum, (WRITERS * WRITES).to_string());
-    // There is one sequence of versions for all kinds, and no version is given twice.
+    // All kinds share one sequence of versions, and each version is unique.
     let mut seen = BTreeMap::new();
     for (writer, own) in versions.iter().enumerate() {
         let own: Vec<u64> = own.iter().map(|v| v.parse().unwrap()).collect();
@@ -284,7 +285,7 @@ async fn the_paths_of_watches_from_before_are_still_read() {
         assert_eq!(get("GET", &unknown).await.code, 404, "{unknown}");
     }
     assert_eq!(get("DELETE", &of("?")).await.code, 405);
-    // No watch is told in YAML, of whichever path.
+    // Watches have no YAML format.
     let yaml = maps.get_as("?watch=true&timeoutSeconds=1", "application/yaml");
     assert_eq!(yaml.await.code, 406);
 }

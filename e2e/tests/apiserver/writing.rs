@@ -1,4 +1,4 @@
-//! Creating and replacing: names, versions, generations, strictness, and the doors of status and scale.
+//! Creation and replacement: names, versions, generations, strict decoding, status and scale.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ async fn a_new_object_gets_what_the_server_gives() {
             assert_eq!(made["metadata"]["generateName"], base);
         }
     }
-    // What is the server's to say is not taken from the client.
+    // The server ignores client values of fields that it sets itself.
     let mut bold = map("bold", json!({"k": "v"}), json!({}));
     for (field, value) in [
         ("uid", json!("mine")),
@@ -147,14 +147,14 @@ async fn who_replaces_says_what_and_may_say_which_version() {
         stale.json["details"],
         json!({"name": "a", "kind": "configmaps"})
     );
-    // Nothing changes for the same once more, be it replaced or patched.
+    // An update without a change writes nothing.
     for same in [
         maps.put("/a", &updated.json).await,
         maps.merge("/a", &json!({"data": {"k": "2"}})).await,
     ] {
         assert_eq!(same.json, updated.json);
     }
-    // Who does not name a version takes what is there.
+    // A replacement without a version is unconditional.
     let blind = maps
         .put("/a", &map("a", json!({"k": "3"}), json!({})))
         .await;
@@ -382,7 +382,7 @@ async fn how_strict_a_server_is_with_strange_fields_is_up_to_the_client() {
     warnings.sort_unstable();
     expected.sort_unstable();
     assert_eq!(warnings, expected);
-    // To warn is what happens if nothing is said.
+    // The default is to warn.
     assert!(post("?dryRun=All").await.headers.contains_key("warning"));
     let ignored = post("?fieldValidation=Ignore").await;
     assert_eq!((ignored.code, ignored.headers.get("warning")), (201, None));

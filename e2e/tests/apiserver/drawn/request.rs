@@ -1,16 +1,16 @@
-//! One request, and how a sequence of them is drawn: objects that are fine, with a value or two that nobody would write.
+//! Random requests: valid objects with a few unusual values.
 
 use serde_json::{Map, Value, json};
 
 use crate::numbers::Numbers;
 use crate::server::{Answer, Served};
 
-/// Fine objects of built-in kinds, and where they are created.
+/// Valid objects of built-in kinds, and the paths of their collections.
 const BASES: &str = include_str!("../data/invalid.json");
-/// A kind of a definition.
+/// Collection of a custom kind.
 pub(super) const POLICIES: &str =
     "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies";
-/// Kinds whose objects are changed by servers themselves, or have no namespace.
+/// Kinds that servers change themselves, or that have no namespace.
 const LEFT_OUT: [&str; 8] = [
     "quota",
     "node",
@@ -25,14 +25,14 @@ const NAMES: [&str; 3] = ["a", "a", "b"];
 const MANAGERS: [&str; 3] = ["one", "two", "three"];
 const MOST: u64 = 10;
 
-/// A kind, and a fine object of it.
+/// A kind with a valid object.
 pub(super) struct Kind {
     pub(super) path: String,
     base: Value,
 }
 
 impl Kind {
-    /// A kind by the path of its objects in a namespace; the server knows what it is called.
+    /// Returns the kind of a namespaced collection, as named by discovery.
     async fn new(server: &Served, path: &str, mut base: Value) -> Self {
         let (version, plural) = path.split_once("/namespaces/default/").unwrap();
         let known = server.raw("GET", version, &[], "").await.json;
@@ -63,7 +63,7 @@ impl Kind {
     }
 }
 
-/// A value at a place; nothing takes away what is there.
+/// A new value for a field, or its removal.
 #[derive(Debug, Clone)]
 struct Change {
     place: String,
@@ -97,7 +97,7 @@ impl Change {
 enum Body {
     Nothing,
     As(Value),
-    /// What the server has last said of the object, or this; changed, and with or without its version.
+    /// The last state in a response, or else this object; with changes, and with `resourceVersion` if true.
     Live(Value, Vec<Change>, bool),
 }
 
@@ -105,13 +105,13 @@ enum Body {
 pub(super) struct Request {
     method: &'static str,
     name: &'static str,
-    /// What follows the path of the resource, or of the object.
+    /// Path and query after the resource or object.
     rest: String,
     media: &'static str,
     body: Body,
 }
 
-/// What a server has last said of each object.
+/// The last state of each object in a server's responses.
 #[derive(Default)]
 pub(super) struct Seen(Map<String, Value>);
 
@@ -159,7 +159,7 @@ impl Request {
     }
 }
 
-/// Every place in an object, deepest last.
+/// Adds the JSON pointer of every field, parents first.
 fn places(value: &Value, path: &str, out: &mut Vec<String>) {
     let mut step = |name: &str, inner: &Value| {
         let path = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
@@ -226,7 +226,7 @@ fn change(numbers: &mut Numbers, object: &Value) -> Change {
     }
 }
 
-/// The part of a changed object that says the change, as a patch.
+/// Returns a merge patch that contains the changed field.
 fn part(object: &Value, change: &Change) -> Value {
     let mut changed = object.clone();
     change.make(&mut changed);
@@ -303,7 +303,7 @@ fn draw(numbers: &mut Numbers, kind: &Kind, is_first: bool) -> Request {
         }
         13..=16 => {
             let change = change(numbers, &object);
-            // A kube-apiserver closes the connection over odd keys of items.
+            // kube-apiserver closes the connection on list items with unusual keys.
             let of_item = change
                 .place
                 .split('/')
@@ -349,7 +349,7 @@ fn draw(numbers: &mut Numbers, kind: &Kind, is_first: bool) -> Request {
     }
 }
 
-/// What is sent for a seed, and about which kind.
+/// Returns the kind and the requests of a seed.
 pub(super) fn sequence(seed: u64, kinds: &[Kind]) -> (&Kind, Vec<Request>) {
     let mut numbers = Numbers::new(seed);
     let kind = numbers.one_of(kinds);
