@@ -8,7 +8,7 @@
 //! | Module | Content |
 //! |---|---|
 //! | [`plane`] | control plane with controllers, scheduler and members |
-//! | [`bare`] | control plane without controllers |
+//! | [`bare_control_plane`] | control plane without controllers |
 //! | [`eventually`](mod@eventually) | polling for conditions |
 //! | [`proxy`] | fault-injecting proxy |
 //! | [`hostile`] | hostile clients of an API server |
@@ -16,7 +16,7 @@
 //! | [`conformance`] | comparison with Karmada's decisions |
 //! | [`load`] | load generator |
 
-pub mod bare;
+pub mod bare_control_plane;
 mod bootstrap;
 pub mod conformance;
 pub mod eventually;
@@ -27,7 +27,7 @@ pub mod plane;
 pub mod proxy;
 mod real_server;
 
-pub use bare::{Bare, Running};
+pub use bare_control_plane::{BareControlPlane, RunningScheduler};
 pub use eventually::eventually;
 pub use plane::{Plane, Setup};
 pub use real_server::RealServer;

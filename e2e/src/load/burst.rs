@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::scheduler_process::SchedulerProcess;
 use super::{LoadError, millis, process, rate, workload};
-use crate::Bare;
+use crate::BareControlPlane;
 
 /// Options of the scenario.
 #[derive(Args, Clone, Debug)]
@@ -40,7 +40,7 @@ pub struct Burst {
 /// If a step fails or takes too long.
 pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
     let clusters = workload::clusters(burst.clusters)?;
-    let bare = Bare::start(&clusters).await;
+    let bare = BareControlPlane::start(&clusters).await;
     let namespaces = ["default".to_owned()];
     let scheduled = workload::bindings("s", burst.bindings, &namespaces, "default-scheduler")?;
     // The plain writer runs before and after the scheduler, so that a change of the machine's speed favours neither.
@@ -118,7 +118,7 @@ struct Written {
 impl Written {
     async fn add(
         &mut self,
-        bare: &Bare,
+        bare: &BareControlPlane,
         writes: &[Write],
         in_flight: usize,
     ) -> Result<(), LoadError> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::scheduler_process::SchedulerProcess;
 use super::{LoadError, millis, rate, workload};
-use crate::Bare;
+use crate::BareControlPlane;
 
 /// Options of the scenario.
 #[derive(Args, Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct Scale {
 /// If a step fails or takes too long.
 pub async fn scale(scale: &Scale) -> Result<Value, LoadError> {
     let began = Instant::now();
-    let bare = Bare::start(&workload::clusters(scale.clusters)?).await;
+    let bare = BareControlPlane::start(&workload::clusters(scale.clusters)?).await;
     let namespaces: Vec<String> = (0..50).map(|index| format!("team-{index}")).collect();
     bare.add_namespaces(&namespaces).await;
     let bindings = workload::bindings("s", scale.bindings, &namespaces, "default-scheduler")?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::scheduler_process::SchedulerProcess;
 use super::{LoadError, millis, percentile, workload};
-use crate::Bare;
+use crate::BareControlPlane;
 
 /// Options of the scenario.
 #[derive(Args, Clone, Debug)]
@@ -30,7 +30,7 @@ pub struct Starvation {
 /// # Errors
 /// If a step fails or takes too long.
 pub async fn starvation(load: &Starvation) -> Result<Value, LoadError> {
-    let bare = Bare::start(&workload::clusters(10)?).await;
+    let bare = BareControlPlane::start(&workload::clusters(10)?).await;
     let namespaces = ["default".to_owned()];
     let mut waiting =
         workload::bindings("waiting", load.waiting, &namespaces, "default-scheduler")?;
@@ -76,7 +76,7 @@ pub async fn starvation(load: &Starvation) -> Result<Value, LoadError> {
 }
 
 /// Changes the capacity of a cluster in an endless loop.
-async fn flap(bare: &Bare, pause: Duration) -> Result<(), LoadError> {
+async fn flap(bare: &BareControlPlane, pause: Duration) -> Result<(), LoadError> {
     let clusters = bare.clusters();
     for round in 0_u32.. {
         let cpus = if round % 2 == 0 { "90" } else { "110" };
@@ -91,7 +91,7 @@ async fn flap(bare: &Bare, pause: Duration) -> Result<(), LoadError> {
 }
 
 /// Creates bindings one after the other, each after the previous one is placed.
-async fn create_new(bare: &Bare, count: usize) -> Result<Vec<Duration>, LoadError> {
+async fn create_new(bare: &BareControlPlane, count: usize) -> Result<Vec<Duration>, LoadError> {
     let namespaces = ["default".to_owned()];
     let api = bare.bindings("default");
     let mut latencies = Vec::with_capacity(count);

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::scheduler_process::SchedulerProcess;
 use super::{LoadError, millis, percentile, workload};
-use crate::Bare;
+use crate::BareControlPlane;
 
 /// Options of the scenario.
 #[derive(Args, Clone, Debug)]
@@ -35,7 +35,7 @@ pub struct Steady {
 /// # Errors
 /// If a step fails or takes too long.
 pub async fn steady(steady: &Steady) -> Result<Value, LoadError> {
-    let bare = Bare::start(&workload::clusters(steady.clusters)?).await;
+    let bare = BareControlPlane::start(&workload::clusters(steady.clusters)?).await;
     let count = usize::try_from(steady.rate * steady.seconds).unwrap_or(usize::MAX);
     let namespaces = ["default".to_owned()];
     let bindings = workload::bindings("s", count, &namespaces, "default-scheduler")?;

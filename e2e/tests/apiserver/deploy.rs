@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use berth_api::{Cluster, ResourceBinding};
-use berth_e2e::{Bare, Running, eventually};
+use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use berth_scheduler::lease::LeaseOptions;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -48,7 +48,7 @@ fn binding(name: &str) -> ResourceBinding {
 }
 
 /// Applies a file of `deploy/` with the administrator's rights.
-async fn apply(bare: &Bare, file: &str) {
+async fn apply(bare: &BareControlPlane, file: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../deploy")
         .join(file);
@@ -71,7 +71,7 @@ async fn apply(bare: &Bare, file: &str) {
 }
 
 /// Returns a client with a token for an account in `karmada-system`, over TLS.
-async fn client(bare: &Bare, account: &str) -> Client {
+async fn client(bare: &BareControlPlane, account: &str) -> Client {
     let path = format!("/api/v1/namespaces/karmada-system/serviceaccounts/{account}/token");
     let answer = raw(&bare.client, "POST", &path, &[JSON], "{}").await;
     let token = answer.json["status"]["token"].as_str().unwrap().to_owned();
@@ -90,7 +90,7 @@ async fn ask(client: &Client, method: &str, path: &str) -> Answer {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scheduler_works_with_the_rights_of_its_account_and_has_no_others() {
-    let bare = Bare::start(&[cluster("m1")]).await;
+    let bare = BareControlPlane::start(&[cluster("m1")]).await;
     apply(&bare, "scheduler/rbac.yaml").await;
     let scheduler = client(&bare, "berth-scheduler").await;
     bare.bind(&binding("nginx")).await;
@@ -105,7 +105,7 @@ async fn a_scheduler_works_with_the_rights_of_its_account_and_has_no_others() {
         }),
         ..Options::embedded()
     };
-    let running = Running::start(options, scheduler.clone());
+    let running = RunningScheduler::start(options, scheduler.clone());
 
     let bindings = bare.bindings("default");
     eventually("the binding to be placed", async || {

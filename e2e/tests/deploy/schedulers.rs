@@ -2,7 +2,7 @@
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
-use berth_e2e::{bare, eventually};
+use berth_e2e::{bare_control_plane, eventually};
 use berth_test_requirements::needs;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::Api;
@@ -145,7 +145,7 @@ async fn the_schedulers_have_exactly_the_rights_that_they_need() {
     let plane = ControlPlane::start(&[]).await;
     plane.apply("deploy/scheduler");
     for name in ["member1", "member2"] {
-        bare::join(&plane.client, &member(name)).await;
+        bare_control_plane::join(&plane.client, &member(name)).await;
     }
     let kubeconfig = plane.kubeconfig_of("berth-scheduler");
     let _default = Component::start(&plane, "karmada-scheduler", &kubeconfig, &[]).await;
@@ -203,7 +203,7 @@ fn profile(filters: &str) -> Value {
 async fn a_scheduler_reads_its_config_map_with_exactly_the_optional_rights() {
     let plane = ControlPlane::start(&[]).await;
     plane.apply("deploy/scheduler");
-    bare::join(&plane.client, &member("member1")).await;
+    bare_control_plane::join(&plane.client, &member("member1")).await;
     let maps: Api<ConfigMap> = Api::namespaced(plane.client.clone(), "karmada-system");
     let map: ConfigMap = serde_json::from_value(profile("{}")).unwrap();
     maps.create(&PostParams::default(), &map).await.unwrap();

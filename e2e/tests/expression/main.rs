@@ -6,7 +6,7 @@ use std::path::Path;
 
 use berth_api::well_known::CONDITION_SCHEDULED;
 use berth_api::{Cluster, ResourceBinding};
-use berth_e2e::{Bare, Running, eventually};
+use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use berth_scheduler::config::{Declared, Document, ProfileFlags, SchedulerConfiguration};
 use kube::Api;
@@ -66,7 +66,7 @@ fn binding(name: &str, team: &str) -> ResourceBinding {
 }
 
 /// Waits until a binding has an outcome, and returns its clusters or the message of its condition.
-async fn outcome(bare: &Bare, name: &str) -> Result<String, String> {
+async fn outcome(bare: &BareControlPlane, name: &str) -> Result<String, String> {
     let api = bare.bindings("default");
     eventually(&format!("the condition of {name}"), async || {
         let binding = api.get(name).await.map_err(|error| error.to_string())?;
@@ -91,14 +91,14 @@ async fn outcome(bare: &Bare, name: &str) -> Result<String, String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_example_configuration_filters_scores_and_follows_cluster_changes() {
-    let bare = Bare::start(&[
+    let bare = BareControlPlane::start(&[
         cluster("m1", json!({ "team": "red", "cost-tier": "high" }), "10"),
         cluster("m2", json!({ "team": "red", "cost-tier": "low" }), "90"),
         cluster("m3", json!({ "team": "blue", "cost-tier": "high" }), "50"),
         cluster("m4", json!({}), "0"),
     ])
     .await;
-    let scheduler = Running::start(options(&example()), bare.client.clone());
+    let scheduler = RunningScheduler::start(options(&example()), bare.client.clone());
     // Scores for red: m1 has 90, m2 has 2·100 + 10. The other two clusters are filtered out.
     bare.bind(&binding("red", "red")).await;
     assert_eq!(outcome(&bare, "red").await, Ok("m2".to_owned()));

@@ -1,6 +1,6 @@
 //! Changes of extenders in the ConfigMap while the scheduler runs.
 
-use berth_e2e::{Running, eventually};
+use berth_e2e::{RunningScheduler, eventually};
 use berth_scheduler::Options;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
@@ -36,7 +36,7 @@ async fn the_next_decision_calls_the_extender_of_the_updated_config_map() {
         config_map: Some("default/extenders".parse().unwrap()),
         ..Options::embedded()
     };
-    let scheduler = Running::start(options, bare.client.clone());
+    let scheduler = RunningScheduler::start(options, bare.client.clone());
     let fixture = Fixture { bare, scheduler };
     assert_eq!(
         fixture.schedule(&to_all_clusters("first")).await.unwrap(),

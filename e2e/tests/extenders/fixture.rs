@@ -2,7 +2,7 @@
 
 use berth_api::well_known::CONDITION_SCHEDULED;
 use berth_api::{Cluster, ResourceBinding};
-use berth_e2e::{Bare, Running, eventually};
+use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use berth_scheduler::config::{Declared, Document, ProfileFlags, SchedulerConfiguration};
 use berth_scheduler::framework::Registry;
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 /// A control plane with four clusters and no scheduler.
 pub(crate) struct Plane {
-    pub(crate) bare: Bare,
+    pub(crate) bare: BareControlPlane,
 }
 
 /// A control plane with four clusters and a scheduler.
 pub(crate) struct Fixture {
-    pub(crate) bare: Bare,
-    pub(crate) scheduler: Running,
+    pub(crate) bare: BareControlPlane,
+    pub(crate) scheduler: RunningScheduler,
 }
 
 /// Result of scheduling a binding: its clusters, or the reason and message of its condition.
@@ -25,7 +25,7 @@ pub(crate) type Outcome = Result<Vec<String>, (String, String)>;
 impl Plane {
     pub(crate) async fn start() -> Self {
         let clusters: Vec<_> = (1..=4).map(cluster).collect();
-        let bare = Bare::start(&clusters).await;
+        let bare = BareControlPlane::start(&clusters).await;
         Self { bare }
     }
 
@@ -55,7 +55,7 @@ impl Plane {
             declared: Declared::from_document(document, configuration, flags).unwrap(),
             ..Options::embedded()
         };
-        let scheduler = Running::start(options, bare.client.clone());
+        let scheduler = RunningScheduler::start(options, bare.client.clone());
         Fixture { bare, scheduler }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use berth_api::{Cluster, ResourceBinding};
-use berth_e2e::{Bare, eventually};
+use berth_e2e::{BareControlPlane, eventually};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ fn binding(name: &str, priority: i32, clusters: &[&str]) -> ResourceBinding {
 /// Starts a scheduler with two full clusters: `least` (priority 0) in m1 and `less` (priority 1) in m2. Then creates
 /// the pending binding `high`.
 async fn start_with_full_clusters(extender: Value) -> Fixture {
-    let bare = Bare::start(&[cluster("m1"), cluster("m2")]).await;
+    let bare = BareControlPlane::start(&[cluster("m1"), cluster("m2")]).await;
     let fixture = Plane { bare }.with_configuration(json!({
         "extenders": [extender],
         "profiles": [{ "plugins": { "multiPoint": { "enabled": [{ "name": "DefaultPreemption" }] } } }],

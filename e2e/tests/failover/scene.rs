@@ -6,7 +6,7 @@ use berth_api::binding::GracefulEvictionTask;
 use berth_api::{Cluster, ResourceBinding};
 use berth_controllers::ControllerError;
 use berth_controllers::failover::{self, FailoverOptions, TaintEviction};
-use berth_e2e::{Bare, Running, eventually};
+use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams, Patch, PatchParams};
@@ -28,8 +28,8 @@ pub(crate) fn fast_options() -> FailoverOptions {
 
 /// A control plane with running scheduler and failover.
 pub(crate) struct Scene {
-    pub(crate) bare: Bare,
-    scheduler: Running,
+    pub(crate) bare: BareControlPlane,
+    scheduler: RunningScheduler,
     failover: JoinHandle<Result<(), ControllerError>>,
     cancel: CancellationToken,
 }
@@ -81,11 +81,11 @@ impl Scene {
     /// Starts a control plane with clusters `m1`, `m2`, …, a scheduler and failover.
     pub(crate) async fn start(clusters: usize, options: FailoverOptions) -> Self {
         let fleet: Vec<Cluster> = (1..=clusters).map(|n| cluster(&format!("m{n}"))).collect();
-        let bare = Bare::start(&fleet).await;
+        let bare = BareControlPlane::start(&fleet).await;
         let cancel = CancellationToken::new();
         let client = bare.remote_client().await;
         Self {
-            scheduler: Running::start(Options::embedded(), client.clone()),
+            scheduler: RunningScheduler::start(Options::embedded(), client.clone()),
             failover: tokio::spawn(failover::run(client, options, cancel.clone())),
             cancel,
             bare,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use berth_e2e::{Bare, eventually};
+use berth_e2e::{BareControlPlane, eventually};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ impl Drop for SchedulerProcess {
 }
 
 impl SchedulerProcess {
-    fn start(bare: &Bare) -> Self {
+    fn start(bare: &BareControlPlane) -> Self {
         let log = bare.folder().join("scheduler.log");
         let file = File::create(&log).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_berth-program"))
@@ -72,12 +72,12 @@ impl SchedulerProcess {
     }
 }
 
-fn config_maps(bare: &Bare) -> Api<ConfigMap> {
+fn config_maps(bare: &BareControlPlane) -> Api<ConfigMap> {
     Api::namespaced(bare.client.clone(), "config")
 }
 
 /// Creates the ConfigMap and its namespace.
-async fn create_config_map(bare: &Bare, text: &str) {
+async fn create_config_map(bare: &BareControlPlane, text: &str) {
     let namespace: Namespace =
         serde_json::from_value(json!({ "metadata": { "name": "config" } })).unwrap();
     Api::all(bare.client.clone())
@@ -95,7 +95,7 @@ async fn create_config_map(bare: &Bare, text: &str) {
 }
 
 /// Updates the ConfigMap.
-async fn update_config_map(bare: &Bare, text: &str) {
+async fn update_config_map(bare: &BareControlPlane, text: &str) {
     let patch = Patch::Merge(json!({ "data": { "config.yaml": text } }));
     config_maps(bare)
         .patch("profiles", &PatchParams::default(), &patch)
@@ -104,7 +104,13 @@ async fn update_config_map(bare: &Bare, text: &str) {
 }
 
 /// Waits for an event on the ConfigMap with a source, type, reason and part of the message.
-async fn wait_for_event(bare: &Bare, source: &str, event_type: &str, reason: &str, text: &str) {
+async fn wait_for_event(
+    bare: &BareControlPlane,
+    source: &str,
+    event_type: &str,
+    reason: &str,
+    text: &str,
+) {
     let events: Api<Event> = Api::namespaced(bare.client.clone(), "config");
     eventually(&format!("{reason}: {text}"), async || {
         let all = events.list(&ListParams::default()).await.unwrap();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use berth_core::{BindingContext, BindingFilter, ClusterView, Reason};
-use berth_e2e::{Bare, Running};
+use berth_e2e::{BareControlPlane, RunningScheduler};
 use berth_scheduler::Options;
 use berth_scheduler::config::{Declared, Document, ProfileFlags, SchedulerConfiguration};
 use berth_scheduler::framework::{Args, Plugin, Registry};
@@ -66,7 +66,7 @@ fn registry() -> Registry {
 }
 
 /// Runs a scheduler with a configuration until each of its profiles has handled a binding.
-async fn run_each_profile(bare: &Bare, page: &str, text: &str) {
+async fn run_each_profile(bare: &BareControlPlane, page: &str, text: &str) {
     let document = Document::read(page, text).unwrap();
     let configuration: SchedulerConfiguration = document.parse().unwrap();
     let names: Vec<String> = configuration
@@ -81,7 +81,7 @@ async fn run_each_profile(bare: &Bare, page: &str, text: &str) {
         declared: Declared::from_document(document, configuration, flags).unwrap(),
         ..Options::embedded()
     };
-    let scheduler = Running::start(options, bare.client.clone());
+    let scheduler = RunningScheduler::start(options, bare.client.clone());
     for name in names {
         let binding = format!("of-{}", uuid::Uuid::new_v4().simple());
         bare.bind(&to_all_clusters(&binding, &name)).await;

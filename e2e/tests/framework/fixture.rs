@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use berth_api::well_known::CONDITION_SCHEDULED;
 use berth_api::{Cluster, ResourceBinding};
-use berth_e2e::{Bare, Running, eventually};
+use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use berth_scheduler::config::BindAddress;
 use berth_scheduler::config::{Declared, Document, ProfileFlags, SchedulerConfiguration};
@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 /// A control plane with four clusters and a scheduler.
 pub(crate) struct Fixture {
-    pub(crate) bare: Bare,
-    scheduler: Running,
+    pub(crate) bare: BareControlPlane,
+    scheduler: RunningScheduler,
     port: u16,
 }
 
@@ -30,7 +30,7 @@ impl Fixture {
     }
 
     /// Starts a scheduler with the given plugins and configuration on a running control plane.
-    pub(crate) fn start_on(bare: Bare, registry: Registry, configuration: Value) -> Self {
+    pub(crate) fn start_on(bare: BareControlPlane, registry: Registry, configuration: Value) -> Self {
         let port = free_port();
         let options = Options {
             registry,
@@ -38,7 +38,7 @@ impl Fixture {
             health: BindAddress::At(([127, 0, 0, 1], port).into()),
             ..Options::embedded()
         };
-        let scheduler = Running::start(options, bare.client.clone());
+        let scheduler = RunningScheduler::start(options, bare.client.clone());
         Self {
             bare,
             scheduler,
@@ -110,13 +110,13 @@ impl Fixture {
 }
 
 /// Starts a control plane with four clusters and no scheduler.
-pub(crate) async fn four_clusters() -> Bare {
+pub(crate) async fn four_clusters() -> BareControlPlane {
     let clusters: Vec<_> = (1..=4).map(cluster).collect();
-    Bare::start(&clusters).await
+    BareControlPlane::start(&clusters).await
 }
 
 /// Waits until a binding has an outcome.
-pub(crate) async fn outcome(bare: &Bare, name: &str) -> Outcome {
+pub(crate) async fn outcome(bare: &BareControlPlane, name: &str) -> Outcome {
     eventually(&format!("the condition of {name}"), async || {
         current_outcome(bare, name).await.ok_or("it has none")
     })
@@ -124,7 +124,7 @@ pub(crate) async fn outcome(bare: &Bare, name: &str) -> Outcome {
 }
 
 /// Waits until a binding is scheduled, and returns its clusters. Earlier failures are ignored.
-pub(crate) async fn placed_clusters(bare: &Bare, name: &str) -> Vec<String> {
+pub(crate) async fn placed_clusters(bare: &BareControlPlane, name: &str) -> Vec<String> {
     eventually(
         &format!("{name} to be scheduled"),
         async || match current_outcome(bare, name).await {
@@ -135,7 +135,7 @@ pub(crate) async fn placed_clusters(bare: &Bare, name: &str) -> Vec<String> {
     .await
 }
 
-async fn current_outcome(bare: &Bare, name: &str) -> Option<Outcome> {
+async fn current_outcome(bare: &BareControlPlane, name: &str) -> Option<Outcome> {
     let binding = bare.bindings("default").get(name).await.unwrap();
     let status = binding.status.unwrap_or_default();
     let mut conditions = status.conditions.into_iter();

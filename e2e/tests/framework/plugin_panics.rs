@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use berth_core::{BindingContext, BindingFilter, ClusterView, Reason};
-use berth_e2e::{Running, eventually};
+use berth_e2e::{RunningScheduler, eventually};
 use berth_scheduler::Options;
 use berth_scheduler::framework::{FactoryError, Handle, Plugin, Registry};
 use kube::api::{Patch, PatchParams};
@@ -279,7 +279,7 @@ async fn a_broken_plugin_fails_the_start_with_its_error() {
             declared: parse_configuration(with_plugin("Mine")),
             ..Options::embedded()
         };
-        let running = Running::start(options, bare.client.clone());
+        let running = RunningScheduler::start(options, bare.client.clone());
         eventually("the end of the scheduler", async || {
             running.has_ended().then_some(()).ok_or("it runs")
         })

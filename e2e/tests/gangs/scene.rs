@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use berth_api::{Cluster, ResourceBinding};
-use berth_e2e::{Bare, Running, eventually};
+use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use berth_scheduler::config::{Declared, Document, ProfileFlags, SchedulerConfiguration};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -15,15 +15,15 @@ use serde_json::{Value, json};
 
 /// A control plane with one cluster and an optional scheduler.
 pub(crate) struct Scene {
-    pub(crate) bare: Bare,
-    scheduler: Option<Running>,
+    pub(crate) bare: BareControlPlane,
+    scheduler: Option<RunningScheduler>,
 }
 
 impl Scene {
     /// Starts a control plane with the cluster m1 and no scheduler.
     pub(crate) async fn with_cores(cores: u32) -> Self {
         Self {
-            bare: Bare::start(&[cluster(cores)]).await,
+            bare: BareControlPlane::start(&[cluster(cores)]).await,
             scheduler: None,
         }
     }
@@ -50,7 +50,7 @@ impl Scene {
             declared: Declared::from_document(document, configuration, flags).unwrap(),
             ..Options::embedded()
         };
-        self.scheduler = Some(Running::start(options, client));
+        self.scheduler = Some(RunningScheduler::start(options, client));
     }
 
     /// Stops the scheduler.

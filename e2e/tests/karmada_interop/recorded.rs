@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use berth_api::Cluster;
 use berth_controllers::detector::{self, DetectorOptions};
 use berth_controllers::propagation::{self, PropagationOptions};
-use berth_e2e::{Bare, Running, eventually};
+use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -81,13 +81,13 @@ impl Recording {
 }
 
 /// Starts a control plane with the clusters of a recording, which are unreachable.
-async fn control_plane(recording: &Recording) -> Bare {
+async fn control_plane(recording: &Recording) -> BareControlPlane {
     let mut clusters = recording.of("clusters");
     for cluster in &mut clusters {
         cluster["metadata"] = json!({ "name": cluster["metadata"]["name"] });
     }
     let clusters: Vec<Cluster> = serde_json::from_value(json!(clusters)).unwrap();
-    let bare = Bare::start(&clusters).await;
+    let bare = BareControlPlane::start(&clusters).await;
     let members = clusters
         .iter()
         .filter_map(|cluster| cluster.metadata.name.as_deref());
@@ -97,7 +97,7 @@ async fn control_plane(recording: &Recording) -> Bare {
 }
 
 /// Stores an object with its status and its recorded generation, and returns the stored object.
-async fn store(bare: &Bare, recorded: &Value) -> Value {
+async fn store(bare: &BareControlPlane, recorded: &Value) -> Value {
     let mut object = recorded.clone();
     let metadata = object["metadata"].as_object_mut().unwrap();
     for assigned in [
@@ -141,7 +141,7 @@ async fn store(bare: &Bare, recorded: &Value) -> Value {
 }
 
 /// Stores the templates, and returns the recording with the uids and versions of the stored templates in its bindings.
-async fn store_templates(bare: &Bare, mut recording: Recording) -> Recording {
+async fn store_templates(bare: &BareControlPlane, mut recording: Recording) -> Recording {
     for template in recording.templates() {
         let stored = store(bare, &template).await;
         let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap().to_owned();
@@ -159,7 +159,7 @@ async fn store_templates(bare: &Bare, mut recording: Recording) -> Recording {
 }
 
 /// Returns the resource versions of these objects.
-async fn versions(bare: &Bare, objects: &[Value]) -> BTreeMap<String, String> {
+async fn versions(bare: &BareControlPlane, objects: &[Value]) -> BTreeMap<String, String> {
     let mut versions = BTreeMap::new();
     for object in objects {
         let (api, name) = handle(&bare.client, object);
@@ -187,7 +187,7 @@ fn comparable(work: &Value) -> Value {
 }
 
 /// Lists all Works. Fails on a real server for a moment after the definition was created.
-async fn works(bare: &Bare) -> Result<BTreeMap<String, Value>, String> {
+async fn works(bare: &BareControlPlane) -> Result<BTreeMap<String, Value>, String> {
     let kind = json!({ "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work" });
     let api: Api<DynamicObject> = Api::all_with(bare.client.clone(), &resource(&kind));
     let all = api.list(&ListParams::default()).await;
@@ -208,7 +208,7 @@ struct Controllers {
 }
 
 impl Controllers {
-    fn start(bare: &Bare) -> Self {
+    fn start(bare: &BareControlPlane) -> Self {
         let cancel = CancellationToken::new();
         let (client, token) = (bare.client.clone(), cancel.clone());
         let propagating = tokio::spawn(async move {
@@ -235,7 +235,7 @@ impl Controllers {
 }
 
 /// Marks every cluster as not ready, so that the controllers do not wait for it.
-async fn mark_clusters_not_ready(bare: &Bare, recording: &Recording) {
+async fn mark_clusters_not_ready(bare: &BareControlPlane, recording: &Recording) {
     for cluster in recording.of("clusters") {
         let conditions = json!([{ "type": "Ready", "status": "False", "reason": "Test", "message": "",
             "lastTransitionTime": "2026-01-01T00:00:00Z" }]);
@@ -347,7 +347,7 @@ async fn check_scheduler_keeps_bindings(recording: Recording) {
     last["metadata"]["annotations"] = json!({});
     last["status"] = Value::Null;
     store(&bare, &last).await;
-    let scheduler = Running::start(Options::embedded(), bare.remote_client().await);
+    let scheduler = RunningScheduler::start(Options::embedded(), bare.remote_client().await);
     let (api, name) = handle(&bare.client, &last);
     eventually(
         "the last binding to be placed as Karmada's scheduler placed it",

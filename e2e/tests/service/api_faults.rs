@@ -201,7 +201,7 @@ async fn the_scheduler_recovers_from_a_server_restart() {
     })
     .await;
     fixture.proxy.down().await;
-    berth_e2e::bare::join(&fixture.bare.client, &cluster("m9", 1)).await;
+    berth_e2e::bare_control_plane::join(&fixture.bare.client, &cluster("m9", 1)).await;
     fixture.add("late", 30).await;
     fixture.proxy.back_up();
     let began = Instant::now();
@@ -246,7 +246,7 @@ async fn lost_responses_do_not_duplicate_writes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_schedulers_with_one_name_place_each_binding_once() {
     let mut fixture = FaultFixture::start_with(|_| Fault::Delay(Duration::from_millis(3))).await;
-    let other = berth_e2e::Running::start(
+    let other = berth_e2e::RunningScheduler::start(
         crate::fault_fixture::short_timeouts(),
         fixture.proxy.client(),
     );

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use berth_api::ResourceBinding;
 use berth_core::{Engine, EngineOptions, Fleet, Request};
-use berth_e2e::{Bare, eventually};
+use berth_e2e::{BareControlPlane, eventually};
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
@@ -49,7 +49,7 @@ pub(crate) fn engine_decision(fleet: &mut Fleet, binding: &ResourceBinding) -> T
 
 /// Returns the engine's decisions for bindings, keyed by name.
 pub(crate) async fn engine_decisions(
-    bare: &Bare,
+    bare: &BareControlPlane,
     bindings: &[ResourceBinding],
 ) -> BTreeMap<String, Targets> {
     let mut fleet = Fleet::new();
@@ -65,7 +65,7 @@ pub(crate) async fn engine_decisions(
 
 /// Waits until all bindings are placed as expected, and returns them.
 pub(crate) async fn wait_until_all_placed(
-    bare: &Bare,
+    bare: &BareControlPlane,
     expected: &BTreeMap<String, Targets>,
 ) -> Vec<ResourceBinding> {
     eventually("all bindings to be placed", async || {
@@ -114,13 +114,17 @@ pub(crate) fn assert_each_placed_once(bindings: &[ResourceBinding]) {
 }
 
 /// Returns the events of all namespaces.
-pub(crate) async fn events(bare: &Bare) -> Vec<Event> {
+pub(crate) async fn events(bare: &BareControlPlane) -> Vec<Event> {
     let api: Api<Event> = Api::all(bare.client.clone());
     api.list(&ListParams::default()).await.unwrap().items
 }
 
 /// Waits until each binding has an event with a reason.
-pub(crate) async fn wait_for_events(bare: &Bare, names: &BTreeMap<String, Targets>, reason: &str) {
+pub(crate) async fn wait_for_events(
+    bare: &BareControlPlane,
+    names: &BTreeMap<String, Targets>,
+    reason: &str,
+) {
     eventually("an event on each binding", async || {
         let events = events(bare).await;
         let found: Vec<&str> = events

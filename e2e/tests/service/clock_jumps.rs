@@ -2,7 +2,7 @@
 
 mod wall_clock;
 
-use berth_e2e::{Bare, eventually};
+use berth_e2e::{BareControlPlane, eventually};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
@@ -23,7 +23,7 @@ fn seconds_ahead(time: Timestamp) -> i64 {
 }
 
 /// Returns the holder and the renew time of the lease.
-async fn lease(bare: &Bare) -> (String, Timestamp) {
+async fn lease(bare: &BareControlPlane) -> (String, Timestamp) {
     let leases: Api<Lease> = Api::namespaced(bare.client.clone(), "karmada-system");
     let lease = leases.get("karmada-scheduler").await.unwrap();
     let spec = lease.spec.unwrap();
@@ -34,7 +34,7 @@ async fn lease(bare: &Bare) -> (String, Timestamp) {
 }
 
 /// Waits until the lease is renewed several times by a clock with an offset, and returns the holder.
-async fn wait_for_renewals_at(bare: &Bare, offset: i64) -> String {
+async fn wait_for_renewals_at(bare: &BareControlPlane, offset: i64) -> String {
     let mut seen = Vec::new();
     eventually(
         "the lease to be renewed by the clock that jumped",
@@ -54,7 +54,7 @@ async fn wait_for_renewals_at(bare: &Bare, offset: i64) -> String {
 }
 
 /// Waits until a new binding is placed, and returns how many seconds its recorded time is ahead.
-async fn bind_and_wait(bare: &Bare, name: &str) -> i64 {
+async fn bind_and_wait(bare: &BareControlPlane, name: &str) -> i64 {
     bare.bind(&binding(name, 1, on_cluster("m1"))).await;
     eventually("a new binding to be placed", async || {
         let binding = bare.bindings("default").get(name).await.unwrap();
@@ -72,7 +72,7 @@ async fn bind_and_wait(bare: &Bare, name: &str) -> i64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_whose_clock_jumps_keeps_its_lease_and_schedules() {
-    let bare = Bare::start(&fleet(2)).await;
+    let bare = BareControlPlane::start(&fleet(2)).await;
     let clock = Clock::make(bare.folder());
     let arguments = [
         &ANY_PORT[..],

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use berth_e2e::proxy::{Proxy, RecordedRequest};
-use berth_e2e::{Bare, eventually};
+use berth_e2e::{BareControlPlane, eventually};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Resource;
 use kube::api::Api;
@@ -20,7 +20,7 @@ fn managers<K: Resource>(object: &K) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_request_and_write_names_its_component() {
-    let bare = Bare::start(&fleet(1)).await;
+    let bare = BareControlPlane::start(&fleet(1)).await;
     let proxy = Proxy::start(bare.client.clone());
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
@@ -99,7 +99,7 @@ fn warnings_and_errors(log: &str) -> Vec<&str> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outage_of_the_api_server_is_logged_once_and_so_is_its_end() {
-    let bare = Bare::start(&fleet(0)).await;
+    let bare = BareControlPlane::start(&fleet(0)).await;
     let mut proxy = Proxy::start(bare.client.clone());
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();

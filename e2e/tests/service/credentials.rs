@@ -1,7 +1,7 @@
 //! Tokens and client certificates: reloading, and absence from logs.
 
 use berth_e2e::proxy::{Fault, Proxy};
-use berth_e2e::{Bare, eventually};
+use berth_e2e::{BareControlPlane, eventually};
 use berth_test_requirements::needs;
 use http::StatusCode;
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::process::{ANY_PORT, Process};
 const SECRET: &str = "eyJ-this-must-not-be-seen";
 
 /// Creates a binding and waits until it is placed.
-async fn bind_and_wait(bare: &Bare, name: &str) {
+async fn bind_and_wait(bare: &BareControlPlane, name: &str) {
     bare.bind(&binding(name, 1, on_cluster("m1"))).await;
     eventually("a binding to be placed", async || {
         if is_settled(&bare.bindings("default").get(name).await.unwrap()) {
@@ -27,7 +27,7 @@ async fn bind_and_wait(bare: &Bare, name: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_token_is_ever_logged() {
-    let bare = Bare::start(&fleet(1)).await;
+    let bare = BareControlPlane::start(&fleet(1)).await;
     let proxy = Proxy::start(bare.client.clone());
     proxy.require_token(SECRET);
     let kubeconfig = bare.folder().join("proxy");
@@ -65,7 +65,7 @@ async fn no_token_is_ever_logged() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_changed_token_file_is_reloaded() {
-    let bare = Bare::start(&fleet(1)).await;
+    let bare = BareControlPlane::start(&fleet(1)).await;
     let proxy = Proxy::start(bare.client.clone());
     let token = bare.folder().join("token");
     std::fs::write(&token, "one").unwrap();
@@ -106,7 +106,7 @@ async fn a_changed_token_file_is_reloaded() {
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_renewed_client_certificate_is_loaded_without_a_restart() {
-    let bare = Bare::start(&fleet(1)).await;
+    let bare = BareControlPlane::start(&fleet(1)).await;
     let file = |name: &str| bare.folder().join(name);
     let (certificate, key) = (file("client.crt"), file("client.key"));
     // The first certificate belongs to a user without permissions.

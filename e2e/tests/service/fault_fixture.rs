@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use berth_e2e::proxy::{Fault, Proxy, RecordedRequest};
-use berth_e2e::{Bare, Running};
+use berth_e2e::{BareControlPlane, RunningScheduler};
 use berth_scheduler::connect::limit_silence;
 use berth_scheduler::{Options, Timeouts};
 
@@ -21,9 +21,9 @@ pub(crate) const TIMEOUTS: Timeouts = Timeouts {
 
 /// Four clusters, a proxy, and a scheduler that connects through it.
 pub(crate) struct FaultFixture {
-    pub(crate) bare: Bare,
+    pub(crate) bare: BareControlPlane,
     pub(crate) proxy: Proxy,
-    scheduler: Running,
+    scheduler: RunningScheduler,
     expected: BTreeMap<String, Targets>,
 }
 
@@ -57,12 +57,12 @@ impl FaultFixture {
         options: Options,
         rule: impl Fn(&RecordedRequest) -> Fault + Send + Sync + 'static,
     ) -> Self {
-        let bare = Bare::start(&fleet(4)).await;
+        let bare = BareControlPlane::start(&fleet(4)).await;
         let proxy = Proxy::start(bare.client.clone());
         proxy.rule(rule);
         let mut config = proxy.config();
         limit_silence(&mut config, options.timeouts);
-        let scheduler = Running::start(options, config.try_into().unwrap());
+        let scheduler = RunningScheduler::start(options, config.try_into().unwrap());
         let mut fixture = Self {
             bare,
             proxy,

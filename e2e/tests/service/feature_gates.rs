@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use berth_api::ResourceBinding;
-use berth_e2e::{Bare, Running, eventually};
+use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
@@ -23,7 +23,7 @@ fn with_overcommit_protection() -> Options {
 }
 
 /// Waits until a number of bindings have a scheduling result, and returns all bindings.
-async fn wait_until_decided(bare: &Bare, count: usize) -> Vec<ResourceBinding> {
+async fn wait_until_decided(bare: &BareControlPlane, count: usize) -> Vec<ResourceBinding> {
     eventually("all bindings to be decided", async || {
         let stored = bare.all_bindings().await;
         let decided = stored.iter().filter(|b| scheduled(b).is_some()).count();
@@ -53,7 +53,7 @@ fn waiting(bindings: &[ResourceBinding]) -> usize {
         .count()
 }
 
-async fn report(bare: &Bare, cluster: &str, summary: Value) {
+async fn report(bare: &BareControlPlane, cluster: &str, summary: Value) {
     let patch = Patch::Merge(json!({ "status": { "resourceSummary": summary } }));
     let clusters = bare.clusters();
     clusters
@@ -62,7 +62,7 @@ async fn report(bare: &Bare, cluster: &str, summary: Value) {
         .unwrap();
 }
 
-async fn wait_until_waiting(bare: &Bare, count: usize) {
+async fn wait_until_waiting(bare: &BareControlPlane, count: usize) {
     eventually(&format!("{count} bindings to wait"), async || {
         let now = waiting(&bare.all_bindings().await);
         if now == count {
@@ -81,8 +81,8 @@ async fn two_hundred_concurrent_bindings_do_not_overcommit_a_cluster() {
         .iter()
         .map(|(name, cpus)| cluster(name, *cpus))
         .collect();
-    let bare = Bare::start(&clusters).await;
-    let first = Running::start(with_overcommit_protection(), bare.remote_client().await);
+    let bare = BareControlPlane::start(&clusters).await;
+    let first = RunningScheduler::start(with_overcommit_protection(), bare.remote_client().await);
     let bindings: Vec<_> = (0..200)
         .map(|index| binding(&format!("w{index}"), 1, aggregated()))
         .collect();
@@ -100,7 +100,7 @@ async fn two_hundred_concurrent_bindings_do_not_overcommit_a_cluster() {
 
     // After a restart, assumed capacity still counts although no cluster has reported: nothing more fits.
     first.stop().await.unwrap();
-    let second = Running::start(with_overcommit_protection(), bare.remote_client().await);
+    let second = RunningScheduler::start(with_overcommit_protection(), bare.remote_client().await);
     bare.bind(&binding("one-more", 1, aggregated())).await;
     let placed = wait_until_decided(&bare, 201).await;
     assert_eq!(waiting(&placed), 51);
@@ -151,9 +151,9 @@ async fn two_hundred_concurrent_bindings_do_not_overcommit_a_cluster() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn affinity_groups_apply_to_concurrent_bindings() {
     let clusters: Vec<_> = (1..=6).map(|n| cluster(&format!("m{n}"), 1000)).collect();
-    let bare = Bare::start(&clusters).await;
+    let bare = BareControlPlane::start(&clusters).await;
     let gated = options(|options| options.gates.workload_affinity = true);
-    let scheduler = Running::start(gated, bare.remote_client().await);
+    let scheduler = RunningScheduler::start(gated, bare.remote_client().await);
     let one_cluster = json!({ "spreadConstraints": [
         { "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 } ] });
     let mut bindings = Vec::new();

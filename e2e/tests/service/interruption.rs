@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use berth_api::well_known::APPLIED_PLACEMENT;
-use berth_e2e::{Bare, Running, eventually};
+use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -18,7 +18,7 @@ const BINDINGS: u32 = 1000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_completes_the_work_interrupted_by_sigterm() {
-    let bare = Bare::start(&fleet(4)).await;
+    let bare = BareControlPlane::start(&fleet(4)).await;
     let bindings = mixed("w", BINDINGS);
     let expected = engine_decisions(&bare, &bindings).await;
     bare.bind_all(&bindings).await;
@@ -70,7 +70,7 @@ async fn a_restart_completes_the_work_interrupted_by_sigterm() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_status_after_a_group_change_is_written() {
-    let bare = Bare::start(&fleet(2)).await;
+    let bare = BareControlPlane::start(&fleet(2)).await;
     let placement = json!({
         "clusterAffinities": [
             { "affinityName": "a", "clusterNames": ["m1"] },
@@ -81,7 +81,7 @@ async fn a_missing_status_after_a_group_change_is_written() {
     });
     bare.bind(&binding("moved", 2, placement)).await;
     let api = bare.bindings("default");
-    let first = Running::start(Options::embedded(), bare.remote_client().await);
+    let first = RunningScheduler::start(Options::embedded(), bare.remote_client().await);
     let settled = eventually("the binding to be placed", async || {
         let stored = api.get("moved").await.unwrap();
         if is_settled(&stored) {
@@ -105,7 +105,7 @@ async fn a_missing_status_after_a_group_change_is_written() {
         .await
         .unwrap();
 
-    let second = Running::start(Options::embedded(), bare.remote_client().await);
+    let second = RunningScheduler::start(Options::embedded(), bare.remote_client().await);
     let corrected = eventually("the status to be written", async || {
         let stored = api.get("moved").await.unwrap();
         let status = stored.status.clone().unwrap_or_default();

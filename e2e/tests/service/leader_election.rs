@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use berth_e2e::proxy::{Fault, Proxy, RecordedRequest};
-use berth_e2e::{Bare, eventually};
+use berth_e2e::{BareControlPlane, eventually};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 use serde_json::{Value, json};
@@ -28,18 +28,18 @@ const MODERATE: [&str; 3] = [
     "--leader-elect-retry-period=300ms",
 ];
 
-fn leases(bare: &Bare) -> Api<Lease> {
+fn leases(bare: &BareControlPlane) -> Api<Lease> {
     Api::namespaced(bare.client.clone(), "karmada-system")
 }
 
 /// Returns the spec of the Lease as JSON.
-async fn lease(bare: &Bare) -> Value {
+async fn lease(bare: &BareControlPlane) -> Value {
     let lease = leases(bare).get("karmada-scheduler").await.unwrap();
     serde_json::to_value(lease).unwrap()["spec"].clone()
 }
 
 /// Waits until another process holds the lease.
-async fn next_holder(bare: &Bare, before: &Value) -> (Value, Instant) {
+async fn next_holder(bare: &BareControlPlane, before: &Value) -> (Value, Instant) {
     eventually("another leader", async || {
         let spec = lease(bare).await;
         let holder = spec["holderIdentity"].as_str().unwrap_or_default();
@@ -52,13 +52,13 @@ async fn next_holder(bare: &Bare, before: &Value) -> (Value, Instant) {
     .await
 }
 
-fn start(bare: &Bare, arguments: &[&str]) -> Process {
+fn start(bare: &BareControlPlane, arguments: &[&str]) -> Process {
     let all: Vec<&str> = ANY_PORT.iter().chain(arguments).copied().collect();
     Process::start(bare.folder(), &bare.kubeconfig(), &all)
 }
 
 /// Creates a binding and waits until it is placed.
-async fn bind_and_wait(bare: &Bare, name: &str) {
+async fn bind_and_wait(bare: &BareControlPlane, name: &str) {
     bare.bind(&binding(name, 1, on_cluster("m1"))).await;
     eventually("a new binding to be placed", async || {
         if is_settled(&bare.bindings("default").get(name).await.unwrap()) {
@@ -72,7 +72,7 @@ async fn bind_and_wait(bare: &Bare, name: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_takes_over_at_once_after_sigterm() {
-    let bare = Bare::start(&fleet(2)).await;
+    let bare = BareControlPlane::start(&fleet(2)).await;
     let mut leader = start(&bare, &[]);
     leader.wait_for_log("became leader").await;
     let before = lease(&bare).await;
@@ -93,7 +93,7 @@ async fn a_standby_takes_over_at_once_after_sigterm() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_takes_over_and_schedules_at_once_under_load() {
-    let bare = Bare::start(&fleet(4)).await;
+    let bare = BareControlPlane::start(&fleet(4)).await;
     let proxy = Proxy::start(bare.client.clone());
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
@@ -150,7 +150,7 @@ async fn a_standby_takes_over_and_schedules_at_once_under_load() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_leader_is_replaced_within_the_lease_duration() {
-    let bare = Bare::start(&fleet(2)).await;
+    let bare = BareControlPlane::start(&fleet(2)).await;
     let leader = start(&bare, &SHORT);
     leader.wait_for_log("became leader").await;
     let before = lease(&bare).await;
@@ -169,7 +169,7 @@ async fn a_killed_leader_is_replaced_within_the_lease_duration() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_cannot_renew_stops_writing_before_the_next_leader_starts() {
-    let bare = Bare::start(&fleet(2)).await;
+    let bare = BareControlPlane::start(&fleet(2)).await;
     let proxy = Proxy::start(bare.client.clone());
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
@@ -229,7 +229,7 @@ async fn a_leader_that_cannot_renew_stops_writing_before_the_next_leader_starts(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resumed_stale_leader_overwrites_nothing() {
-    let bare = Bare::start(&fleet(4)).await;
+    let bare = BareControlPlane::start(&fleet(4)).await;
     let proxy = Proxy::start(bare.client.clone());
     proxy.rule(|_| Fault::Delay(Duration::from_millis(20)));
     let kubeconfig = bare.folder().join("proxy");
@@ -282,7 +282,7 @@ async fn a_resumed_stale_leader_overwrites_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_lease_has_the_format_of_client_go() {
-    let bare = Bare::start(&fleet(1)).await;
+    let bare = BareControlPlane::start(&fleet(1)).await;
     // The lease is held by a client-go candidate that has just renewed it.
     let now = || {
         let now = jiff::Timestamp::now();

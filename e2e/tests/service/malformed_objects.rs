@@ -1,6 +1,6 @@
 //! Malformed bindings and clusters, which must not affect other bindings.
 
-use berth_e2e::{Bare, eventually};
+use berth_e2e::{BareControlPlane, eventually};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::fault_fixture::short_timeouts;
 use crate::objects::{by_available_replicas, fleet, mixed, on_cluster, raw_binding};
 
 /// Removes the schemas of bindings and clusters, so that the server stores any JSON.
-async fn remove_schemas(bare: &Bare) {
+async fn remove_schemas(bare: &BareControlPlane) {
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     let api: Api<CustomResourceDefinition> = Api::all(bare.client.clone());
     for name in [
@@ -30,7 +30,7 @@ async fn remove_schemas(bare: &Bare) {
     }
 }
 
-async fn create(bare: &Bare, kind: &str, group: &str, version: &str, object: Value) {
+async fn create(bare: &BareControlPlane, kind: &str, group: &str, version: &str, object: Value) {
     let gvk = kube::core::GroupVersionKind::gvk(group, version, kind);
     let resource = ApiResource::from_gvk(&gvk);
     let api: Api<DynamicObject> = match kind {
@@ -52,7 +52,7 @@ async fn create(bare: &Bare, kind: &str, group: &str, version: &str, object: Val
     }
 }
 
-async fn bind(bare: &Bare, object: Value) {
+async fn bind(bare: &BareControlPlane, object: Value) {
     create(
         bare,
         "ResourceBinding",
@@ -64,7 +64,7 @@ async fn bind(bare: &Bare, object: Value) {
 }
 
 /// Waits until the status or an event of a binding contains a text.
-async fn wait_for_error(bare: &Bare, name: &str, text: &str) {
+async fn wait_for_error(bare: &BareControlPlane, name: &str, text: &str) {
     eventually(&format!("an error on {name}"), async || {
         let raw: Api<DynamicObject> = Api::namespaced_with(
             bare.client.clone(),
@@ -89,7 +89,7 @@ async fn wait_for_error(bare: &Bare, name: &str, text: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn malformed_objects_do_not_affect_other_bindings() {
-    let bare = Bare::start(&fleet(4)).await;
+    let bare = BareControlPlane::start(&fleet(4)).await;
     remove_schemas(&bare).await;
 
     let mut potatoes = raw_binding("potatoes", 3, by_available_replicas());
@@ -136,7 +136,7 @@ async fn malformed_objects_do_not_affect_other_bindings() {
     }
     let mut expected = engine_decisions_on(&readable, &bindings);
     bare.bind_all(&bindings).await;
-    let scheduler = berth_e2e::Running::start(short_timeouts(), bare.client.clone());
+    let scheduler = berth_e2e::RunningScheduler::start(short_timeouts(), bare.client.clone());
     wait_for_error(&bare, "potatoes", "12potatoes").await;
     wait_for_error(&bare, "a-text", "everywhere").await;
     wait_for_error(&bare, "a-number", "7").await;

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use berth_api::{Cluster, ResourceBinding};
-use berth_e2e::{Bare, Running, eventually};
+use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use flate2::read::GzDecoder;
 use k8s_openapi::api::core::v1::Event;
@@ -209,7 +209,7 @@ fn differences(
 }
 
 /// Returns the differences of all recorded bindings.
-pub(crate) async fn all_differences(bare: &Bare, recording: &Recording) -> Vec<String> {
+pub(crate) async fn all_differences(bare: &BareControlPlane, recording: &Recording) -> Vec<String> {
     let stored = bare.bindings("default").list(&ListParams::default()).await;
     let stored = stored.unwrap().items;
     let events = events(bare).await;
@@ -224,9 +224,9 @@ pub(crate) async fn all_differences(bare: &Bare, recording: &Recording) -> Vec<S
 async fn writes_equal_those_of_karmadas_scheduler() {
     let recording = Recording::read();
     assert_eq!(recording.bindings.len(), 90);
-    let bare = Bare::start(&recording.clusters).await;
+    let bare = BareControlPlane::start(&recording.clusters).await;
     bare.bind_all(&recording.bindings).await;
-    let scheduler = Running::start(Options::embedded(), bare.remote_client().await);
+    let scheduler = RunningScheduler::start(Options::embedded(), bare.remote_client().await);
     // Events can be written after the status, so everything is compared until all of it is equal.
     eventually("the writes of Karmada", async || {
         let found = all_differences(&bare, &recording).await;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use berth_e2e::{Bare, Running, eventually};
+use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::objects::{aggregated, binding, cluster, on_cluster};
 /// minutes. Debug builds get more time, because other tests run at the same time.
 const REACTION_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
 
-async fn wait_for_failure(bare: &Bare, name: &str, reason: &str) {
+async fn wait_for_failure(bare: &BareControlPlane, name: &str, reason: &str) {
     eventually(&format!("{name} to fail"), async || {
         let stored = bare.bindings("default").get(name).await.unwrap();
         match scheduled(&stored) {
@@ -26,7 +26,7 @@ async fn wait_for_failure(bare: &Bare, name: &str, reason: &str) {
 }
 
 /// Waits until a binding is placed, and returns the time that it took.
-async fn time_until_placed(bare: &Bare, name: &str) -> Duration {
+async fn time_until_placed(bare: &BareControlPlane, name: &str) -> Duration {
     let began = Instant::now();
     eventually(&format!("{name} to be placed"), async || {
         let stored = bare.bindings("default").get(name).await.unwrap();
@@ -39,7 +39,7 @@ async fn time_until_placed(bare: &Bare, name: &str) -> Duration {
     .await
 }
 
-async fn patch_cluster(bare: &Bare, name: &str, change: Value) {
+async fn patch_cluster(bare: &BareControlPlane, name: &str, change: Value) {
     let (clusters, patch) = (bare.clusters(), Patch::Merge(&change));
     let parameters = PatchParams::default();
     if change.get("status").is_some() {
@@ -61,8 +61,8 @@ async fn a_waiting_binding_is_placed_within_a_second_of_its_event() {
     if let Some(status) = &mut empty.status {
         status.api_enablements.clear();
     }
-    let bare = Bare::start(&[cluster("small", 10), tainted, empty]).await;
-    let scheduler = Running::start(Options::embedded(), bare.client.clone());
+    let bare = BareControlPlane::start(&[cluster("small", 10), tainted, empty]).await;
+    let scheduler = RunningScheduler::start(Options::embedded(), bare.client.clone());
     let mut large = aggregated();
     large["clusterAffinity"] = json!({ "clusterNames": ["small"] });
     bare.bind_all(&[
@@ -83,7 +83,7 @@ async fn a_waiting_binding_is_placed_within_a_second_of_its_event() {
         wait_for_failure(&bare, name, "NoClusterFit").await;
     }
     let apis = cluster("x", 1).status.unwrap().api_enablements;
-    berth_e2e::bare::join(&bare.client, &cluster("newcomer", 10)).await;
+    berth_e2e::bare_control_plane::join(&bare.client, &cluster("newcomer", 10)).await;
     let mut took = vec![("a join", time_until_placed(&bare, "for-a-join").await)];
     let changes = [
         (
@@ -130,7 +130,7 @@ const NEW: usize = 100;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_bindings_and_a_flapping_cluster_do_not_delay_new_bindings() {
-    let bare = Bare::start(&[cluster("m1", 1000), cluster("flapping", 10)]).await;
+    let bare = BareControlPlane::start(&[cluster("m1", 1000), cluster("flapping", 10)]).await;
     // None of these bindings ever fits, and each change of the flapping cluster requeues all of them.
     let mut on_flapping = aggregated();
     on_flapping["clusterAffinity"] = json!({ "clusterNames": ["flapping"] });
@@ -138,7 +138,7 @@ async fn waiting_bindings_and_a_flapping_cluster_do_not_delay_new_bindings() {
         .map(|index| binding(&format!("waiting{index}"), 1_000_000, on_flapping.clone()))
         .collect();
     bare.bind_all(&waiting).await;
-    let scheduler = Running::start(Options::embedded(), bare.client.clone());
+    let scheduler = RunningScheduler::start(Options::embedded(), bare.client.clone());
     wait_for_failure(&bare, &format!("waiting{}", WAITING - 1), "Unschedulable").await;
 
     let flapping = async {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_e2e::{Bare, Running, eventually};
+use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
@@ -13,7 +13,7 @@ use crate::objects::{binding, on_cluster};
 use crate::recorded_writes::{Recording, all_differences};
 
 /// Returns the resource version of every object that a scheduler may write.
-async fn resource_versions(bare: &Bare) -> BTreeMap<String, String> {
+async fn resource_versions(bare: &BareControlPlane) -> BTreeMap<String, String> {
     let bindings = bare.all_bindings().await;
     let mut versions: BTreeMap<_, _> = bindings
         .iter()
@@ -32,11 +32,11 @@ async fn resource_versions(bare: &Bare) -> BTreeMap<String, String> {
 }
 
 /// Runs a scheduler until it has handled all bindings. A marker binding with the lowest priority is placed last.
-async fn take_over(bare: &Bare) {
+async fn take_over(bare: &BareControlPlane) {
     let mut last = binding("zz-last", 1, on_cluster("member1"));
     last.spec.schedule_priority = serde_json::from_value(json!({ "priority": -1000 })).unwrap();
     bare.bind(&last).await;
-    let scheduler = Running::start(Options::embedded(), bare.remote_client().await);
+    let scheduler = RunningScheduler::start(Options::embedded(), bare.remote_client().await);
     eventually("the last binding to be placed", async || {
         let stored = bare.bindings("default").get("zz-last").await.unwrap();
         if is_settled(&stored) {
@@ -56,7 +56,7 @@ fn without_last_binding(mut versions: BTreeMap<String, String>) -> BTreeMap<Stri
 }
 
 /// Checks that a takeover changes no resource version.
-async fn assert_takeover_writes_nothing(bare: &Bare) {
+async fn assert_takeover_writes_nothing(bare: &BareControlPlane) {
     let before = resource_versions(bare).await;
     take_over(bare).await;
     let after = without_last_binding(resource_versions(bare).await);
@@ -72,9 +72,9 @@ async fn assert_takeover_writes_nothing(bare: &Bare) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_scheduler_writes_nothing() {
     let recording = Recording::read();
-    let bare = Bare::start(&recording.clusters).await;
+    let bare = BareControlPlane::start(&recording.clusters).await;
     bare.bind_all(&recording.bindings).await;
-    let first = Running::start(Options::embedded(), bare.remote_client().await);
+    let first = RunningScheduler::start(Options::embedded(), bare.remote_client().await);
     eventually("the first scheduler to settle", async || {
         let remaining = all_differences(&bare, &recording).await.len();
         if remaining == 0 {
@@ -99,7 +99,7 @@ async fn bindings_placed_by_karmada_are_not_written() {
             serde_json::from_value(json!(recorded.clusters.clone().unwrap_or_default())).unwrap();
         binding.status = None;
     }
-    let bare = Bare::start(&recording.clusters).await;
+    let bare = BareControlPlane::start(&recording.clusters).await;
     bare.bind_all(&recording.bindings).await;
     for (name, recorded) in &recording.results {
         let mut status = recorded.status.clone();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use berth_e2e::{Bare, eventually};
+use berth_e2e::{BareControlPlane, eventually};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 use serde_json::json;
@@ -28,7 +28,7 @@ fn free_port() -> u16 {
 }
 
 /// Waits until a binding is placed, and returns its clusters and replicas.
-async fn placement(bare: &Bare, name: &str) -> Vec<(String, i32)> {
+async fn placement(bare: &BareControlPlane, name: &str) -> Vec<(String, i32)> {
     eventually(&format!("{name} to be placed"), async || {
         let stored = bare.bindings("default").get(name).await.unwrap();
         if is_settled(&stored) {
@@ -86,7 +86,7 @@ fn the_program_named_karmada_scheduler_runs_as_a_scheduler() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn arguments_of_karmadas_deployment_are_accepted() {
-    let bare = Bare::start(&fleet(2)).await;
+    let bare = BareControlPlane::start(&fleet(2)).await;
     let port = free_port();
     let (secure, tail) = (format!("--secure-port={port}"), "--logtostderr=true");
     let program = Process::start(
@@ -152,7 +152,7 @@ async fn flags_for_plugins_empty_workloads_master_and_log_format_take_effect() {
     let mut tainted = cluster("m2", 10);
     tainted.spec.taints =
         serde_json::from_value(json!([{ "key": "k", "effect": "NoSchedule" }])).unwrap();
-    let bare = Bare::start(&[cluster("m1", 10), tainted]).await;
+    let bare = BareControlPlane::start(&[cluster("m1", 10), tainted]).await;
     let kubeconfig = bare.folder().join("elsewhere");
     let text = std::fs::read_to_string(bare.kubeconfig()).unwrap();
     std::fs::write(
@@ -202,7 +202,7 @@ async fn flags_for_plugins_empty_workloads_master_and_log_format_take_effect() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_request_rate_limit_applies() {
-    let bare = Bare::start(&fleet(2)).await;
+    let bare = BareControlPlane::start(&fleet(2)).await;
     let bindings = mixed("w", 20);
     let expected = engine_decisions(&bare, &bindings).await;
     bare.bind_all(&bindings).await;

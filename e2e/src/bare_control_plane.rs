@@ -22,7 +22,7 @@ use crate::RealServer;
 const CONCURRENCY: usize = 16;
 
 /// A control plane without controllers.
-pub struct Bare {
+pub struct BareControlPlane {
     /// A client for the test itself. Its requests to the embedded server are function calls.
     pub client: Client,
     /// Stopped before its folder is removed.
@@ -36,14 +36,14 @@ enum Backend {
     Real(RealServer),
 }
 
-impl std::fmt::Debug for Bare {
+impl std::fmt::Debug for BareControlPlane {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bare").finish_non_exhaustive()
+        f.debug_struct("BareControlPlane").finish_non_exhaustive()
     }
 }
 
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
-impl Bare {
+impl BareControlPlane {
     /// Starts a server and registers clusters with their status. The server is a real kube-apiserver if
     /// `KUBEBUILDER_ASSETS` names a folder with one.
     ///
@@ -229,12 +229,12 @@ pub async fn join(client: &Client, cluster: &Cluster) {
 
 /// A scheduler running in this process.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningScheduler {
     cancel: CancellationToken,
     task: JoinHandle<Result<(), ServiceError>>,
 }
 
-impl Running {
+impl RunningScheduler {
     /// Starts a scheduler.
     pub fn start(options: Options, client: Client) -> Self {
         let cancel = CancellationToken::new();
