@@ -197,29 +197,25 @@ impl Scene {
             .unwrap();
     }
 
-    /// Waits for events with this reason about the binding and its template, and returns their messages.
-    pub(crate) async fn wait_for_events(&self, reason: &str) -> Vec<String> {
+    /// Waits for an event with this reason and message about a binding and about its template.
+    pub(crate) async fn wait_for_event(&self, reason: &str, message: &str) {
         let events: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
-        eventually("the events", async || {
+        eventually(message, async || {
             let all = events.list(&ListParams::default()).await.unwrap().items;
-            let found: Vec<&Event> = all
-                .iter()
-                .filter(|event| event.reason.as_deref() == Some(reason))
-                .collect();
-            let of = |kind: &str| {
-                let mut found = found.iter();
-                found.any(|event| event.involved_object.kind.as_deref() == Some(kind))
+            let is_recorded_for = |kind: &str| {
+                all.iter().any(|event| {
+                    event.reason.as_deref() == Some(reason)
+                        && event.message.as_deref() == Some(message)
+                        && event.involved_object.kind.as_deref() == Some(kind)
+                })
             };
-            if of("ResourceBinding") && of("Deployment") {
-                Ok(found
-                    .iter()
-                    .filter_map(|event| event.message.clone())
-                    .collect())
+            if is_recorded_for("ResourceBinding") && is_recorded_for("Deployment") {
+                Ok(())
             } else {
-                Err(format!("{} of them", found.len()))
+                Err(format!("{all:?}"))
             }
         })
-        .await
+        .await;
     }
 
     /// Waits for events with this reason about clusters, and returns their messages.

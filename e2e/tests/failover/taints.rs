@@ -47,10 +47,10 @@ async fn untolerated_taints_evict_and_the_old_copy_stays_until_the_new_one_is_he
     assert_eq!(tasks.len(), 1, "the new copy is not healthy");
     scene.report("web", &[(&new[0], "Healthy")]).await;
     scene.wait_for_tasks("web", <[_]>::is_empty).await;
-    let messages = scene
-        .wait_for_events("EvictWorkloadFromClusterSucceed")
+    let message = format!("Evict from cluster {old} succeed.");
+    scene
+        .wait_for_event("EvictWorkloadFromClusterSucceed", &message)
         .await;
-    assert_eq!(messages[0], format!("Evict from cluster {old} succeed."));
     scene.stop().await;
 }
 

@@ -30,7 +30,11 @@ impl Fixture {
     }
 
     /// Starts a scheduler with the given plugins and configuration on a running control plane.
-    pub(crate) fn start_on(bare: BareControlPlane, registry: Registry, configuration: Value) -> Self {
+    pub(crate) fn start_on(
+        bare: BareControlPlane,
+        registry: Registry,
+        configuration: Value,
+    ) -> Self {
         let port = free_port();
         let options = Options {
             registry,
