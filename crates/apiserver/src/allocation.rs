@@ -211,7 +211,7 @@ fn address(
             Ok(())
         }
         Err(refusal) => {
-            let why = match refusal {
+            let message = match refusal {
                 Unavailable::Taken => "provided IP is already allocated".to_owned(),
                 // The ranges are looked up only if they matter.
                 Unavailable::Outside(_) if !dry_run => {
@@ -221,7 +221,7 @@ fn address(
                     format!("the provided IP ({address}) is not in the valid range. {range}")
                 }
             };
-            let detail = format!("failed to allocate IP {address}: {why}");
+            let detail = format!("failed to allocate IP {address}: {message}");
             Err(invalid(
                 key,
                 "spec.clusterIPs",

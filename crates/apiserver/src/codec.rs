@@ -36,9 +36,9 @@ pub(crate) fn object(content_type: &str, bytes: &Bytes) -> Result<Decoded, ApiEr
             value: protobuf::decode(bytes)?,
             duplicates: Vec::new(),
         }),
-        _ => parse_json(bytes).map_err(|why| {
+        _ => parse_json(bytes).map_err(|message| {
             ApiError::bad_request(format!(
-                "couldn't get version/kind; json parse error: {why}"
+                "couldn't get version/kind; json parse error: {message}"
             ))
         }),
     }
@@ -59,8 +59,8 @@ pub(crate) fn typed_object(
 }
 
 /// Returns the message for a body that cannot be decoded into an object of a kind.
-pub(crate) fn unrecognized(kind: &str, why: &str) -> String {
-    format!("the object provided is unrecognized (must be of type {kind}): {why}")
+pub(crate) fn unrecognized(kind: &str, message: &str) -> String {
+    format!("the object provided is unrecognized (must be of type {kind}): {message}")
 }
 
 /// Parses JSON, or returns the problem.
@@ -103,9 +103,9 @@ pub(crate) fn media_type(content_type: &str) -> &str {
 
 /// Decodes YAML, as server-side apply sends it.
 pub(crate) fn yaml(bytes: &[u8]) -> Result<Decoded, ApiError> {
-    parse_yaml(bytes).map_err(|why| {
+    parse_yaml(bytes).map_err(|message| {
         ApiError::bad_request(format!(
-            "error decoding YAML: error converting YAML to JSON: {why}"
+            "error decoding YAML: error converting YAML to JSON: {message}"
         ))
     })
 }

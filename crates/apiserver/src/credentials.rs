@@ -40,8 +40,8 @@ impl Credentials {
         let credentials = Self::create(|name, generate| read_or_generate(folder, name, generate))?;
         credentials
             .problem()
-            .map_or(Ok(credentials), |(name, why)| {
-                Err(damaged(folder, name, &why))
+            .map_or(Ok(credentials), |(name, message)| {
+                Err(damaged(folder, name, &message))
             })
     }
 
@@ -62,16 +62,16 @@ impl Credentials {
     /// Returns the first damaged file and the reason.
     fn problem(&self) -> Option<(&'static str, String)> {
         let pem = |key: &str| tls::pkcs8(key).map_err(|error| error.to_string());
-        if let Err(why) = pem(&self.ca_key) {
-            return Some((CA_KEY, why));
+        if let Err(message) = pem(&self.ca_key) {
+            return Some((CA_KEY, message));
         }
-        if let Some(why) = tls::mismatch(&self.ca_key, &self.ca_certificate) {
-            return Some((CA_CERTIFICATE, why));
+        if let Some(message) = tls::mismatch(&self.ca_key, &self.ca_certificate) {
+            return Some((CA_CERTIFICATE, message));
         }
         let signer = pem(&self.signing_key)
             .and_then(|key| Signer::new(&key).map_err(|error| error.to_string()));
-        if let Err(why) = signer {
-            return Some((SIGNING_KEY, why));
+        if let Err(message) = signer {
+            return Some((SIGNING_KEY, message));
         }
         let token = URL_SAFE_NO_PAD.decode(&self.token);
         if token.is_ok_and(|token| token.len() == tls::TOKEN_BYTES) {
@@ -81,10 +81,10 @@ impl Credentials {
     }
 }
 
-fn damaged(folder: &Path, name: &str, why: &str) -> TlsError {
+fn damaged(folder: &Path, name: &str, message: &str) -> TlsError {
     TlsError::Damaged {
         path: folder.join(name),
-        why: why.to_owned(),
+        message: message.to_owned(),
         folder: folder.to_owned(),
     }
 }

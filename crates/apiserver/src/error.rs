@@ -294,16 +294,16 @@ impl ApiError {
         Self::new(Reason::BadRequest, message)
     }
 
-    pub(crate) fn too_large(why: &str) -> Self {
+    pub(crate) fn too_large(message: &str) -> Self {
         Self::new(
             Reason::RequestEntityTooLarge,
-            format!("Request entity too large: {why}"),
+            format!("Request entity too large: {message}"),
         )
     }
 
     /// Returns the error of a storage failure: the write is not durable, or the version read was rolled back.
-    pub(crate) fn not_durable(why: impl std::fmt::Display) -> Self {
-        Self::new(Reason::InsufficientStorage, why.to_string())
+    pub(crate) fn not_durable(message: impl std::fmt::Display) -> Self {
+        Self::new(Reason::InsufficientStorage, message.to_string())
     }
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
@@ -381,14 +381,14 @@ impl ApiError {
         )
     }
 
-    pub(crate) fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Self {
+    pub(crate) fn conflict(group: &str, resource: &str, name: &str, detail: &str) -> Self {
         let mut error = Self::named(Reason::Conflict, group, resource, name, "");
         let qualified = if group.is_empty() {
             resource.to_owned()
         } else {
             format!("{resource}.{group}")
         };
-        error.message = format!("Operation cannot be fulfilled on {qualified} \"{name}\": {why}");
+        error.message = format!("Operation cannot be fulfilled on {qualified} \"{name}\": {detail}");
         error
     }
 
@@ -401,14 +401,14 @@ impl ApiError {
         )
     }
 
-    pub(crate) fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Self {
+    pub(crate) fn forbidden(group: &str, resource: &str, name: &str, detail: &str) -> Self {
         let mut error = Self::named(Reason::Forbidden, group, resource, name, "");
         let qualified = if group.is_empty() {
             resource.to_owned()
         } else {
             format!("{resource}.{group}")
         };
-        error.message = format!("{qualified} \"{name}\" is forbidden: {why}");
+        error.message = format!("{qualified} \"{name}\" is forbidden: {detail}");
         error
     }
 

@@ -95,14 +95,14 @@ mod tests {
         ] {
             assert_eq!(duration(text), Ok(nanos), "{text}");
         }
-        for (text, why) in [
+        for (text, message) in [
             ("", "invalid duration \"\""),
             ("s", "invalid duration \"s\""),
             ("abc", "invalid duration \"abc\""),
             ("5", "missing unit in duration \"5\""),
             ("5x", "unknown unit \"x\" in duration \"5x\""),
         ] {
-            assert_eq!(duration(text), Err(format!("time: {why}")));
+            assert_eq!(duration(text), Err(format!("time: {message}")));
         }
     }
 }

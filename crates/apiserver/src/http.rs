@@ -277,8 +277,8 @@ fn check_name(name: &str) -> Result<(), ApiError> {
         _ if name.contains('%') => "may not contain '%'".to_owned(),
         _ => return Ok(()),
     };
-    let why = format!("Name parameter invalid: \"{name}\": {problem}");
-    Err(ApiError::bad_request(why))
+    let message = format!("Name parameter invalid: \"{name}\": {problem}");
+    Err(ApiError::bad_request(message))
 }
 
 fn header_text<'a>(parts: &'a Parts, name: &header::HeaderName) -> &'a str {

@@ -148,9 +148,9 @@ pub(crate) fn label_value(value: &str) -> Option<String> {
 /// Checks the name of a port.
 pub(super) fn port_name(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
-    let mut say = |wrong: bool, why: &str| {
+    let mut say = |wrong: bool, message: &str| {
         if wrong {
-            problems.push(why.to_owned());
+            problems.push(message.to_owned());
         }
     };
     let usual = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

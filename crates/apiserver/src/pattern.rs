@@ -8,7 +8,7 @@ const MOST: u32 = 1000;
 
 /// Compiles a pattern.
 pub(crate) fn read(pattern: &str) -> Result<Regex, String> {
-    let refused = |why: String| format!("error parsing regexp: {why}");
+    let refused = |message: String| format!("error parsing regexp: {message}");
     let tree = ast::parse::Parser::new()
         .parse(pattern)
         .map_err(|e| refused(format!("{}: `{pattern}`", e.kind())))?;

@@ -89,11 +89,11 @@ impl Query {
     pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let parse = |text: &str| {
             text.parse().map_err(|error: ParseIntError| {
-                let why = match error.kind() {
+                let message = match error.kind() {
                     IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
                     _ => "invalid syntax",
                 };
-                ApiError::bad_request(format!("strconv.ParseInt: parsing \"{text}\": {why}"))
+                ApiError::bad_request(format!("strconv.ParseInt: parsing \"{text}\": {message}"))
             })
         };
         self.get(name).map(parse).transpose()
@@ -111,9 +111,9 @@ impl Query {
         let Some(text) = self.get("timeout") else {
             return Ok(None);
         };
-        let nanos = go_text::duration(text).map_err(|why| {
+        let nanos = go_text::duration(text).map_err(|message| {
             ApiError::bad_request(format!(
-                "invalid timeout specified in the request URL - {why}"
+                "invalid timeout specified in the request URL - {message}"
             ))
         })?;
         let nanos = u64::try_from(nanos).unwrap_or_default();
@@ -192,11 +192,11 @@ impl Query {
         let named = self.get("fieldManager");
         let control = named.and_then(|name| name.char_indices().find(|(_, c)| c.is_control()));
         if let (true, Some((at, control))) = (checks_fields, control) {
-            let why = format!(
+            let detail = format!(
                 "invalid character U+{:04X} (at position {at})",
                 u32::from(control)
             );
-            return refused(Cause::invalid("fieldManager", &json!(named), &why));
+            return refused(Cause::invalid("fieldManager", &json!(named), &detail));
         }
         let field_manager = named.map_or_else(
             || match user_agent.split('/').next() {

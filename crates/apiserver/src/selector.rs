@@ -103,9 +103,9 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
 
 /// A value in which backslashes stand before commas, equals signs and themselves.
 fn unescaped(text: &str) -> Result<String, ApiError> {
-    let refuse = |why: String| {
+    let refuse = |message: String| {
         Err(ApiError::bad_request(format!(
-            "invalid field selector: {why}"
+            "invalid field selector: {message}"
         )))
     };
     let mut value = String::new();

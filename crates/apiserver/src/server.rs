@@ -181,7 +181,7 @@ impl Server {
         let before = shared.store.mark();
         seed_objects(&shared).await.map_err(StartError::Seed)?;
         let durable = shared.store.wait_durable_since(before).await;
-        durable.map_err(|why| StorageError(why.to_string()))?;
+        durable.map_err(|message| StorageError(message.to_string()))?;
         let mut tasks = tasks::start(&shared, config.events_live);
         let limiter = ConnectionLimiter::new(&config.limits.within_open_files());
         let connections = TaskTracker::new();

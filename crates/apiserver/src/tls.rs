@@ -41,14 +41,14 @@ pub enum TlsError {
     Random,
     /// A file of the server's secrets is damaged.
     #[error(
-        "cannot use {}: {why}: put the file back, or remove {} to start with new keys and tokens, for which every \
+        "cannot use {}: {message}: put the file back, or remove {} to start with new keys and tokens, for which every \
          kubeconfig has to be written again", path.display(), folder.display()
     )]
     Damaged {
         /// The file.
         path: PathBuf,
         /// The reason.
-        why: String,
+        message: String,
         /// Its folder.
         folder: PathBuf,
     },

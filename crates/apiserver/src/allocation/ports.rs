@@ -97,9 +97,9 @@ impl PortAllocation<'_> {
             return Ok(());
         }
         self.reserve_item(wanted).map_err(|refusal| {
-            let why = describe(refusal);
+            let message = describe(refusal);
             ApiError::internal(format!(
-                "failed to allocate requested HealthCheck NodePort {wanted}: {why}"
+                "failed to allocate requested HealthCheck NodePort {wanted}: {message}"
             ))
         })
     }

@@ -173,9 +173,9 @@ impl Attempt<'_> {
     }
 
     /// Returns the refusal of a subject that constrained modes never grant.
-    fn never_granted(&self, group: &str, resource: &str, name: &str, why: &str) -> ApiError {
+    fn never_granted(&self, group: &str, resource: &str, name: &str, message: &str) -> ApiError {
         let asked = Attributes::on(&self.verb, group, resource, "", name);
-        refused(self.requestor, &asked, why)
+        refused(self.requestor, &asked, message)
     }
 
     /// Returns the impersonated identity if the requestor may assume it.
@@ -215,19 +215,19 @@ impl Attempt<'_> {
             self.check_subject(AUTHENTICATION, ("uids", ""), "", &wanted.uid)?;
         }
         if constrained && wanted.groups.iter().any(String::is_empty) {
-            let why = "impersonating the empty string group is not allowed";
-            return Err(self.never_granted(group, "groups", "", why));
+            let message = "impersonating the empty string group is not allowed";
+            return Err(self.never_granted(group, "groups", "", message));
         }
         if constrained && wanted.groups.iter().any(|group| group == MASTERS) {
-            let why = "impersonating the system:masters group is not allowed";
-            return Err(self.never_granted(group, "groups", MASTERS, why));
+            let message = "impersonating the system:masters group is not allowed";
+            return Err(self.never_granted(group, "groups", MASTERS, message));
         }
         for wanted in &wanted.groups {
             self.check_subject(group, ("groups", ""), "", wanted)?;
         }
         for (key, values) in &wanted.extra {
-            if constrained && let Some(why) = extra_problem(key, values) {
-                return Err(self.never_granted(AUTHENTICATION, "userextras", "", &why));
+            if constrained && let Some(message) = extra_problem(key, values) {
+                return Err(self.never_granted(AUTHENTICATION, "userextras", "", &message));
             }
             for value in values {
                 self.check_subject(AUTHENTICATION, ("userextras", key), "", value)?;

@@ -62,8 +62,8 @@ fn changes_only_gc_metadata(grant: &Grant<'_>) -> bool {
     grant.old.is_some_and(|old| bare(old) == bare(grant.new))
 }
 
-fn forbidden(grant: &Grant<'_>, why: &str) -> ApiError {
-    ApiError::forbidden(GROUP, grant.resource, grant.name, why)
+fn forbidden(grant: &Grant<'_>, message: &str) -> ApiError {
+    ApiError::forbidden(GROUP, grant.resource, grant.name, message)
 }
 
 fn role(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {

@@ -246,8 +246,8 @@ fn data(value: &Value, old: Option<&Value>, maps: &[&str], causes: &mut Vec<Caus
     if let Some(old) = old.filter(|o| o["immutable"] == true) {
         for field in ["immutable"].iter().chain(maps) {
             if old[*field] != value[*field] {
-                let why = "field is immutable when `immutable` is set";
-                causes.push(Cause::forbidden(*field, why));
+                let message = "field is immutable when `immutable` is set";
+                causes.push(Cause::forbidden(*field, message));
             }
         }
     }

@@ -171,7 +171,7 @@ fn name(value: &Value, used: &str, warnings: &mut Vec<String>) {
         (name.contains('.'), "must not contain dots"),
     ]
     .into_iter()
-    .filter_map(|(wrong, why)| wrong.then_some(why))
+    .filter_map(|(wrong, message)| wrong.then_some(message))
     .collect();
     if !wrong.is_empty() {
         warnings.push(format!(
@@ -225,8 +225,8 @@ fn node_terms(terms: &Value, path: &str, warnings: &mut Vec<String>) {
 fn node_term(term: &Value, path: &str, warnings: &mut Vec<String>) {
     for (i, expression) in each(&term["matchExpressions"]) {
         let key = text(expression, "key");
-        if let Some(why) = deprecated_label(key) {
-            warnings.push(format!("{path}.matchExpressions[{i}].key: {key} is {why}"));
+        if let Some(message) = deprecated_label(key) {
+            warnings.push(format!("{path}.matchExpressions[{i}].key: {key} is {message}"));
         }
     }
 }

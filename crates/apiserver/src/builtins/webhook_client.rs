@@ -24,7 +24,7 @@ fn url(url: &str, path: &str, causes: &mut Vec<Cause>) {
     let authority = rest.split('/').next().unwrap_or_default();
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
     let form = "; desired format: https://host[/path]";
-    for (wrong, shown, why) in [
+    for (wrong, shown, detail) in [
         (
             scheme != "https",
             scheme,
@@ -52,7 +52,7 @@ fn url(url: &str, path: &str, causes: &mut Vec<Cause>) {
         ),
     ] {
         if wrong {
-            causes.push(Cause::invalid(format!("{path}.url"), &json!(shown), &why));
+            causes.push(Cause::invalid(format!("{path}.url"), &json!(shown), &detail));
         }
     }
 }
@@ -69,14 +69,14 @@ fn service(service: &Value, config: &str, causes: &mut Vec<Cause>) {
         .as_i64()
         .is_some_and(|port| !(1..=65535).contains(&port))
     {
-        let why = "port is not valid: must be between 1 and 65535, inclusive";
-        causes.push(Cause::invalid(place("port"), port, why));
+        let detail = "port is not valid: must be between 1 and 65535, inclusive";
+        causes.push(Cause::invalid(place("port"), port, detail));
     }
     let path = service["path"].as_str().unwrap_or_default();
     if path.is_empty() || path == "/" {
         return;
     }
-    let mut say = |why: &str| causes.push(Cause::invalid(place("path"), &json!(path), why));
+    let mut say = |detail: &str| causes.push(Cause::invalid(place("path"), &json!(path), detail));
     if path == "//" {
         say("segment[0] may not be empty");
         return;

@@ -208,8 +208,8 @@ fn sort_by(This(list): This<Value>, keys: Value) -> Result<Value, ExecutionError
                 && key.partial_cmp(first).is_some()
         };
         if !keys.iter().all(same) {
-            let why = "list elements must have the same type";
-            return Err(ExecutionError::function_error("sortBy", why));
+            let message = "list elements must have the same type";
+            return Err(ExecutionError::function_error("sortBy", message));
         }
     }
     let mut keyed: Vec<(&Value, &Value)> = keys.iter().zip(list.iter()).collect();

@@ -138,8 +138,8 @@ impl Connection {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let other_side = response.extensions_mut().remove::<OnUpgrade>();
             let (Some(own), Some(other)) = (own_side, other_side) else {
-                let why = "this connection cannot change its protocol; use HTTP/1.1";
-                return Err(ApiError::bad_request(why));
+                let message = "this connection cannot change its protocol; use HTTP/1.1";
+                return Err(ApiError::bad_request(message));
             };
             tokio::spawn(join(own, other, watch_permit, shared.stopping.clone()));
             return Ok(response);

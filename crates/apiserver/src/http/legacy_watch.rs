@@ -57,8 +57,8 @@ pub(super) fn rewrite(parts: &mut Parts) -> Result<(), ApiError> {
             })
             .is_some_and(|selector| selector != wanted);
         if other {
-            let why = "fieldSelector metadata.name doesn't match requested name";
-            return Err(ApiError::bad_request(why));
+            let message = "fieldSelector metadata.name doesn't match requested name";
+            return Err(ApiError::bad_request(message));
         }
         query.push_str("&fieldSelector=metadata.name%3D");
         query.push_str(name);

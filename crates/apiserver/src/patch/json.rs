@@ -25,21 +25,21 @@ pub(crate) struct Operations(Vec<PatchOperation>);
 
 impl Operations {
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, ApiError> {
-        let refused = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
+        let refused = |message: String| ApiError::bad_request(format!("error decoding patch: {message}"));
         let patch = codec::parse_json(bytes).map_err(refused)?.value;
         let Value::Array(operations) = patch else {
-            let why = format!(
+            let message = format!(
                 "json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
                 crate::go_text::type_name(&patch)
             );
-            return Err(refused(why));
+            return Err(refused(message));
         };
         if operations.len() > MAX_OPERATIONS {
-            let why = format!(
+            let message = format!(
                 "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
                 operations.len()
             );
-            return Err(ApiError::too_large(&why));
+            return Err(ApiError::too_large(&message));
         }
         let operations = operations.into_iter().map(|operation| {
             serde_json::from_value(operation).map_err(|error| does_not_fit(&error))
@@ -55,19 +55,19 @@ impl Operations {
             {
                 copied += size(source);
                 if copied > MAX_COPIED {
-                    let why = format!("the copies of the patch have more than {MAX_COPIED} bytes");
-                    return Err(does_not_fit(&why));
+                    let message = format!("the copies of the patch have more than {MAX_COPIED} bytes");
+                    return Err(does_not_fit(&message));
                 }
             }
             if reaches(operation, object) > MAX_DEPTH {
-                let why = format!("the result has more than {MAX_DEPTH} levels");
-                return Err(does_not_fit(&why));
+                let message = format!("the result has more than {MAX_DEPTH} levels");
+                return Err(does_not_fit(&message));
             }
             shifted += shifts(operation, object);
             if shifted > MAX_SHIFTED {
-                let why =
+                let message =
                     format!("the operations of the patch shift more than {MAX_SHIFTED} list items");
-                return Err(ApiError::too_large(&why));
+                return Err(ApiError::too_large(&message));
             }
             let one = [as_go_reads_it(operation, object)];
             // A failed patch stores nothing.

@@ -35,8 +35,8 @@ fn merge_object(
         Some("merge") | None => {}
         Some(other) => {
             let shown = printed(&Value::Object(patch.clone()));
-            let why = format!("unknown patch type: {other} in map: {shown}");
-            return Err(ApiError::unknown(why));
+            let message = format!("unknown patch type: {other} in map: {shown}");
+            return Err(ApiError::unknown(message));
         }
     }
     if !target.is_object() {
@@ -157,11 +157,11 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
             continue;
         }
         if item.get(key).is_none() {
-            let why = format!(
+            let message = format!(
                 "map: {} does not contain declared merge key: {key}",
                 printed(item)
             );
-            return Err(ApiError::unknown(why));
+            return Err(ApiError::unknown(message));
         }
         let found = places.entry(identity(item)).or_default();
         if directive(item).as_deref() == Some("delete") {

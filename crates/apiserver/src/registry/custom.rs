@@ -177,8 +177,8 @@ pub(crate) fn set_status(crd: &mut Value, served: &Snapshot) {
                 "the initial names have been accepted"
             ),
         ]),
-        Some(why) => json!([
-            condition("NamesAccepted", "False", "PluralConflict", why),
+        Some(detail) => json!([
+            condition("NamesAccepted", "False", "PluralConflict", detail),
             condition(
                 "Established",
                 "False",

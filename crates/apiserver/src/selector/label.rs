@@ -81,7 +81,7 @@ impl<'a> Parser<'a> {
                 }
             }
             let requirement = self.requirement();
-            all.push(requirement.map_err(|why| format!("unable to parse requirement: {why}"))?);
+            all.push(requirement.map_err(|message| format!("unable to parse requirement: {message}"))?);
             match self.take() {
                 Token::END => return Ok(all),
                 Token::Sign(",") => {}

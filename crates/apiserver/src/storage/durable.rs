@@ -213,8 +213,8 @@ impl Writer {
                     .send_modify(|progress| progress.kept = version),
                 Ok(None) => {}
                 Err(error) => {
-                    let why = format!("cannot write to {}: {error}", self.path.display());
-                    self.lose(StorageError(why));
+                    let message = format!("cannot write to {}: {error}", self.path.display());
+                    self.lose(StorageError(message));
                     // After an error the database has to be reopened.
                     drop(files);
                     match self.recover(&batch) {
@@ -271,8 +271,8 @@ impl Writer {
         }
         // A commit that returned an error may still be complete.
         if lost.last().is_none_or(|last| last.version != kept.version) {
-            let why = format!("it has version {} instead of {wanted}", kept.version);
-            return Err(failed(&why));
+            let message = format!("it has version {} instead of {wanted}", kept.version);
+            return Err(failed(&message));
         }
         database::revert(&files.database, lost, wanted).map_err(|e| failed(&e))?;
         let folder = self.path.parent().unwrap_or_else(|| Path::new("."));

@@ -25,8 +25,8 @@ pub(crate) async fn create(
     pipeline::modify(call, &key, WriteKind::Unowned, |pod| {
         let bound = text(pod, &["spec", "nodeName"]);
         if !bound.is_empty() {
-            let why = format!("pod {name} is already assigned to node \"{bound}\"");
-            return Err(ApiError::conflict("", "pods/binding", name, &why));
+            let message = format!("pod {name} is already assigned to node \"{bound}\"");
+            return Err(ApiError::conflict("", "pods/binding", name, &message));
         }
         let mut pod = pod.clone();
         bind(&mut pod, &binding);
@@ -39,13 +39,13 @@ pub(crate) async fn create(
 /// Checks that the binding belongs to the pod and names a node.
 fn check(binding: &Value, namespace: &str, name: &str) -> Result<(), ApiError> {
     if text(binding, &["metadata", "name"]) != name {
-        let why = "name in URL does not match name in Binding object";
-        return Err(ApiError::bad_request(why));
+        let detail = "name in URL does not match name in Binding object";
+        return Err(ApiError::bad_request(detail));
     }
     if !["", namespace].contains(&text(binding, &["metadata", "namespace"])) {
-        let why =
+        let detail =
             "the namespace of the provided object does not match the namespace sent on the request";
-        return Err(ApiError::bad_request(why));
+        return Err(ApiError::bad_request(detail));
     }
     let kind = text(binding, &["target", "kind"]);
     let mut causes = Vec::new();

@@ -24,8 +24,8 @@ pub(crate) async fn create(
         .and_then(|version| version.parse::<u64>().ok())
         .is_some_and(|version| version != 0)
     {
-        let why = "resourceVersion should not be set on objects to be created";
-        return Err(ApiError::unknown(why));
+        let message = "resourceVersion should not be set on objects to be created";
+        return Err(ApiError::unknown(message));
     }
     let written = pipeline::insert(call, value, WriteKind::Plain).await?;
     Ok(Outcome::created(Content::Object(written.object))

@@ -74,12 +74,12 @@ impl<'a> Eviction<'a> {
         let warnings = pipeline::decode(call, &mut value, Source::Body, &decoded.duplicates)?;
         let key = call.key();
         if !["", &*key.namespace].contains(&text(&value, &["metadata", "namespace"])) {
-            let why = "the namespace of the provided object does not match the namespace sent on the request";
-            return Err(ApiError::bad_request(why));
+            let detail = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(ApiError::bad_request(detail));
         }
         if text(&value, &["metadata", "name"]) != &*key.name {
-            let why = "name in URL does not match name in Eviction object";
-            return Err(ApiError::bad_request(why));
+            let detail = "name in URL does not match name in Eviction object";
+            return Err(ApiError::bad_request(detail));
         }
         let subresource =
             pipeline::VirtualSubresource::new("pods", "eviction", ("policy", "v1", "Eviction"));
@@ -235,12 +235,12 @@ fn with_disruption(budget: &Value, pod: &str) -> Result<Value, ApiError> {
     if number(status, "observedGeneration") < generation {
         return Err(still_processed(name));
     }
-    let refused = |why: &str| {
+    let refused = |message: &str| {
         Err(ApiError::forbidden(
             "policy",
             "poddisruptionbudget",
             name,
-            why,
+            message,
         ))
     };
     let allowed = number(status, "disruptionsAllowed");
@@ -274,7 +274,7 @@ fn exhausted(name: &str, status: &Value) -> String {
             && condition["status"] == "False"
             && !text(condition, &["message"]).is_empty()
     });
-    let (reason, why) = condition.map_or(("", ""), |condition| {
+    let (reason, detail) = condition.map_or(("", ""), |condition| {
         (text(condition, &["reason"]), text(condition, &["message"]))
     });
     let (healthy, desired) = (
@@ -283,13 +283,13 @@ fn exhausted(name: &str, status: &Value) -> String {
     );
     match condition {
         Some(_) if reason == "SyncFailed" => format!(
-            "The disruption budget {name} does not allow evicting pods currently because it failed sync: {why}"
+            "The disruption budget {name} does not allow evicting pods currently because it failed sync: {detail}"
         ),
         _ if healthy <= desired => format!(
             "The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
         ),
         Some(_) => format!(
-            "The disruption budget {name} does not allow evicting pods currently ({reason}): {why}"
+            "The disruption budget {name} does not allow evicting pods currently ({reason}): {detail}"
         ),
         None => format!("The disruption budget {name} does not allow evicting pods currently"),
     }
@@ -339,18 +339,18 @@ fn set_condition(status: &mut Value, mut condition: Value) {
 
 /// Returns the error for a budget whose status is outdated.
 fn still_processed(budget: &str) -> ApiError {
-    let why = format!("The disruption budget {budget} is still being processed by the server.");
-    would_violate(&why, Some(RETRY_AFTER))
+    let message = format!("The disruption budget {budget} is still being processed by the server.");
+    would_violate(&message, Some(RETRY_AFTER))
 }
 
-fn would_violate(why: &str, retry_after: Option<u32>) -> ApiError {
+fn would_violate(detail: &str, retry_after: Option<u32>) -> ApiError {
     let message = "Cannot evict pod as it would violate the pod's disruption budget.";
     let mut error = ApiError::new(Reason::TooManyRequests, message);
     error.retry_after = retry_after;
     error.causes = vec![Cause {
         field: String::new(),
         reason: "DisruptionBudget".to_owned(),
-        message: why.to_owned(),
+        message: detail.to_owned(),
     }];
     error
 }

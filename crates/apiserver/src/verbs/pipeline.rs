@@ -66,8 +66,8 @@ fn commit_error(call: &Call, key: &Key, error: CommitError) -> ApiError {
 fn check_size(value: &Value, old: Option<&Stored>) -> Result<(), ApiError> {
     let size = patch::json::size(value);
     if size > MAX_BODY && old.is_none_or(|old| size > old.bytes.len()) {
-        let why = format!("the object has {size} bytes, and the limit is {MAX_BODY}");
-        return Err(ApiError::too_large(&why));
+        let message = format!("the object has {size} bytes, and the limit is {MAX_BODY}");
+        return Err(ApiError::too_large(&message));
     }
     if patch::json::depth(value) > patch::json::MAX_DEPTH {
         return Err(ApiError::bad_request("exceeded max depth"));

@@ -54,16 +54,16 @@ impl Continue {
     }
 
     fn decode(token: &str) -> Result<Self, ApiError> {
-        let refused = |why: &str| {
+        let refused = |message: &str| {
             ApiError::bad_request(format!(
-                "invalid continue token: continue key is not valid: {why}"
+                "invalid continue token: continue key is not valid: {message}"
             ))
         };
         let bytes = URL_SAFE_NO_PAD
             .decode(token)
             .map_err(|error| refused(&error.to_string()))?;
         let value = codec::parse_json(&bytes)
-            .map_err(|why| refused(&why))?
+            .map_err(|message| refused(&message))?
             .value;
         let text = |i: usize| value[i].as_str().map(str::to_owned);
         let position = text(1).zip(text(2));
@@ -77,8 +77,8 @@ impl Continue {
 }
 
 fn list_too_old() -> ApiError {
-    let why = "The resourceVersion for the provided list is too old.";
-    ApiError::new(Reason::Expired, why)
+    let message = "The resourceVersion for the provided list is too old.";
+    ApiError::new(Reason::Expired, message)
 }
 
 /// Returns the error for an expired token, with a token for the rest of the current objects.
@@ -117,8 +117,8 @@ fn page(call: &Call, query: &Query, after: Option<&Continue>) -> Result<Page, Ap
     );
     if let Some(after) = after {
         if query.get("resourceVersion").is_some_and(|v| v != "0") {
-            let why = "specifying resource version is not allowed when using continue";
-            return Err(ApiError::bad_request(why));
+            let message = "specifying resource version is not allowed when using continue";
+            return Err(ApiError::bad_request(message));
         }
         let mut page = match after.version {
             Some(version) => store
@@ -133,7 +133,7 @@ fn page(call: &Call, query: &Query, after: Option<&Continue>) -> Result<Page, Ap
     }
     let version = query
         .list_version()
-        .map_err(|why| ApiError::bad_request(format!("invalid resource version: {why}")))?;
+        .map_err(|message| ApiError::bad_request(format!("invalid resource version: {message}")))?;
     match version {
         ListVersion::Latest => Ok(store.list(table, namespace)),
         ListVersion::Exactly(version) => {

@@ -128,13 +128,13 @@ fn attributes(spec: &Value) -> Result<Attributes<'_>, ApiError> {
 
 fn access(call: &Call, identity: &Identity, spec: &Value) -> Result<Value, ApiError> {
     let attributes = attributes(spec)?;
-    let (allowed, why) = match call.shared.access.decide(identity, &attributes) {
+    let (allowed, message) = match call.shared.access.decide(identity, &attributes) {
         Decision::Allowed(binding) => (true, binding.map(|b| b.explain(identity))),
         Decision::Denied { missing } => (false, reason(&missing)),
     };
     let mut status = json!({"allowed": allowed});
-    if let Some(why) = why {
-        status["reason"] = json!(why);
+    if let Some(message) = message {
+        status["reason"] = json!(message);
     }
     Ok(status)
 }

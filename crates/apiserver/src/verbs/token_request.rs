@@ -79,17 +79,17 @@ pub(crate) async fn create(
 fn read(content_type: &str, bytes: &Bytes) -> Result<Value, ApiError> {
     let mut request = codec::typed_object(content_type, bytes, KIND)?.value;
     pipeline::check_type_meta(&request)
-        .map_err(|why| ApiError::bad_request(codec::unrecognized(KIND, &why)))?;
+        .map_err(|detail| ApiError::bad_request(codec::unrecognized(KIND, &detail)))?;
     let kind = text(&request, &["kind"]).to_owned();
-    let refuse = |kind: &str, why: &str| {
-        let message = format!("{kind} in version \"v1\" cannot be handled as a {KIND}: {why}");
+    let refuse = |kind: &str, detail: &str| {
+        let message = format!("{kind} in version \"v1\" cannot be handled as a {KIND}: {detail}");
         Err(ApiError::bad_request(message))
     };
     if !["", KIND].contains(&kind.as_str()) {
         return refuse(&kind, "it is of another kind");
     }
     match decode::problem(DEFINITION, &mut request) {
-        Some(why) => refuse(KIND, &why),
+        Some(detail) => refuse(KIND, &detail),
         None => Ok(request),
     }
 }
@@ -97,16 +97,16 @@ fn read(content_type: &str, bytes: &Bytes) -> Result<Value, ApiError> {
 /// Refuses a request with the name or namespace of another account.
 fn check_metadata(metadata: &Value, namespace: &str, name: &str) -> Result<(), ApiError> {
     if !["", namespace].contains(&text(metadata, &["namespace"])) {
-        let why =
+        let detail =
             "the namespace of the provided object does not match the namespace sent on the request";
-        return Err(ApiError::bad_request(why));
+        return Err(ApiError::bad_request(detail));
     }
     let named = text(metadata, &["name"]);
     if ["", name].contains(&named) {
         return Ok(());
     }
-    let why = "must match the service account name if specified";
-    let cause = Cause::invalid("metadata.name", &json!(named), why);
+    let detail = "must match the service account name if specified";
+    let cause = Cause::invalid("metadata.name", &json!(named), detail);
     Err(ApiError::invalid(GROUP, KIND, name, vec![cause]))
 }
 
@@ -146,8 +146,8 @@ fn binding(
         kind => {
             let version = text(reference, &["apiVersion"]);
             let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
-            let why = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
-            return Err(ApiError::bad_request(why));
+            let message = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+            return Err(ApiError::bad_request(message));
         }
     };
     if name.is_empty() {
@@ -161,10 +161,10 @@ fn binding(
         .ok_or_else(|| ApiError::not_found("", table, name))?;
     let kind = text(reference, &["kind"]);
     if !uid.is_empty() && uid != &*object.uid {
-        let why = format!(
+        let message = format!(
             "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been deleted and then recreated"
         );
-        return Err(ApiError::conflict("", kind, name, &why));
+        return Err(ApiError::conflict("", kind, name, &message));
     }
     let object_ref = ObjectRef {
         name: name.to_owned(),

@@ -92,9 +92,9 @@ async fn put_new(call: &Call, value: Value, warnings: Vec<String>) -> Result<Out
     let (resource, key) = (&call.resource, call.key());
     let uid = text(&value, &["metadata", "uid"]);
     if !uid.is_empty() {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+        let message = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
         let (group, plural) = (&resource.group, &resource.plural);
-        return Err(ApiError::conflict(group, plural, &key.name, &why));
+        return Err(ApiError::conflict(group, plural, &key.name, &message));
     }
     check_version(text(&value, &["metadata", "resourceVersion"]))?;
     let written = pipeline::insert(call, value, WriteKind::Plain).await?;
@@ -146,7 +146,7 @@ pub(crate) async fn patch(
         "application/merge-patch+json" => {
             let decoded = codec::parse_json(bytes)
                 .and_then(require_object)
-                .map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
+                .map_err(|detail| ApiError::bad_request(format!("error decoding patch: {detail}")))?;
             change(call, &Excerpt::Result, &decoded.duplicates, |object| {
                 merge(object, decoded.value.clone());
                 Ok(())
@@ -270,8 +270,8 @@ fn rejected(excerpt: &Excerpt<'_>, mut patched: Value, error: &ApiError) -> ApiE
         }
         Excerpt::Patch(patch) => patch.to_string(),
     };
-    let why = &error.message[found.unwrap_or_default()..];
-    let cause = Cause::invalid("patch", &json!(text), why);
+    let detail = &error.message[found.unwrap_or_default()..];
+    let cause = Cause::invalid("patch", &json!(text), detail);
     ApiError::invalid("", "", "", vec![cause])
 }
 

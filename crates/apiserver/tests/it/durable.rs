@@ -331,8 +331,8 @@ impl Held {
     }
 
     /// Fails like a full disk.
-    fn fail(&self, why: &str) {
-        let error = StorageError(why.to_owned());
+    fn fail(&self, message: &str) {
+        let error = StorageError(message.to_owned());
         let mut progress = self.progress.borrow().clone();
         progress.refusing = Some(error);
         self.progress.send_replace(progress.clone());

@@ -39,8 +39,8 @@ pub(super) fn autoscaler(value: &Value, causes: &mut Vec<Cause>) {
         most.invalid("must be greater than or equal to 1", causes);
     }
     if max < min {
-        let why = "must be greater than or equal to `minReplicas`";
-        most.invalid(why, causes);
+        let detail = "must be greater than or equal to `minReplicas`";
+        most.invalid(detail, causes);
     }
     target_reference(&spec.field("scaleTargetRef"), causes);
     let metrics = spec.field("metrics");
@@ -50,8 +50,8 @@ pub(super) fn autoscaler(value: &Value, causes: &mut Vec<Cause>) {
     let of_others =
         |metric: Field<'_>| matches!(metric.field("type").text(), "Object" | "External");
     if min == 0 && !spec.items("metrics").any(of_others) {
-        let why = "must specify at least one Object or External metric to support scaling to zero replicas";
-        metrics.forbidden(why, causes);
+        let detail = "must specify at least one Object or External metric to support scaling to zero replicas";
+        metrics.forbidden(detail, causes);
     }
     for direction in ["scaleUp", "scaleDown"] {
         let rules = spec.field("behavior").field(direction);
@@ -75,8 +75,8 @@ fn target_reference(target: &Field<'_>, causes: &mut Vec<Cause>) {
         1 => version.invalid("apiVersion must specify API group", causes),
         2 => {}
         _ => {
-            let why = format!("unexpected GroupVersion string: {}", version.text());
-            version.invalid(&why, causes);
+            let detail = format!("unexpected GroupVersion string: {}", version.text());
+            version.invalid(&detail, causes);
         }
     }
 }
@@ -92,8 +92,8 @@ fn metric(metric: &Field<'_>, causes: &mut Vec<Cause>) {
     };
     let source = metric.field(field);
     if !source.is_set() {
-        let why = "must populate information for the given metric source";
-        source.required(why, causes);
+        let detail = "must populate information for the given metric source";
+        source.required(detail, causes);
     }
     for (_, other) in SOURCES.iter().filter(|(_, other)| other != field) {
         let other = metric.field(other);
@@ -140,8 +140,8 @@ fn target(kind: &str, target: &Field<'_>, causes: &mut Vec<Cause>) {
         form.required("must specify a metric target type", causes);
     }
     if !matches!(form.text(), "Utilization" | "Value" | "AverageValue") {
-        let why = "must be either Utilization, Value, or AverageValue";
-        form.invalid(why, causes);
+        let detail = "must be either Utilization, Value, or AverageValue";
+        form.invalid(detail, causes);
     }
     let (value, average, share) = (
         target.field("value"),
@@ -159,27 +159,27 @@ fn target(kind: &str, target: &Field<'_>, causes: &mut Vec<Cause>) {
     let absent = !average.is_set();
     match kind {
         "Resource" | "ContainerResource" if share.is_set() && !absent => {
-            let why = "may not set both a target raw value and a target utilization";
-            average.forbidden(why, causes);
+            let detail = "may not set both a target raw value and a target utilization";
+            average.forbidden(detail, causes);
         }
         "Resource" | "ContainerResource" if !share.is_set() && absent => {
-            let why = "must set either a target raw value or a target utilization";
-            share.required(why, causes);
+            let detail = "must set either a target raw value or a target utilization";
+            share.required(detail, causes);
         }
         "Pods" if absent => {
             average.required("must specify a positive target averageValue", causes);
         }
         "Object" if absent && !value.is_set() => {
-            let why = "must set either a target value or averageValue";
-            average.required(why, causes);
+            let detail = "must set either a target value or averageValue";
+            average.required(detail, causes);
         }
         "External" if absent && !value.is_set() => {
-            let why = "must set either a target value for metric or a per-pod target";
-            average.required(why, causes);
+            let detail = "must set either a target value for metric or a per-pod target";
+            average.required(detail, causes);
         }
         "External" if !absent && value.is_set() => {
-            let why = "may not set both a target value for metric and a per-pod target";
-            value.forbidden(why, causes);
+            let detail = "may not set both a target value for metric and a per-pod target";
+            value.forbidden(detail, causes);
         }
         _ => {}
     }
@@ -192,8 +192,8 @@ fn behaviour(rules: &Field<'_>, causes: &mut Vec<Cause>) {
             window.invalid("must be greater than or equal to zero", causes);
         }
         Some(seconds) if seconds > LONGEST_WINDOW => {
-            let why = format!("must be less than or equal to {LONGEST_WINDOW}");
-            window.invalid(&why, causes);
+            let detail = format!("must be less than or equal to {LONGEST_WINDOW}");
+            window.invalid(&detail, causes);
         }
         _ => {}
     }
@@ -219,8 +219,8 @@ fn behaviour(rules: &Field<'_>, causes: &mut Vec<Cause>) {
             .number()
             .is_some_and(|seconds| seconds > LONGEST_PERIOD)
         {
-            let why = format!("must be less than or equal to {LONGEST_PERIOD}");
-            period.invalid(&why, causes);
+            let detail = format!("must be less than or equal to {LONGEST_PERIOD}");
+            period.invalid(&detail, causes);
         }
     }
     let tolerance = rules.field("tolerance");

@@ -66,9 +66,9 @@ fn selects(job: &Value, creating: bool, causes: &mut Vec<Cause>) {
         for (label, field) in LABELS {
             let wanted = &job["metadata"][field];
             if labels.value[label] != *wanted {
-                let why = format!("must be '{}'", wanted.as_str().unwrap_or_default());
+                let detail = format!("must be '{}'", wanted.as_str().unwrap_or_default());
                 let label = Field::new(labels.value, format!("{}[{label}]", labels.path));
-                label.invalid(&why, causes);
+                label.invalid(&detail, causes);
             }
         }
         if *selector.value != json!({"matchLabels": {OWN: job["metadata"]["uid"]}}) {
@@ -76,8 +76,8 @@ fn selects(job: &Value, creating: bool, causes: &mut Vec<Cause>) {
         }
     }
     if !selector.is_set() || !matches_template(selector.value, labels.value) {
-        let why = "`selector` does not match template `labels`";
-        labels.invalid(why, causes);
+        let detail = "`selector` does not match template `labels`";
+        labels.invalid(detail, causes);
     }
 }
 
@@ -93,40 +93,40 @@ fn indexes(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
     if spec["completionMode"] == "Indexed" {
         if spec["completions"].is_null() {
-            let why = "when completion mode is Indexed";
-            causes.push(Cause::required(format!("{path}.completions"), why));
+            let detail = "when completion mode is Indexed";
+            causes.push(Cause::required(format!("{path}.completions"), detail));
         }
         let parallel = spec["parallelism"].as_i64();
         if let Some(parallel) = parallel.filter(|parallel| *parallel > MOST_INDEXED) {
-            let why = format!(
+            let detail = format!(
                 "must be less than or equal to {MOST_INDEXED} when completion mode is Indexed"
             );
             causes.push(Cause::invalid(
                 format!("{path}.parallelism"),
                 &json!(parallel),
-                &why,
+                &detail,
             ));
         }
         if let (Some(most), Some(all)) = (most.as_i64(), spec["completions"].as_i64())
             && most > all
         {
-            let why = "must be less than or equal to completions";
+            let detail = "must be less than or equal to completions";
             causes.push(Cause::invalid(
                 format!("{path}.maxFailedIndexes"),
                 &json!(most),
-                why,
+                detail,
             ));
         }
         return;
     }
-    let why = "requires indexed completion mode";
+    let detail = "requires indexed completion mode";
     for field in ["backoffLimitPerIndex", "maxFailedIndexes"] {
         if !spec[field].is_null() {
-            causes.push(Cause::invalid(format!("{path}.{field}"), &spec[field], why));
+            causes.push(Cause::invalid(format!("{path}.{field}"), &spec[field], detail));
         }
     }
     if let Some(rules) = spec["successPolicy"].get("rules") {
-        Field::new(rules, format!("{path}.successPolicy")).invalid(why, causes);
+        Field::new(rules, format!("{path}.successPolicy")).invalid(detail, causes);
     }
 }
 
@@ -169,8 +169,8 @@ fn failures(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
             rule[field].as_array().is_some_and(|l| !l.is_empty()) || rule[field].is_object()
         };
         if !given("onExitCodes") && !given("onPodConditions") {
-            let why = "specifying one of OnExitCodes and OnPodConditions is required";
-            causes.push(Cause::invalid_unshown(at, why));
+            let detail = "specifying one of OnExitCodes and OnPodConditions is required";
+            causes.push(Cause::invalid_unshown(at, detail));
         }
     }
 }
@@ -191,11 +191,11 @@ pub(super) fn job(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
         && old["spec"]["completions"] != spec["completions"]
         && !tandem
     {
-        let why = "can only be modified in tandem with spec.parallelism";
+        let detail = "can only be modified in tandem with spec.parallelism";
         causes.push(Cause::invalid(
             "spec.completions",
             &spec["completions"],
-            why,
+            detail,
         ));
     }
     let suspended = old["spec"]["suspend"] == true;

@@ -35,8 +35,8 @@ pub(super) fn spec(spec: &Field<'_>, causes: &mut Vec<Cause>) {
         Field::new(mode.value, modes.path.as_str()).one_of(&MODES, causes);
     }
     if only && modes.count() > 1 {
-        let why = "may not use ReadWriteOncePod with other access modes";
-        modes.forbidden(why, causes);
+        let detail = "may not use ReadWriteOncePod with other access modes";
+        modes.forbidden(detail, causes);
     }
     selector::labels(&spec.field("selector"), causes);
     let resources = spec.field("resources");
@@ -83,9 +83,9 @@ fn frozen(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
             before["resources"]["requests"]["storage"].clone();
     }
     if without_nulls(before) != without_nulls(new) {
-        let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName of bound \
+        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName of bound \
                    claims";
-        causes.push(Cause::forbidden("spec", why));
+        causes.push(Cause::forbidden("spec", detail));
     }
     let size = |of: &Value| of.as_str().and_then(|text| Quantity::parse(text).ok());
     let asked = |spec: &Value| size(&spec["resources"]["requests"]["storage"]);
@@ -93,12 +93,12 @@ fn frozen(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
         && now < then
         && size(&old["status"]["capacity"]["storage"]).is_some_and(|has| now <= has)
     {
-        let why = "field can not be less than status.capacity";
-        causes.push(Cause::forbidden("spec.resources.requests.storage", why));
+        let detail = "field can not be less than status.capacity";
+        causes.push(Cause::forbidden("spec.resources.requests.storage", detail));
     }
     if spec["volumeMode"] != old["spec"]["volumeMode"] {
-        let why = "field is immutable";
-        causes.push(Cause::invalid("volumeMode", &spec["volumeMode"], why));
+        let detail = "field is immutable";
+        causes.push(Cause::invalid("volumeMode", &spec["volumeMode"], detail));
     }
 }
 

@@ -23,8 +23,8 @@ pub(super) fn finalizers(value: &Value, path: impl Fn(usize) -> String, causes: 
             causes.push(Cause::invalid(path(i), finalizer, problem));
         }
         if !name.contains('/') && !STANDARD.contains(&name) {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            causes.push(Cause::invalid(path(i), finalizer, why));
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(Cause::invalid(path(i), finalizer, detail));
         }
     }
 }
@@ -61,8 +61,8 @@ pub(super) fn node(value: &Value, causes: &mut Vec<Cause>) {
     }
     families.sort_unstable();
     if families.windows(2).any(|pair| pair[0] == pair[1]) {
-        let why = "may specify no more than one CIDR for each IP family";
-        ranges.invalid(why, causes);
+        let detail = "may specify no more than one CIDR for each IP family";
+        ranges.invalid(detail, causes);
     }
     for list in ["capacity", "allocatable"] {
         for (name, amount) in value["status"][list].as_object().into_iter().flatten() {
@@ -154,11 +154,11 @@ fn address(address: &Field<'_>, all: &Field<'_>, family: &str, causes: &mut Vec<
 /// Refuses unspecified and loopback addresses.
 pub(super) fn special(place: &Field<'_>, ip: IpAddr, causes: &mut Vec<Cause>) {
     if ip.is_unspecified() {
-        let why = "may not be unspecified (0.0.0.0 or ::)";
-        place.invalid(why, causes);
+        let detail = "may not be unspecified (0.0.0.0 or ::)";
+        place.invalid(detail, causes);
     }
     if ip.is_loopback() {
-        let why = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
-        place.invalid(why, causes);
+        let detail = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
+        place.invalid(detail, causes);
     }
 }

@@ -91,8 +91,8 @@ fn ports(container: &Field<'_>, host_network: bool, causes: &mut Vec<Cause>) {
         if let Some(outside) = host.number().filter(|outside| *outside != 0) {
             host.port_number(causes);
             if host_network && Some(outside) != number.number() {
-                let why = "must match `containerPort` when `hostNetwork` is true";
-                host.invalid(why, causes);
+                let detail = "must match `containerPort` when `hostNetwork` is true";
+                host.invalid(detail, causes);
             }
             let text = |field: &str| port.field(field).text();
             let place = format!("{}/{}/{outside}", text("protocol"), text("hostIP"));

@@ -32,8 +32,8 @@ pub(super) fn validate(conversion: &Value, causes: &mut Vec<Cause>) {
     }
     if strategy == "Webhook" {
         if config.is_null() {
-            let why = "required when strategy is set to Webhook";
-            causes.push(Cause::required(CONFIG, why));
+            let detail = "required when strategy is set to Webhook";
+            causes.push(Cause::required(CONFIG, detail));
         } else {
             webhook_client::validate(config, CONFIG, causes);
         }
@@ -43,16 +43,16 @@ pub(super) fn validate(conversion: &Value, causes: &mut Vec<Cause>) {
             .iter()
             .any(|version| REVIEW_VERSIONS.iter().any(|known| version == known))
         {
-            let why = "must include at least one of v1, v1beta1";
-            causes.push(Cause::invalid(REVIEWS, reviews, why));
+            let detail = "must include at least one of v1, v1beta1";
+            causes.push(Cause::invalid(REVIEWS, reviews, detail));
         }
         return;
     }
-    let why = "should not be set when strategy is not set to Webhook";
+    let detail = "should not be set when strategy is not set to Webhook";
     if !config.is_null() {
-        causes.push(Cause::forbidden(CONFIG, why));
+        causes.push(Cause::forbidden(CONFIG, detail));
     }
     if !list(reviews).is_empty() {
-        causes.push(Cause::forbidden(REVIEWS, why));
+        causes.push(Cause::forbidden(REVIEWS, detail));
     }
 }

@@ -10,8 +10,8 @@ pub(super) fn budget(value: &Value, causes: &mut Vec<Cause>) {
     let spec = Field::new(&value["spec"], "spec");
     let (least, most) = (spec.field("minAvailable"), spec.field("maxUnavailable"));
     if least.is_set() && most.is_set() {
-        let why = "minAvailable and maxUnavailable cannot be both set";
-        spec.invalid(why, causes);
+        let detail = "minAvailable and maxUnavailable cannot be both set";
+        spec.invalid(detail, causes);
     }
     for share in [least, most] {
         share.count_or_percent(causes);
@@ -43,18 +43,18 @@ pub(super) fn priority_class(value: &Value, old: Option<&Value>, causes: &mut Ve
     let number = value["value"].as_i64().unwrap_or(0);
     if SYSTEM.contains(&(name, number)) {
     } else if name.starts_with("system-") {
-        let why = format!(
+        let detail = format!(
             "priority class names with 'system-' prefix are reserved for system use only. error: {name} is not a known \
              system priority class"
         );
-        causes.push(Cause::forbidden("metadata.name", &why));
+        causes.push(Cause::forbidden("metadata.name", &detail));
     } else if number > HIGHEST {
-        let why = format!("maximum allowed value of a user defined priority is {HIGHEST}");
-        causes.push(Cause::forbidden("value", &why));
+        let detail = format!("maximum allowed value of a user defined priority is {HIGHEST}");
+        causes.push(Cause::forbidden("value", &detail));
     }
     if old.is_some_and(|old| old["value"] != value["value"]) {
-        let why = "may not be changed in an update.";
-        causes.push(Cause::forbidden("value", why));
+        let detail = "may not be changed in an update.";
+        causes.push(Cause::forbidden("value", detail));
     }
     let policy = Field::new(&value["preemptionPolicy"], "preemptionPolicy");
     policy.one_of(&["PreemptLowerPriority", "Never"], causes);

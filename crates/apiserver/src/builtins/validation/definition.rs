@@ -153,9 +153,9 @@ fn deprecation(version: &Value, at: usize, causes: &mut Vec<Cause>) {
     let Some(warning) = version["deprecationWarning"].as_str() else {
         return;
     };
-    let mut refuse = |why: &str| {
+    let mut refuse = |detail: &str| {
         let field = format!("spec.versions[{at}].deprecationWarning");
-        causes.push(Cause::invalid(field, &json!(warning), why));
+        causes.push(Cause::invalid(field, &json!(warning), detail));
     };
     if version["deprecated"] != true {
         return refuse("can only be set for deprecated versions");

@@ -72,8 +72,8 @@ pub(super) fn of_container(container: &Field<'_>, causes: &mut Vec<Cause>) {
 }
 
 fn one_only(place: &Field<'_>, causes: &mut Vec<Cause>) {
-    let why = "may not have more than one field specified at a time";
-    place.invalid(why, causes);
+    let detail = "may not have more than one field specified at a time";
+    place.invalid(detail, causes);
 }
 
 fn value_from(from: &Field<'_>, value: &str, causes: &mut Vec<Cause>) {
@@ -97,13 +97,13 @@ fn value_from(from: &Field<'_>, value: &str, causes: &mut Vec<Cause>) {
     }
     match found {
         0 => {
-            let why = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or \
+            let detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or \
                        `fileKeyRef`";
-            from.invalid(why, causes);
+            from.invalid(detail, causes);
         }
         _ if !value.is_empty() => {
-            let why = "may not be specified when `value` is not empty";
-            from.invalid(why, causes);
+            let detail = "may not be specified when `value` is not empty";
+            from.invalid(detail, causes);
         }
         1 => {}
         _ => one_only(from, causes),
@@ -136,17 +136,17 @@ pub(super) fn field_path(reference: &Field<'_>, allowed: Option<&[&str]>, causes
     }
     let version = reference.field("apiVersion");
     if version.text() != "v1" {
-        let why = format!(
+        let detail = format!(
             "error converting fieldPath: unsupported pod version: {}",
             version.text()
         );
-        path.invalid(&why, causes);
+        path.invalid(&detail, causes);
     } else if !FIELDS.contains(&path.text()) && !OTHER_FIELDS.contains(&path.text()) {
-        let why = format!(
+        let detail = format!(
             "error converting fieldPath: field label not supported: {}",
             path.text()
         );
-        path.invalid(&why, causes);
+        path.invalid(&detail, causes);
     } else if let Some(allowed) = allowed {
         path.one_of(allowed, causes);
     }
@@ -176,7 +176,7 @@ pub(super) fn resource_field(reference: &Field<'_>, in_volume: bool, causes: &mu
     };
     let one_of = |allowed: &[&str]| allowed.iter().any(|a| Quantity::parse(a) == Ok(amount));
     let of_processors = matches!(resource.text(), "limits.cpu" | "requests.cpu");
-    let (good, why) = if of_processors {
+    let (good, detail) = if of_processors {
         (
             one_of(&["1m", "1"]),
             "only divisor's values 1m and 1 are supported with the cpu resource",
@@ -191,6 +191,6 @@ pub(super) fn resource_field(reference: &Field<'_>, in_volume: bool, causes: &mu
         )
     };
     if !good {
-        divisor.invalid(why, causes);
+        divisor.invalid(detail, causes);
     }
 }

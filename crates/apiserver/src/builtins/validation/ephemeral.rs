@@ -66,8 +66,8 @@ pub(super) fn containers(spec: &Field<'_>, volumes: &HashSet<&str>, causes: &mut
 /// Checks an update: containers may be added, not changed.
 pub(super) fn update(value: &Value, old: &Value, causes: &mut Vec<Cause>) {
     if pod_update::is_mirror(old) {
-        let why = "static pods do not support ephemeral containers";
-        *causes = vec![Cause::forbidden("[]", why)];
+        let detail = "static pods do not support ephemeral containers";
+        *causes = vec![Cause::forbidden("[]", detail)];
         return;
     }
     pod_update::annotations(value, old, causes);
@@ -77,11 +77,11 @@ pub(super) fn update(value: &Value, old: &Value, causes: &mut Vec<Cause>) {
         .map_or(&[][..], Vec::as_slice);
     for before in old["spec"][list].as_array().into_iter().flatten() {
         let name = &before["name"];
-        let why = match now.iter().rev().find(|now| now["name"] == *name) {
+        let detail = match now.iter().rev().find(|now| now["name"] == *name) {
             Some(now) if now == before => continue,
             Some(_) => format!("ephemeral container {name} may not be changed"),
             None => format!("ephemeral container {name} may not be removed"),
         };
-        causes.push(Cause::forbidden(format!("spec.{list}"), &why));
+        causes.push(Cause::forbidden(format!("spec.{list}"), &detail));
     }
 }

@@ -85,20 +85,20 @@ impl<'a> Field<'a> {
         }
     }
 
-    pub(super) fn required(&self, why: &str, causes: &mut Vec<Cause>) {
-        causes.push(Cause::required(self.path.as_str(), why));
+    pub(super) fn required(&self, detail: &str, causes: &mut Vec<Cause>) {
+        causes.push(Cause::required(self.path.as_str(), detail));
     }
 
-    pub(super) fn forbidden(&self, why: &str, causes: &mut Vec<Cause>) {
-        causes.push(Cause::forbidden(self.path.as_str(), why));
+    pub(super) fn forbidden(&self, detail: &str, causes: &mut Vec<Cause>) {
+        causes.push(Cause::forbidden(self.path.as_str(), detail));
     }
 
-    pub(super) fn invalid(&self, why: &str, causes: &mut Vec<Cause>) {
+    pub(super) fn invalid(&self, detail: &str, causes: &mut Vec<Cause>) {
         let path = self.path.as_str();
         causes.push(if self.value.to_string().len() > LONGEST_SHOWN {
-            Cause::invalid_unshown(path, why)
+            Cause::invalid_unshown(path, detail)
         } else {
-            Cause::invalid(path, &self.shown(), why)
+            Cause::invalid(path, &self.shown(), detail)
         });
     }
 
@@ -178,13 +178,13 @@ impl<'a> Field<'a> {
                 }
                 let usual = |c: char| c.is_ascii_alphanumeric() || USUAL.contains(c);
                 if !path.chars().all(usual) {
-                    let why = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')";
-                    self.invalid(why, causes);
+                    let detail = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')";
+                    self.invalid(detail, causes);
                 }
             }
             _ => {
-                let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-                self.invalid(why, causes);
+                let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+                self.invalid(detail, causes);
             }
         }
     }

@@ -16,8 +16,8 @@ pub(super) fn ingress(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause
     let spec = Field::new(&value["spec"], "spec");
     let (rules, default) = (spec.field("rules"), spec.field("defaultBackend"));
     if rules.count() == 0 && !default.is_set() {
-        let why = "either `defaultBackend` or `rules` must be specified";
-        spec.invalid(why, causes);
+        let detail = "either `defaultBackend` or `rules` must be specified";
+        spec.invalid(detail, causes);
     }
     for tls in spec.items("tls") {
         for host in tls.items("hosts") {
@@ -46,11 +46,11 @@ pub(super) fn ingress(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause
     }
     let annotation = &value["metadata"]["annotations"][OLD_CLASS];
     if old.is_none() && annotation.is_string() && class.is_set() && annotation != class.value {
-        let why = "must match `ingressClassName` when both are specified";
+        let detail = "must match `ingressClassName` when both are specified";
         causes.push(Cause::invalid(
             format!("annotations.{OLD_CLASS}"),
             annotation,
-            why,
+            detail,
         ));
     }
 }
@@ -97,8 +97,8 @@ fn exact_path(path: &Field<'_>, causes: &mut Vec<Cause>) {
 fn backend(backend: &Field<'_>, causes: &mut Vec<Cause>) {
     let (resource, service) = (backend.field("resource"), backend.field("service"));
     if resource.is_set() && service.is_set() {
-        let why = "cannot set both resource and service backends";
-        backend.invalid(why, causes);
+        let detail = "cannot set both resource and service backends";
+        backend.invalid(detail, causes);
     } else if resource.is_set() {
         resource
             .field("apiGroup")
@@ -112,8 +112,8 @@ fn backend(backend: &Field<'_>, causes: &mut Vec<Cause>) {
         let (name, number) = (port.field("name"), port.field("number"));
         let has_number = number.number().unwrap_or(0) != 0;
         if !name.text().is_empty() && has_number {
-            let why = "cannot set both port name & port number";
-            backend.invalid(why, causes);
+            let detail = "cannot set both port name & port number";
+            backend.invalid(detail, causes);
         } else if has_number {
             number.port_number(causes);
         } else if name.text().is_empty() {
@@ -122,8 +122,8 @@ fn backend(backend: &Field<'_>, causes: &mut Vec<Cause>) {
             name.problems(names::port_name(name.text()), causes);
         }
     } else {
-        let why = "resource or service backend is required";
-        backend.invalid(why, causes);
+        let detail = "resource or service backend is required";
+        backend.invalid(detail, causes);
     }
 }
 

@@ -128,8 +128,8 @@ impl Range {
 /// Parses a CIDR range, or reports why it is none.
 pub(super) fn cidr(place: &Field<'_>, causes: &mut Vec<Cause>) -> Option<Range> {
     let Some(range) = Range::parse(place.text()) else {
-        let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-        place.invalid(why, causes);
+        let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+        place.invalid(detail, causes);
         return None;
     };
     if range.address & range.rest(range.length) != 0 {

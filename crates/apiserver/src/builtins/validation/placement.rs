@@ -58,8 +58,8 @@ fn node_term(term: &Field<'_>, causes: &mut Vec<Cause>) {
             "Exists" | "DoesNotExist" => needs_none(&values, causes),
             "Gt" | "Lt" => {
                 if values.count() != 1 {
-                    let why = "must be specified single value when `operator` is 'Lt' or 'Gt'";
-                    values.required(why, causes);
+                    let detail = "must be specified single value when `operator` is 'Lt' or 'Gt'";
+                    values.required(detail, causes);
                 }
             }
             _ => operator.invalid(BAD_OPERATOR, causes),
@@ -78,8 +78,8 @@ fn node_term(term: &Field<'_>, causes: &mut Vec<Cause>) {
         match operator.text() {
             "In" | "NotIn" => {
                 if values.count() != 1 {
-                    let why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
-                    values.required(why, causes);
+                    let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+                    values.required(detail, causes);
                 }
             }
             _ => operator.invalid(BAD_OPERATOR, causes),
@@ -122,8 +122,8 @@ fn pod_term(term: &Field<'_>, causes: &mut Vec<Cause>) {
             .as_array()
             .is_some_and(|o| o.contains(key.value))
         {
-            let why = "exists in both matchLabelKeys and mismatchLabelKeys";
-            key.invalid(why, causes);
+            let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
+            key.invalid(detail, causes);
         }
     }
     let key = term.field("topologyKey");
@@ -137,8 +137,8 @@ fn pod_term(term: &Field<'_>, causes: &mut Vec<Cause>) {
 fn label_keys(term: &Field<'_>, list: &str, causes: &mut Vec<Cause>) {
     let keys = term.field(list);
     if keys.count() > 0 && !term.field("labelSelector").is_set() {
-        let why = "must not be specified when labelSelector is not set";
-        keys.forbidden(why, causes);
+        let detail = "must not be specified when labelSelector is not set";
+        keys.forbidden(detail, causes);
         return;
     }
     for key in keys.each() {
@@ -155,8 +155,8 @@ pub(super) fn toleration(toleration: &Field<'_>, causes: &mut Vec<Cause>) {
     if !key.text().is_empty() {
         key.qualified(causes);
     } else if operator.text() != "Exists" {
-        let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-        operator.invalid(why, causes);
+        let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+        operator.invalid(detail, causes);
     }
     let effect = toleration.field("effect");
     if toleration.field("tolerationSeconds").is_set() && effect.text() != "NoExecute" {
@@ -173,8 +173,8 @@ pub(super) fn toleration(toleration: &Field<'_>, causes: &mut Vec<Cause>) {
         }
         "Exists" => {
             if !value.text().is_empty() {
-                let why = "value must be empty when `operator` is 'Exists'";
-                operator.invalid(why, causes);
+                let detail = "value must be empty when `operator` is 'Exists'";
+                operator.invalid(detail, causes);
             }
         }
         "Lt" | "Gt" => {
@@ -226,10 +226,10 @@ fn spread(spec: &Field<'_>, causes: &mut Vec<Cause>) {
             }
             let action = unsatisfiable.text();
             if action != "DoNotSchedule" {
-                let why = format!(
+                let detail = format!(
                     "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
                 );
-                domains.invalid(&why, causes);
+                domains.invalid(&detail, causes);
             }
         }
         for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {

@@ -59,8 +59,8 @@ pub(super) fn spec(spec: &Field<'_>, causes: &mut Vec<Cause>) {
     let deadline = spec.field("activeDeadlineSeconds");
     let most = i64::from(i32::MAX);
     if deadline.number().is_some_and(|s| !(1..=most).contains(&s)) {
-        let why = format!("must be between 1 and {most}, inclusive");
-        deadline.invalid(&why, causes);
+        let detail = format!("must be between 1 and {most}, inclusive");
+        deadline.invalid(&detail, causes);
     }
     for field in ["hostname", "subdomain"] {
         spec.field(field).optional(names::dns_label, causes);
@@ -109,22 +109,22 @@ fn dns(spec: &Field<'_>, causes: &mut Vec<Cause>) {
             return;
         }
         if servers.count() == 0 {
-            let why = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-            servers.required(why, causes);
+            let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+            servers.required(detail, causes);
             return;
         }
     }
     if servers.count() > MAX_NAMESERVERS {
-        let why = format!("must not have more than {MAX_NAMESERVERS} nameservers");
-        servers.invalid(&why, causes);
+        let detail = format!("must not have more than {MAX_NAMESERVERS} nameservers");
+        servers.invalid(&detail, causes);
     }
     for server in servers.each() {
         server.problems(names::ip(server.text()), causes);
     }
     let searches = config.field("searches");
     if searches.count() > MAX_SEARCHES {
-        let why = format!("must not have more than {MAX_SEARCHES} search paths");
-        searches.invalid(&why, causes);
+        let detail = format!("must not have more than {MAX_SEARCHES} search paths");
+        searches.invalid(&detail, causes);
     }
     for search in searches.each() {
         let domain = search.text();
@@ -144,16 +144,16 @@ fn dns(spec: &Field<'_>, causes: &mut Vec<Cause>) {
 pub(super) fn of_controller(spec: &Field<'_>, controller: &str, causes: &mut Vec<Cause>) {
     let deadline = spec.field("activeDeadlineSeconds");
     if deadline.is_set() {
-        let why = format!("activeDeadlineSeconds in {controller} is not Supported");
-        deadline.forbidden(&why, causes);
+        let detail = format!("activeDeadlineSeconds in {controller} is not Supported");
+        deadline.forbidden(&detail, causes);
     }
 }
 
 /// Refuses ephemeral containers.
-pub(super) fn no_ephemeral(spec: &Field<'_>, why: &str, causes: &mut Vec<Cause>) {
+pub(super) fn no_ephemeral(spec: &Field<'_>, detail: &str, causes: &mut Vec<Cause>) {
     let containers = spec.field("ephemeralContainers");
     if containers.count() > 0 {
-        containers.forbidden(why, causes);
+        containers.forbidden(detail, causes);
     }
 }
 

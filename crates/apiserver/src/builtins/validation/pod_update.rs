@@ -24,8 +24,8 @@ pub(super) fn pod(value: &Value, old: &Value, causes: &mut Vec<Cause>) {
     for list in ["containers", "initContainers"] {
         let containers = spec.field(list);
         if containers.count() != old[list].as_array().map_or(0, Vec::len) {
-            let why = "pod updates may not add or remove containers";
-            containers.forbidden(why, causes);
+            let detail = "pod updates may not add or remove containers";
+            containers.forbidden(detail, causes);
             return;
         }
         for container in containers.each() {
@@ -119,8 +119,8 @@ fn deadline(deadline: &Field<'_>, old: &Value, causes: &mut Vec<Cause>) -> bool 
     let most = i64::from(i32::MAX);
     match (deadline.number(), before) {
         (Some(seconds), _) if !(0..=most).contains(&seconds) => {
-            let why = format!("must be between 0 and {most}, inclusive");
-            deadline.invalid(&why, causes);
+            let detail = format!("must be between 0 and {most}, inclusive");
+            deadline.invalid(&detail, causes);
             false
         }
         (Some(seconds), Some(before)) if before < seconds => {
@@ -128,8 +128,8 @@ fn deadline(deadline: &Field<'_>, old: &Value, causes: &mut Vec<Cause>) -> bool 
             false
         }
         (None, Some(_)) => {
-            let why = "must not update from a positive integer to nil value";
-            deadline.invalid(why, causes);
+            let detail = "must not update from a positive integer to nil value";
+            deadline.invalid(detail, causes);
             true
         }
         _ => true,
@@ -151,8 +151,8 @@ fn tolerations(new: &Field<'_>, old: &Value, causes: &mut Vec<Cause>) {
         .collect();
     let before = old.as_array().into_iter().flatten();
     if before.map(lasting).any(|before| !kept.contains(&before)) {
-        let why = "existing toleration can not be modified except its tolerationSeconds";
-        new.forbidden(why, causes);
+        let detail = "existing toleration can not be modified except its tolerationSeconds";
+        new.forbidden(detail, causes);
         return;
     }
     for toleration in Field::new(new.value, new.path.as_str()).each() {
@@ -167,11 +167,11 @@ fn gates(new: &Field<'_>, old: &Value, causes: &mut Vec<Cause>) {
     for gate in Field::new(new.value, new.path.as_str()).each() {
         let name = gate.field("name");
         if !known.contains(name.text()) {
-            let why = format!(
+            let detail = format!(
                 "only deletion is allowed, but found new scheduling gate '{}'",
                 name.text()
             );
-            name.forbidden(&why, causes);
+            name.forbidden(&detail, causes);
         }
     }
 }
@@ -181,8 +181,8 @@ fn placing(spec: &Field<'_>, old: &Value, rest: &mut Value, causes: &mut Vec<Cau
     let selector = spec.field("nodeSelector");
     let mut before = old["nodeSelector"].as_object().into_iter().flatten();
     if before.any(|(key, label)| selector.value[key.as_str()] != *label) {
-        let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-        selector.invalid(why, causes);
+        let detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+        selector.invalid(detail, causes);
     }
     take_back(rest, old, "nodeSelector");
 
@@ -214,8 +214,8 @@ fn terms(affinity: &Field<'_>, old: &Value, causes: &mut Vec<Cause>) {
         return;
     };
     if before.len() != terms.count() {
-        let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        terms.invalid(why, causes);
+        let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
+        terms.invalid(detail, causes);
         return;
     }
     for (term, before) in terms.each().zip(before) {
@@ -228,8 +228,8 @@ fn terms(affinity: &Field<'_>, old: &Value, causes: &mut Vec<Cause>) {
             now.starts_with(first) && (!was_empty || now.is_empty())
         });
         if !keeps {
-            let why = "only additions are allowed (no mutations or deletions)";
-            term.invalid(why, causes);
+            let detail = "only additions are allowed (no mutations or deletions)";
+            term.invalid(detail, causes);
         }
     }
 }

@@ -29,8 +29,8 @@ pub(super) fn of_init_container(container: &Field<'_>, causes: &mut Vec<Cause>) 
     ] {
         let field = container.field(field);
         if field.is_set() {
-            let why = "may not be set for init containers without restartPolicy=Always";
-            field.forbidden(why, causes);
+            let detail = "may not be set for init containers without restartPolicy=Always";
+            field.forbidden(detail, causes);
         }
     }
 }
@@ -86,10 +86,10 @@ fn handler(handler: &Field<'_>, grace: i64, causes: &mut Vec<Cause>) {
             "sleep" => {
                 let seconds = action.field("seconds").number().unwrap_or(0);
                 if seconds < 0 || seconds > grace {
-                    let why = format!(
+                    let detail = format!(
                         "must be non-negative and less than terminationGracePeriodSeconds ({grace})"
                     );
-                    action.invalid(&why, causes);
+                    action.invalid(&detail, causes);
                 }
             }
             _ => action.field("port").port_number(causes),
@@ -110,9 +110,9 @@ fn http(action: &Field<'_>, causes: &mut Vec<Cause>) {
         let name = header.field("name");
         let usual = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if name.text().is_empty() || !name.text().chars().all(usual) {
-            let why = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex \
+            let detail = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex \
                        used for validation is '[-A-Za-z0-9]+')";
-            action.field("httpHeaders").invalid(why, causes);
+            action.field("httpHeaders").invalid(detail, causes);
         }
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn quota(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>)
 fn quota_name(name: &str, path: &str, causes: &mut Vec<Cause>) {
     let problems = names::qualified_name(name);
     let well_formed = problems.is_empty();
-    let mut say = |why: &str| causes.push(Cause::invalid(path, &json!(name), why));
+    let mut say = |detail: &str| causes.push(Cause::invalid(path, &json!(name), detail));
     for problem in &problems {
         say(problem);
     }
@@ -140,23 +140,23 @@ fn scope_expression(expression: &Field<'_>, causes: &mut Vec<Cause>) {
             | "CrossNamespacePodAffinity"
     );
     if takes_no_values && operator.text() != "Exists" {
-        let why = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
+        let detail = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
                    ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or \
                    ResourceQuotaScopeCrossNamespacePodAffinity";
-        operator.invalid(why, causes);
+        operator.invalid(detail, causes);
         return;
     }
     match operator.text() {
         "In" | "NotIn" if values.count() == 0 => {
-            let why =
+            let detail =
                 "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
-            values.required(why, causes);
+            values.required(detail, causes);
         }
         "In" | "NotIn" => {}
         "Exists" | "DoesNotExist" => {
             if values.count() > 0 {
-                let why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
-                values.invalid(why, causes);
+                let detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
+                values.invalid(detail, causes);
             }
         }
         _ => operator.invalid("not a valid selector operator", causes),
@@ -196,8 +196,8 @@ fn limit(limit: &Field<'_>, causes: &mut Vec<Cause>) {
     lists.push("maxLimitRequestRatio");
     let storage = |list: &str| limit.field(list).field("storage").is_set();
     if kind == "PersistentVolumeClaim" && !storage("min") && !storage("max") {
-        let why = "either minimum or maximum storage value is required, but neither was provided";
-        limit.field("limits").required(why, causes);
+        let detail = "either minimum or maximum storage value is required, but neither was provided";
+        limit.field("limits").required(detail, causes);
     }
     let mut names: Vec<&str> = Vec::new();
     for list in &lists {
@@ -236,13 +236,13 @@ fn order(limit: &Field<'_>, name: &str, causes: &mut Vec<Cause>) {
     let check = |place: &Field<'_>,
                  low: &Field<'_>,
                  high: &Field<'_>,
-                 why: [&str; 2],
+                 detail: [&str; 2],
                  causes: &mut Vec<Cause>| {
         if let (Some(low), Some(high)) = (low.quantity(), high.quantity())
             && low > high
         {
-            let why = format!("{} {low} is greater than {} {high}", why[0], why[1]);
-            place.invalid(&why, causes);
+            let detail = format!("{} {low} is greater than {} {high}", detail[0], detail[1]);
+            place.invalid(&detail, causes);
         }
     };
     check(&min, &min, &max, ["min value", "max value"], causes);
@@ -289,8 +289,8 @@ fn order(limit: &Field<'_>, name: &str, causes: &mut Vec<Cause>) {
     {
         let between = max.ratio(min);
         if most.ratio(Quantity::from_integer(1)) > between {
-            let why = format!("ratio {most} is greater than max/min = {between:.6}");
-            ratio.invalid(&why, causes);
+            let detail = format!("ratio {most} is greater than max/min = {between:.6}");
+            ratio.invalid(&detail, causes);
         }
     }
 }

@@ -20,8 +20,8 @@ pub(super) fn role(value: &Value, namespaced: bool, causes: &mut Vec<Cause>) {
     }
     let selectors = aggregation.field("clusterRoleSelectors");
     if selectors.count() == 0 {
-        let why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
-        selectors.required(why, causes);
+        let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        selectors.required(detail, causes);
     }
     for selector in selectors.each() {
         let before = causes.len();
@@ -40,17 +40,17 @@ fn rule(rule: &Field<'_>, namespaced: bool, causes: &mut Vec<Cause>) {
     let paths = list("nonResourceURLs");
     if paths.count() > 0 {
         if namespaced {
-            let why = "namespaced rules cannot apply to non-resource URLs";
-            paths.invalid(why, causes);
+            let detail = "namespaced rules cannot apply to non-resource URLs";
+            paths.invalid(detail, causes);
         }
         let mixed = ["apiGroups", "resources", "resourceNames"];
         if mixed.iter().any(|field| list(field).count() > 0) {
-            let why = "rules cannot apply to both regular resources and non-resource URLs";
-            paths.invalid(why, causes);
+            let detail = "rules cannot apply to both regular resources and non-resource URLs";
+            paths.invalid(detail, causes);
         }
         return;
     }
-    for (field, why) in [
+    for (field, detail) in [
         (
             "apiGroups",
             "resource rules must supply at least one api group",
@@ -61,7 +61,7 @@ fn rule(rule: &Field<'_>, namespaced: bool, causes: &mut Vec<Cause>) {
         ),
     ] {
         if list(field).count() == 0 {
-            list(field).required(why, causes);
+            list(field).required(detail, causes);
         }
     }
 }

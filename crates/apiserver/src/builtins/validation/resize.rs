@@ -20,16 +20,16 @@ pub(super) fn update(value: &Value, old: &Value, causes: &mut Vec<Cause>) {
     } else {
         None
     };
-    if let Some(why) = impossible {
-        *causes = vec![Cause::forbidden("[]", why)];
+    if let Some(detail) = impossible {
+        *causes = vec![Cause::forbidden("[]", detail)];
         return;
     }
     let spec = Field::new(&value["spec"], "spec");
     let class = old["status"]["qosClass"].as_str();
     let class = class.unwrap_or_else(|| pod::qos_class(&old["spec"]));
     if class != pod::qos_class(spec.value) {
-        let why = "Pod QOS Class may not change as a result of resizing";
-        spec.invalid(why, causes);
+        let detail = "Pod QOS Class may not change as a result of resizing";
+        spec.invalid(detail, causes);
     }
     if !is_supported(old) {
         spec.forbidden("Pod running on node without support for resize", causes);
@@ -92,8 +92,8 @@ fn whole(spec: &Field<'_>, old: &Value, causes: &mut Vec<Cause>) {
     }
     removed(&resources, old, "pod-level resource", causes);
     if !same_but_amounts(resources.value, old) {
-        let why = format!("{ONLY} at pod-level");
-        spec.forbidden(&why, causes);
+        let detail = format!("{ONLY} at pod-level");
+        spec.forbidden(&detail, causes);
     }
 }
 
@@ -101,16 +101,16 @@ fn whole(spec: &Field<'_>, old: &Value, causes: &mut Vec<Cause>) {
 fn are_same(new: &Field<'_>, old: &Value, list: &str, causes: &mut Vec<Cause>) -> bool {
     let old = old.as_array().map_or(&[][..], Vec::as_slice);
     if new.count() != old.len() {
-        let why = format!("{list} may not be added or removed on resize");
-        new.forbidden(&why, causes);
+        let detail = format!("{list} may not be added or removed on resize");
+        new.forbidden(&detail, causes);
         return false;
     }
     let mut same = true;
     for (new, old) in Field::new(new.value, new.path.as_str()).each().zip(old) {
         let name = new.field("name");
         if *name.value != old["name"] {
-            let why = format!("{list} may not be renamed or reordered on resize");
-            name.forbidden(&why, causes);
+            let detail = format!("{list} may not be renamed or reordered on resize");
+            name.forbidden(&detail, causes);
             same = false;
         }
     }
@@ -136,24 +136,24 @@ fn removed(new: &Field<'_>, old: &Value, what: &str, causes: &mut Vec<Cause>) {
             .map(|(name, _)| name)
             .any(|name| now.is_none_or(|now| !now.contains_key(name)))
         {
-            let why = format!("{what} {part} cannot be removed");
-            new.field(part).forbidden(&why, causes);
+            let detail = format!("{what} {part} cannot be removed");
+            new.field(part).forbidden(&detail, causes);
         }
     }
 }
 
 fn init_container(container: &Field<'_>, before: &Value, causes: &mut Vec<Cause>) {
     if !differs_in_amounts(container.value, before) {
-        let why = "only cpu and memory resources for init or sidecar containers are mutable";
-        container.forbidden(why, causes);
+        let detail = "only cpu and memory resources for init or sidecar containers are mutable";
+        container.forbidden(detail, causes);
     }
     let mut policies = container.items("resizePolicy");
     if container.value != before
         && container.value["restartPolicy"] != "Always"
         && policies.any(|policy| policy.value["restartPolicy"] == "RestartContainer")
     {
-        let why = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";
-        container.forbidden(why, causes);
+        let detail = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";
+        container.forbidden(detail, causes);
     }
 }
 

@@ -29,14 +29,14 @@ pub(super) fn of_container(resources: &Field<'_>, causes: &mut Vec<Cause>) {
             }
             continue;
         };
-        let why = if may_be_overcommitted(name) {
+        let detail = if may_be_overcommitted(name) {
             (asked_for > most)
                 .then(|| format!("must be less than or equal to {name} limit of {most}"))
         } else {
             (asked_for != most).then(|| format!("must be equal to {name} limit of {most}"))
         };
-        if let Some(why) = why {
-            Field::new(asked.value, requests.path.as_str()).invalid(&why, causes);
+        if let Some(detail) = detail {
+            Field::new(asked.value, requests.path.as_str()).invalid(&detail, causes);
         }
     }
     let names =
@@ -63,7 +63,7 @@ fn is_native(name: &str) -> bool {
 pub(super) fn name(name: &str, path: &str, causes: &mut Vec<Cause>) {
     let problems = names::qualified_name(name);
     let well_formed = problems.is_empty();
-    let mut say = |why: &str| causes.push(Cause::invalid(path, &json!(name), why));
+    let mut say = |detail: &str| causes.push(Cause::invalid(path, &json!(name), detail));
     for problem in &problems {
         say(problem);
     }

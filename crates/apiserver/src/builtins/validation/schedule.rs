@@ -55,8 +55,8 @@ pub(super) fn problem(schedule: &str) -> Option<String> {
         _ => schedule,
     };
     parse(rest).err().or_else(|| {
-        let why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
-        schedule.contains("TZ").then(|| why.to_owned())
+        let message = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+        schedule.contains("TZ").then(|| message.to_owned())
     })
 }
 
@@ -86,7 +86,7 @@ fn descriptor(text: &str) -> Result<(), String> {
     }
     match text.strip_prefix("@every ") {
         Some(every) => {
-            duration(every).map_err(|why| format!("failed to parse duration {text}: time: {why}"))
+            duration(every).map_err(|message| format!("failed to parse duration {text}: time: {message}"))
         }
         None => Err(format!("unrecognized descriptor: {text}")),
     }
@@ -149,7 +149,7 @@ fn number(text: &str, field: &Field) -> Result<u64, String> {
         return Ok(number);
     }
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let why = if digits.is_empty() || !digits.chars().all(|c| c.is_ascii_digit()) {
+    let message = if digits.is_empty() || !digits.chars().all(|c| c.is_ascii_digit()) {
         "invalid syntax"
     } else if let Ok(number) = text.parse::<i64>() {
         return u64::try_from(number)
@@ -158,7 +158,7 @@ fn number(text: &str, field: &Field) -> Result<u64, String> {
         "value out of range"
     };
     Err(format!(
-        "failed to parse int from {text}: strconv.Atoi: parsing \"{text}\": {why}"
+        "failed to parse int from {text}: strconv.Atoi: parsing \"{text}\": {message}"
     ))
 }
 
@@ -199,9 +199,9 @@ pub(super) fn zone_problems(zone: &str) -> Vec<String> {
     }
     let mut problems = Vec::new();
     if zone.eq_ignore_ascii_case("local") {
-        let why =
+        let message =
             "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
-        problems.push(why.to_owned());
+        problems.push(message.to_owned());
     }
     if zone != "Local" && !is_known(zone) {
         problems.push(format!("unknown time zone {zone}"));

@@ -11,9 +11,9 @@ const PROFILES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 pub(super) fn of_pod(spec: &Field<'_>, causes: &mut Vec<Cause>) {
     let context = spec.field("securityContext");
     if spec.value["shareProcessNamespace"] == true && spec.value["hostPID"] == true {
-        let why = "ShareProcessNamespace and HostPID cannot both be enabled";
+        let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
         let shared = context.field("shareProcessNamespace");
-        shared.invalid(why, causes);
+        shared.invalid(detail, causes);
     }
     for id in ["fsGroup", "runAsUser", "runAsGroup"] {
         self::id(&context.field(id), causes);
@@ -46,7 +46,7 @@ pub(super) fn of_container(container: &Field<'_>, causes: &mut Vec<Cause>) {
     if context.value["allowPrivilegeEscalation"] != false {
         return;
     }
-    let why = if context.value["privileged"] == true {
+    let detail = if context.value["privileged"] == true {
         "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
     } else if context.value["capabilities"]["add"]
         .as_array()
@@ -56,7 +56,7 @@ pub(super) fn of_container(container: &Field<'_>, causes: &mut Vec<Cause>) {
     } else {
         return;
     };
-    context.invalid(why, causes);
+    context.invalid(detail, causes);
 }
 
 fn id(id: &Field<'_>, causes: &mut Vec<Cause>) {
@@ -79,8 +79,8 @@ fn sysctls(context: &Field<'_>, causes: &mut Vec<Cause>) {
         if name.text().is_empty() {
             name.required("", causes);
         } else if name.text().len() > 253 || !name.text().split(['.', '/']).all(part) {
-            let why = r"must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
-            name.invalid(why, causes);
+            let detail = r"must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+            name.invalid(detail, causes);
         } else if taken.contains(&name.text()) {
             name.duplicate(causes);
         }
@@ -105,14 +105,14 @@ fn profiles(context: &Field<'_>, causes: &mut Vec<Cause>) {
         kind.one_of(PROFILES, causes);
         if kind.text() == "Localhost" {
             if local.text().is_empty() {
-                let why = format!("must be set when {called} type is Localhost");
-                local.required(&why, causes);
+                let detail = format!("must be set when {called} type is Localhost");
+                local.required(&detail, causes);
             } else if local.text().starts_with('/') {
                 local.invalid("must be a relative path", causes);
             }
         } else if local.is_set() {
-            let why = format!("can only be set when {called} type is Localhost");
-            local.invalid(&why, causes);
+            let detail = format!("can only be set when {called} type is Localhost");
+            local.invalid(&detail, causes);
         }
     }
 }

@@ -25,15 +25,15 @@ pub(super) fn labels(selector: &Field<'_>, causes: &mut Vec<Cause>) {
 /// Requires values, for `In` and `NotIn`.
 pub(super) fn needs_values(values: &Field<'_>, causes: &mut Vec<Cause>) {
     if values.count() == 0 {
-        let why = "must be specified when `operator` is 'In' or 'NotIn'";
-        values.required(why, causes);
+        let detail = "must be specified when `operator` is 'In' or 'NotIn'";
+        values.required(detail, causes);
     }
 }
 
 /// Refuses values, for `Exists` and `DoesNotExist`.
 pub(super) fn needs_none(values: &Field<'_>, causes: &mut Vec<Cause>) {
     if values.count() > 0 {
-        let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-        values.forbidden(why, causes);
+        let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+        values.forbidden(detail, causes);
     }
 }

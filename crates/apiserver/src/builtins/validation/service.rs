@@ -39,8 +39,8 @@ pub(super) fn service(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>
         causes,
     );
     if policy.text() == "RequireDualStack" && !open {
-        let why = "this cluster is not configured for dual-stack services";
-        policy.invalid(why, causes);
+        let detail = "this cluster is not configured for dual-stack services";
+        policy.invalid(detail, causes);
     }
     for family in spec.items("ipFamilies") {
         family.one_of(&["IPv4", "IPv6"], causes);
@@ -100,8 +100,8 @@ fn ports(spec: &Field<'_>, causes: &mut Vec<Cause>) {
         }
         nodes.push((number, protocol));
         if number != 0 && spec.value["type"] == "ClusterIP" {
-            let why = "may not be used when `type` is 'ClusterIP'";
-            node.forbidden(why, causes);
+            let detail = "may not be used when `type` is 'ClusterIP'";
+            node.forbidden(detail, causes);
         }
         let place = (port.field("protocol").value, port.field("port").value);
         if taken.contains(&place) {
@@ -120,8 +120,8 @@ fn affinity(spec: &Field<'_>, causes: &mut Vec<Cause>) {
         .field("timeoutSeconds");
     let in_time = |seconds: i64| (1..=86_400).contains(&seconds);
     if affinity.text() == "ClientIP" && seconds.number().is_some_and(|s| !in_time(s)) {
-        let why = "must be greater than 0 and less than 86400";
-        seconds.invalid(why, causes);
+        let detail = "must be greater than 0 and less than 86400";
+        seconds.invalid(detail, causes);
     }
 }
 
@@ -144,20 +144,20 @@ fn addresses(spec: &Field<'_>, causes: &mut Vec<Cause>) {
             if address.text() != "None" {
                 address.problems(names::ip(address.text()), causes);
                 if address.text().parse::<Ipv6Addr>().is_ok() && !first.text().is_empty() {
-                    let why = "IPv6 is not configured on this cluster";
-                    Field::new(all.value, address.path.as_str()).invalid(why, causes);
+                    let detail = "IPv6 is not configured on this cluster";
+                    Field::new(all.value, address.path.as_str()).invalid(detail, causes);
                 }
             } else if matches!(kind.text(), "NodePort" | "LoadBalancer") {
-                let why = format!("may not be set to 'None' for {} services", kind.text());
-                address.invalid(&why, causes);
+                let detail = format!("may not be set to 'None' for {} services", kind.text());
+                address.invalid(&detail, causes);
             }
         }
         let of_one_family = spec
             .items("clusterIPs")
             .filter(|a| a.text().parse::<Ipv4Addr>().is_ok());
         if of_one_family.count() > 1 {
-            let why = "may specify no more than one IP for each IP family";
-            all.invalid(why, causes);
+            let detail = "may specify no more than one IP for each IP family";
+            all.invalid(detail, causes);
         }
     }
     for address in spec.items("externalIPs") {
@@ -171,14 +171,14 @@ fn addresses(spec: &Field<'_>, causes: &mut Vec<Cause>) {
 /// Checks the fields of load balancers.
 fn balancer(spec: &Field<'_>, causes: &mut Vec<Cause>) {
     let balances = spec.value["type"] == "LoadBalancer";
-    let why = "may only be used when `type` is 'LoadBalancer'";
+    let detail = "may only be used when `type` is 'LoadBalancer'";
     // Kubernetes spells this field with a capital.
     let ranges = Field::new(
         &spec.value["loadBalancerSourceRanges"],
         "spec.LoadBalancerSourceRanges",
     );
     if ranges.count() > 0 && !balances {
-        ranges.forbidden(why, causes);
+        ranges.forbidden(detail, causes);
     } else {
         for range in ranges.each() {
             cidr(&range, causes);
@@ -187,7 +187,7 @@ fn balancer(spec: &Field<'_>, causes: &mut Vec<Cause>) {
     for field in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
         let field = spec.field(field);
         if field.is_set() && !balances {
-            field.forbidden(why, causes);
+            field.forbidden(detail, causes);
         }
     }
     let class = spec.field("loadBalancerClass");
@@ -205,15 +205,15 @@ fn traffic(spec: &Field<'_>, causes: &mut Vec<Cause>) {
     if reachable {
         external.one_of(&policies, causes);
     } else if !external.text().is_empty() && spec.field("externalIPs").count() == 0 {
-        let why = "may only be set for externally-accessible services";
-        external.invalid(why, causes);
+        let detail = "may only be set for externally-accessible services";
+        external.invalid(detail, causes);
     }
     let health = spec.field("healthCheckNodePort");
     let asked = health.number().unwrap_or(0) != 0;
     if asked && !(kind.text() == "LoadBalancer" && external.text() == "Local") {
-        let why =
+        let detail =
             "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
-        health.invalid(why, causes);
+        health.invalid(detail, causes);
     }
     let distribution = spec.field("trafficDistribution");
     let known = ["PreferClose", "PreferSameZone", "PreferSameNode"];

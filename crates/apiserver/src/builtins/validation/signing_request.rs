@@ -44,8 +44,8 @@ pub(super) fn request(value: &Value, causes: &mut Vec<Cause>) {
     let spec = Field::new(&value["spec"], "spec");
     let request = spec.field("request");
     let bytes = base64::engine::general_purpose::STANDARD.decode(request.text());
-    if let Some(why) = problem(&bytes.unwrap_or_default()) {
-        causes.push(Cause::invalid(request.path.clone(), request.value, why));
+    if let Some(detail) = problem(&bytes.unwrap_or_default()) {
+        causes.push(Cause::invalid(request.path.clone(), request.value, detail));
     }
     if spec.field("usages").count() == 0 {
         spec.field("usages").required("", causes);
@@ -62,15 +62,15 @@ pub(super) fn request(value: &Value, causes: &mut Vec<Cause>) {
     }
     let signer = spec.field("signerName");
     if signer.text() == "kubernetes.io/legacy-unknown" {
-        let why = "the legacy signerName is not allowed via this API version";
-        signer.invalid(why, causes);
+        let detail = "the legacy signerName is not allowed via this API version";
+        signer.invalid(detail, causes);
     } else {
         self::signer(&signer, causes);
     }
     let seconds = spec.field("expirationSeconds");
     if seconds.number().is_some_and(|seconds| seconds < SHORTEST) {
-        let why = "may not specify a duration less than 600 seconds (10 minutes)";
-        seconds.invalid(why, causes);
+        let detail = "may not specify a duration less than 600 seconds (10 minutes)";
+        seconds.invalid(detail, causes);
     }
 }
 
@@ -85,8 +85,8 @@ fn signer(signer: &Field<'_>, causes: &mut Vec<Cause>) {
         .split_once('/')
         .filter(|(_, name)| !name.contains('/'))
     else {
-        let why = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-        signer.invalid(why, causes);
+        let message = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        signer.invalid(message, causes);
         return;
     };
     let mut at = |text: &str, detail: &str| {
@@ -185,9 +185,9 @@ pub(super) fn status(
             DECISIONS.contains(&kind.text()) && *other != kind.text() && types.contains(other)
         });
         if excluded {
-            let why = "Approved and Denied conditions are mutually exclusive";
+            let detail = "Approved and Denied conditions are mutually exclusive";
             let path = conditions.path.clone();
-            causes.push(Cause::invalid(path, kind.value, why));
+            causes.push(Cause::invalid(path, kind.value, detail));
         } else if types.contains(&kind.text()) {
             kind.duplicate(causes);
         }
@@ -197,13 +197,13 @@ pub(super) fn status(
     let had = |kind: &str| before.into_iter().flatten().any(|c| c["type"] == kind);
     for kind in LASTING {
         if had(kind) && !types.contains(&kind) {
-            let why = format!("updates may not remove a condition of type \"{kind}\"");
-            conditions.forbidden(&why, causes);
+            let detail = format!("updates may not remove a condition of type \"{kind}\"");
+            conditions.forbidden(&detail, causes);
         }
         let decided = DECISIONS.contains(&kind) && subresource != Subresource::Approval;
         if decided && !had(kind) && types.contains(&kind) {
-            let why = format!("updates may not add a condition of type \"{kind}\"");
-            conditions.forbidden(&why, causes);
+            let detail = format!("updates may not add a condition of type \"{kind}\"");
+            conditions.forbidden(&detail, causes);
         }
     }
     let certificate = value["status"]["certificate"].as_str().unwrap_or_default();
@@ -214,11 +214,11 @@ pub(super) fn status(
         && !certificate.is_empty()
         && !pem.is_ok_and(|pem| has_block(&pem))
     {
-        let why = "must contain at least one CERTIFICATE PEM block";
+        let detail = "must contain at least one CERTIFICATE PEM block";
         causes.push(Cause::invalid(
             "status.certificate",
             &json!("<certificate data>"),
-            why,
+            detail,
         ));
     }
 }

@@ -137,8 +137,8 @@ pub(super) fn status(
     let number = |name: &str| status.field(name).number().unwrap_or(0);
     for (part, whole, named) in counts.at_most {
         if number(part) > number(whole) {
-            let why = format!("cannot be greater than {named}");
-            status.field(part).invalid(&why, causes);
+            let detail = format!("cannot be greater than {named}");
+            status.field(part).invalid(&detail, causes);
         }
     }
     // The count makes revision names unique, so it never decreases.
@@ -146,7 +146,7 @@ pub(super) fn status(
         old["status"]["collisionCount"].as_i64().unwrap_or(0)
     });
     if number("collisionCount") < before {
-        let why = "cannot be decremented";
-        status.field("collisionCount").invalid(why, causes);
+        let detail = "cannot be decremented";
+        status.field("collisionCount").invalid(detail, causes);
     }
 }

@@ -114,16 +114,16 @@ fn kind(kind: &str, source: &Field<'_>, account: bool, causes: &mut Vec<Cause>) 
         "quobyte" => {
             let registry = source.field("registry");
             if registry.text().is_empty() {
-                let why = "must be a host:port pair or multiple pairs separated by commas";
-                registry.required(why, causes);
+                let detail = "must be a host:port pair or multiple pairs separated by commas";
+                registry.required(detail, causes);
             }
             source.field("volume").not_empty(causes);
         }
         "fc" => {
             let names = source.field("targetWWNs");
             if (names.count() > 0) == (source.field("wwids").count() > 0) {
-                let why = "must specify either targetWWNs or wwids, but not both";
-                names.required(why, causes);
+                let detail = "must specify either targetWWNs or wwids, but not both";
+                names.required(detail, causes);
             }
         }
         "azureDisk" => {
@@ -177,8 +177,8 @@ fn mode(mode: &Field<'_>, causes: &mut Vec<Cause>) {
         .number()
         .is_some_and(|mode| !(0..=0o777).contains(&mode))
     {
-        let why = "must be a number between 0 and 0777 (octal), both inclusive";
-        mode.invalid(why, causes);
+        let detail = "must be a number between 0 and 0777 (octal), both inclusive";
+        mode.invalid(detail, causes);
     }
 }
 
@@ -224,8 +224,8 @@ fn downward(item: &Field<'_>, source: &Field<'_>, causes: &mut Vec<Cause>) {
     let (field, resource) = (at("fieldRef"), at("resourceFieldRef"));
     if field.is_set() {
         if resource.is_set() {
-            let why = "fieldRef and resourceFieldRef can not be specified simultaneously";
-            source.invalid(why, causes);
+            let detail = "fieldRef and resourceFieldRef can not be specified simultaneously";
+            source.invalid(detail, causes);
         }
         field_path(&field, None, causes);
     } else if resource.is_set() {
@@ -287,8 +287,8 @@ fn token(token: &Field<'_>, source: &Field<'_>, account: bool, causes: &mut Vec<
     path.not_empty(causes);
     local_path(&path, causes);
     if !account {
-        let why = "must not be specified when serviceAccountName is not set";
-        token.forbidden(why, causes);
+        let detail = "must not be specified when serviceAccountName is not set";
+        token.forbidden(detail, causes);
     }
 }
 
@@ -320,15 +320,15 @@ pub(super) fn mounts(container: &Field<'_>, volumes: &HashSet<&str>, causes: &mu
             if sub.text().is_empty() {
                 relative(&expression, &expression, causes);
             } else {
-                let why = "subPathExpr and subPath are mutually exclusive";
-                mount.field("subPathExpr").invalid(why, causes);
+                let detail = "subPathExpr and subPath are mutually exclusive";
+                mount.field("subPathExpr").invalid(detail, causes);
             }
         }
         let propagation = at("mountPropagation");
         propagation.one_of(&["Bidirectional", "HostToContainer", "None"], causes);
         if propagation.text() == "Bidirectional" && !privileged {
-            let why = "Bidirectional mount propagation is available only to privileged containers";
-            propagation.forbidden(why, causes);
+            let detail = "Bidirectional mount propagation is available only to privileged containers";
+            propagation.forbidden(detail, causes);
         }
         let read_only = at("recursiveReadOnly");
         read_only.one_of(&["Disabled", "Enabled", "IfPossible"], causes);

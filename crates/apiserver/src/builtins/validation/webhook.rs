@@ -37,8 +37,8 @@ fn webhook(webhook: &Field<'_>, stored: Option<&Value>, causes: &mut Vec<Cause>)
     let name = webhook.field("name");
     name.named(names::subdomain, causes);
     if !name.text().is_empty() && name.text().split('.').count() < 3 {
-        let why = "should be a domain with at least three segments separated by dots";
-        name.invalid(why, causes);
+        let detail = "should be a domain with at least three segments separated by dots";
+        name.invalid(detail, causes);
     }
     review_versions(&webhook.field("admissionReviewVersions"), causes);
     for rule in webhook.items("rules") {
@@ -59,8 +59,8 @@ fn webhook(webhook: &Field<'_>, stored: Option<&Value>, causes: &mut Vec<Cause>)
     }
     let timeout = webhook.field("timeoutSeconds");
     if timeout.number().is_some_and(|t| !(1..=30).contains(&t)) {
-        let why = "the timeout value must be between 1 and 30 seconds";
-        timeout.invalid(why, causes);
+        let detail = "the timeout value must be between 1 and 30 seconds";
+        timeout.invalid(detail, causes);
     }
     for field in ["namespaceSelector", "objectSelector"] {
         selector::labels(&webhook.field(field), causes);
@@ -72,8 +72,8 @@ fn webhook(webhook: &Field<'_>, stored: Option<&Value>, causes: &mut Vec<Cause>)
 
 fn review_versions(versions: &Field<'_>, causes: &mut Vec<Cause>) {
     if versions.count() == 0 {
-        let why = "must specify one of v1, v1beta1";
-        versions.required(why, causes);
+        let detail = "must specify one of v1, v1beta1";
+        versions.required(detail, causes);
         return;
     }
     let (mut seen, mut known) = (HashSet::new(), false);
@@ -85,8 +85,8 @@ fn review_versions(versions: &Field<'_>, causes: &mut Vec<Cause>) {
         known |= REVIEWS.contains(&version.text());
     }
     if !known {
-        let why = "must include at least one of v1, v1beta1";
-        versions.invalid(why, causes);
+        let detail = "must include at least one of v1, v1beta1";
+        versions.invalid(detail, causes);
     }
 }
 
@@ -120,8 +120,8 @@ fn rule(rule: &Field<'_>, causes: &mut Vec<Cause>) {
 fn alone(list: &Field<'_>, what: &str, causes: &mut Vec<Cause>) {
     let items = list.value.as_array().map_or(&[][..], Vec::as_slice);
     if items.len() > 1 && items.iter().any(|item| item == "*") {
-        let why = format!("if '*' is present, must not specify other {what}");
-        list.invalid(&why, causes);
+        let detail = format!("if '*' is present, must not specify other {what}");
+        list.invalid(&detail, causes);
     }
 }
 
@@ -142,12 +142,12 @@ fn resources(rule: &Field<'_>, causes: &mut Vec<Cause>) {
         wildcard |= text == "*";
         let (kind, part) = text.split_once('/').unwrap_or((text, ""));
         if whole.contains(kind) {
-            let why = format!("if '{kind}/*' is present, must not specify {text}");
-            resource.invalid(&why, causes);
+            let detail = format!("if '{kind}/*' is present, must not specify {text}");
+            resource.invalid(&detail, causes);
         }
         if everywhere.contains(part) && !part.is_empty() {
-            let why = format!("if '*/{part}' is present, must not specify {text}");
-            resource.invalid(&why, causes);
+            let detail = format!("if '*/{part}' is present, must not specify {text}");
+            resource.invalid(&detail, causes);
         }
         if part == "*" {
             whole.insert(kind);
@@ -158,13 +158,13 @@ fn resources(rule: &Field<'_>, causes: &mut Vec<Cause>) {
         seen.insert(text);
     }
     if all && seen.len() > 1 {
-        let why = "if '*/*' is present, must not specify other resources";
-        list.invalid(why, causes);
+        let detail = "if '*/*' is present, must not specify other resources";
+        list.invalid(detail, causes);
     }
     let plain = |text: &&str| !text.contains('/') && *text != "*";
     if wildcard && seen.iter().any(plain) {
-        let why = "if '*' is present, must not specify other resources without subresources";
-        list.invalid(why, causes);
+        let detail = "if '*' is present, must not specify other resources without subresources";
+        list.invalid(detail, causes);
     }
 }
 

@@ -48,8 +48,8 @@ fn selects(plural: &str, spec: &Field<'_>, old: Option<&Value>, causes: &mut Vec
         selector::labels(&chosen, causes);
         if is_empty("matchLabels") && is_empty("matchExpressions") {
             let kind = plural.trim_end_matches('s');
-            let why = format!("empty selector is invalid for {kind}");
-            chosen.invalid(&why, causes);
+            let detail = format!("empty selector is invalid for {kind}");
+            chosen.invalid(&detail, causes);
         }
     } else if plural != "daemonsets" {
         chosen.required("", causes);
@@ -57,8 +57,8 @@ fn selects(plural: &str, spec: &Field<'_>, old: Option<&Value>, causes: &mut Vec
     let well_formed = causes.len() == before;
     if well_formed || !chosen.is_set() {
         if !matches_template(chosen.value, labels.value) || !chosen.is_set() {
-            let why = "`selector` does not match template `labels`";
-            labels.invalid(why, causes);
+            let detail = "`selector` does not match template `labels`";
+            labels.invalid(detail, causes);
         }
     } else if !(is_empty("matchLabels") && is_empty("matchExpressions")) {
         chosen.invalid("invalid label selector", causes);
@@ -100,8 +100,8 @@ fn deployment(spec: &Field<'_>, causes: &mut Vec<Cause>) {
     match strategy.field("type").text() {
         "Recreate" => {
             if rolling.is_set() {
-                let why = "may not be specified when strategy `type` is 'Recreate'";
-                rolling.forbidden(why, causes);
+                let detail = "may not be specified when strategy `type` is 'Recreate'";
+                rolling.forbidden(detail, causes);
             }
         }
         "RollingUpdate" => {
@@ -168,13 +168,13 @@ fn stateful_set(spec: &Field<'_>, old: Option<&Value>, causes: &mut Vec<Cause>) 
         "RollingUpdate" => rolling.field("partition").not_negative(causes),
         "OnDelete" => {
             if rolling.is_set() {
-                let why = "only allowed for updateStrategy 'RollingUpdate'";
-                rolling.invalid(why, causes);
+                let detail = "only allowed for updateStrategy 'RollingUpdate'";
+                rolling.invalid(detail, causes);
             }
         }
         _ => {
-            let why = "must be 'RollingUpdate' or 'OnDelete'";
-            strategy.invalid(why, causes);
+            let detail = "must be 'RollingUpdate' or 'OnDelete'";
+            strategy.invalid(detail, causes);
         }
     }
     let retention = spec.field("persistentVolumeClaimRetentionPolicy");
@@ -194,10 +194,10 @@ fn stateful_set(spec: &Field<'_>, old: Option<&Value>, causes: &mut Vec<Cause>) 
         volume.optional(names::dns_label, causes);
     }
     if old.is_some_and(|old| differs(spec.value, &old["spec"])) {
-        let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
+        let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
                    'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
                    'minReadySeconds' are forbidden";
-        spec.forbidden(why, causes);
+        spec.forbidden(detail, causes);
     }
 }
 

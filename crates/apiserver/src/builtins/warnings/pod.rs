@@ -37,8 +37,8 @@ pub(super) fn pod(pod: &Value, at: &str, warnings: &mut Vec<String>) {
     for (i, constraint) in each(&spec["topologySpreadConstraints"]) {
         let path = format!("{path}.topologySpreadConstraints[{i}]");
         let key = text(constraint, "topologyKey");
-        if let Some(why) = deprecated_label(key) {
-            warnings.push(format!("{path}.topologyKey: {key} is {why}"));
+        if let Some(message) = deprecated_label(key) {
+            warnings.push(format!("{path}.topologyKey: {key} is {message}"));
         }
         selects(constraint, &path, warnings);
     }
@@ -86,8 +86,8 @@ fn nodes(spec: &Value, path: &str, warnings: &mut Vec<String>) {
         .flatten()
         .map(|(key, _)| key)
     {
-        if let Some(why) = deprecated_label(key) {
-            warnings.push(format!("{path}.nodeSelector[{key}]: {why}"));
+        if let Some(message) = deprecated_label(key) {
+            warnings.push(format!("{path}.nodeSelector[{key}]: {message}"));
         }
     }
     let affinity = &spec["affinity"]["nodeAffinity"];
@@ -125,17 +125,17 @@ fn annotations(meta: &Value, spec: &Value, at: &str, warnings: &mut Vec<String>)
         return;
     };
     let path = format!("{at}metadata.annotations");
-    let mut deprecated = |annotation: &str, why: &str| {
+    let mut deprecated = |annotation: &str, message: &str| {
         if annotations.contains_key(annotation) {
-            warnings.push(format!("{path}[{annotation}]: {why}"));
+            warnings.push(format!("{path}[{annotation}]: {message}"));
         }
     };
     let own = &spec["securityContext"];
     if own["seccompProfile"].is_null() {
         deprecated("seccomp.security.alpha.kubernetes.io/pod", SECCOMP);
     }
-    for (annotation, why) in FIELDS {
-        deprecated(annotation, why);
+    for (annotation, message) in FIELDS {
+        deprecated(annotation, message);
     }
     for (_, container) in containers(spec, "") {
         let (name, context) = (text(container, "name"), &container["securityContext"]);

@@ -144,9 +144,9 @@ fn fraction(resources: &Value, part: &str, name: &str, path: &str, warnings: &mu
 pub(super) fn topologies(class: &Value, warnings: &mut Vec<String>) {
     for (i, term) in each(&class["allowedTopologies"]) {
         for (j, expression) in each(&term["matchLabelExpressions"]) {
-            if let Some(why) = deprecated_label(text(expression, "key")) {
+            if let Some(message) = deprecated_label(text(expression, "key")) {
                 let path = format!("allowedTopologies[{i}].matchLabelExpressions[{j}].key");
-                warnings.push(format!("{path}: {why}"));
+                warnings.push(format!("{path}: {message}"));
             }
         }
     }

@@ -76,8 +76,8 @@ pub(super) fn add(context: &mut Context<'_>) {
         }
         Value::Timestamp(time) => Ok(text(time.to_utc().to_rfc3339().replace("+00:00", "Z"))),
         Value::Bytes(bytes) => String::from_utf8(bytes.to_vec()).map(text).map_err(|_| {
-            let why = "invalid UTF-8 in bytes, cannot convert to string";
-            ExecutionError::function_error("string", why)
+            let message = "invalid UTF-8 in bytes, cannot convert to string";
+            ExecutionError::function_error("string", message)
         }),
         _ => with_crates("string", value),
     });
@@ -91,8 +91,8 @@ pub(super) fn add(context: &mut Context<'_>) {
 
 /// Returns the error of a value that cannot be converted.
 fn unlike(function: &str, from: &str, to: &str) -> ExecutionError {
-    let why = format!("type conversion error from '{from}' to '{to}'");
-    ExecutionError::function_error(function, why)
+    let message = format!("type conversion error from '{from}' to '{to}'");
+    ExecutionError::function_error(function, message)
 }
 
 fn with_crates(function: &str, value: Value) -> Converted {

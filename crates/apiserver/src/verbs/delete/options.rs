@@ -150,7 +150,7 @@ impl DeleteOptions {
     ) -> Result<(), ApiError> {
         // Unlike other conflicts, this names the kind.
         let (group, kind) = (&call.resource.group, &call.resource.kind);
-        let conflict = |why: &str| Err(ApiError::conflict(group, kind, &key.name, why));
+        let conflict = |message: &str| Err(ApiError::conflict(group, kind, &key.name, message));
         if let Some(wanted) = self.uid.as_ref().filter(|wanted| *wanted != uid) {
             return conflict(&format!(
                 "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have \
@@ -205,8 +205,8 @@ fn propagation(policy: Option<&str>, orphan: Option<bool>) -> Result<Propagation
     const FIELD: &str = "propagationPolicy";
     match (policy, orphan) {
         (Some(policy), Some(_)) => {
-            let why = "orphanDependents and deletionPropagation cannot be both set";
-            Err(invalid(Cause::invalid(FIELD, &json!(policy), why)))
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            Err(invalid(Cause::invalid(FIELD, &json!(policy), detail)))
         }
         (Some("Background"), _) | (None, Some(false)) => Ok(Propagation::Background),
         (Some("Foreground"), _) => Ok(Propagation::Foreground),

@@ -175,11 +175,11 @@ fn check_namespace(call: &Call, key: &Key, kind_name: &str) -> Result<(), ApiErr
     match call.shared.store.get(NAMESPACES, &Key::new("", namespace)) {
         None => Err(ApiError::not_found("", "namespaces", namespace)),
         Some(found) if found.deleting => {
-            let why = format!(
+            let detail = format!(
                 "unable to create new content in namespace {namespace} because it is being terminated"
             );
             let mut error =
-                ApiError::forbidden(&call.resource.group, &call.resource.plural, kind_name, &why);
+                ApiError::forbidden(&call.resource.group, &call.resource.plural, kind_name, &detail);
             error.causes = vec![Cause {
                 field: "metadata.namespace".into(),
                 reason: "NamespaceTerminating".into(),

@@ -125,13 +125,13 @@ pub(super) fn check(call: &Call, key: &Key, value: &Value) -> Result<(), ApiErro
             _ => {}
         }
     }
-    let why = match problems.as_slice() {
+    let message = match problems.as_slice() {
         [] => return Ok(()),
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),
     };
     let (group, plural) = (&call.resource.group, &call.resource.plural);
-    Err(ApiError::forbidden(group, plural, &key.name, &why))
+    Err(ApiError::forbidden(group, plural, &key.name, &message))
 }
 
 /// Refuses to grow a claim whose storage class does not allow expansion.
@@ -157,13 +157,13 @@ pub(super) fn check_growth(
     if size(new) <= size(old) || allows_expansion() {
         return Ok(());
     }
-    let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
+    let message = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
                support resize";
     Err(ApiError::forbidden(
         "",
         "persistentvolumeclaims",
         &key.name,
-        why,
+        message,
     ))
 }
 

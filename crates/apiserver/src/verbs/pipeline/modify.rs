@@ -200,10 +200,10 @@ fn check_preconditions(
         text(old, &["metadata", "uid"]),
     );
     if !uid.is_empty() && uid != current {
-        let why = format!(
+        let message = format!(
             "Precondition failed: UID in precondition: {uid}, UID in object meta: {current}"
         );
-        return Err(ApiError::conflict(group, plural, &key.name, &why));
+        return Err(ApiError::conflict(group, plural, &key.name, &message));
     }
     let name = text(new, &["metadata", "name"]);
     if !name.is_empty() && name != &*key.name {
@@ -220,6 +220,6 @@ pub(crate) fn check_version(version: &str) -> Result<(), ApiError> {
     if version.is_empty() || version.parse::<u64>().is_ok() {
         return Ok(());
     }
-    let why = format!("strconv.ParseUint: parsing \"{version}\": invalid syntax");
-    Err(ApiError::unknown(why))
+    let message = format!("strconv.ParseUint: parsing \"{version}\": invalid syntax");
+    Err(ApiError::unknown(message))
 }

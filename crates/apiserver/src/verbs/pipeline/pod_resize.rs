@@ -21,13 +21,13 @@ pub(super) fn check(call: &Call, key: &Key, old: &Value, new: &Value) -> Result<
     {
         return Ok(());
     }
-    let refused = |why: &str| ApiError::forbidden("", "pods", &key.name, why);
+    let refused = |detail: &str| ApiError::forbidden("", "pods", &key.name, detail);
     let Some(stored) = call.shared.store.get(tables::NODES, &Key::new("", node)) else {
         return Err(refused(&format!("node \"{node}\" not found")));
     };
     let stored = stored.value();
-    let because = |why: &str, reason: &str| {
-        let mut error = refused(why);
+    let because = |detail: &str, reason: &str| {
+        let mut error = refused(detail);
         error.causes = vec![Cause {
             field: String::new(),
             reason: reason.to_owned(),
@@ -39,9 +39,9 @@ pub(super) fn check(call: &Call, key: &Key, old: &Value, new: &Value) -> Result<
         .as_str()
         .filter(|os| *os != "linux")
     {
-        let why =
+        let detail =
             format!("pod resize is only supported on linux nodes, node \"{node}\" is \"{os}\"");
-        return because(&why, "UnsupportedPlatform");
+        return because(&detail, "UnsupportedPlatform");
     }
     let requests = PodResources::of_pod(new).requests;
     let missing: Vec<String> = [("cpu", 1000.0), ("memory", 1.0)]
@@ -65,9 +65,9 @@ pub(super) fn check(call: &Call, key: &Key, old: &Value, new: &Value) -> Result<
     if missing.is_empty() {
         return Ok(());
     }
-    let why = format!(
+    let detail = format!(
         "node didn't have enough allocatable resources: {}",
         missing.join("; ")
     );
-    because(&why, "NodeCapacity")
+    because(&detail, "NodeCapacity")
 }

@@ -28,7 +28,7 @@ pub(super) fn assign(
         }
         return Ok(());
     }
-    let refused = |why: String| Err(ApiError::forbidden("", "pods", &key.name, &why));
+    let refused = |message: String| Err(ApiError::forbidden("", "pods", &key.name, &message));
     let spec = &mut value["spec"];
     let named = spec["priorityClassName"].as_str().unwrap_or_default();
     let store = &call.shared.store;

@@ -263,7 +263,7 @@ pub(crate) fn check(
     if asked.is_empty() && old.is_some() {
         return Ok(());
     }
-    let refused = |why: String| Err(ApiError::forbidden(group, plural, &key.name, &why));
+    let refused = |message: String| Err(ApiError::forbidden(group, plural, &key.name, &message));
     for quota in quotas(&call.shared, &key.namespace) {
         if !quota.counts(group, plural, value) {
             continue;

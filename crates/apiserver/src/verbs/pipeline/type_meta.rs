@@ -16,11 +16,11 @@ pub(super) fn check(call: &Call, value: &mut Value, source: Source) -> Result<()
         *value = json!({});
     }
     let value = &*value;
-    check_type_meta(value).map_err(|why| unrecognized(resource, source, &why))?;
+    check_type_meta(value).map_err(|message| unrecognized(resource, source, &message))?;
     let (version, kind) = (text(value, &["apiVersion"]), text(value, &["kind"]));
     if version.matches('/').count() > 1 {
-        let why = format!("unexpected GroupVersion string: {version}");
-        return Err(unrecognized(resource, source, &why));
+        let message = format!("unexpected GroupVersion string: {version}");
+        return Err(unrecognized(resource, source, &message));
     }
     if resource.is_custom() {
         return check_custom(resource, value, source);
@@ -83,10 +83,10 @@ fn check_custom(resource: &Resource, value: &Value, source: Source) -> Result<()
     }
 }
 
-fn unrecognized(resource: &Resource, source: Source, why: &str) -> ApiError {
+fn unrecognized(resource: &Resource, source: Source, message: &str) -> ApiError {
     ApiError::bad_request(match source {
-        Source::Body => codec::unrecognized(&resource.kind, why),
-        Source::Patch => why.to_owned(),
+        Source::Body => codec::unrecognized(&resource.kind, message),
+        Source::Patch => message.to_owned(),
     })
 }
 

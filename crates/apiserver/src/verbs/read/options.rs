@@ -14,11 +14,11 @@ pub(super) fn check_list(query: &Query) -> Result<(), ApiError> {
     let version = query.get("resourceVersion");
     let continues = query.get("continue").is_some();
     let mut causes = Vec::new();
-    let mut forbidden = |field: &str, why: &str| causes.push(Cause::forbidden(field, why));
+    let mut forbidden = |field: &str, detail: &str| causes.push(Cause::forbidden(field, detail));
     if let Some(wanted) = query.get(MATCH) {
         if version.is_none() {
-            let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
-            forbidden(MATCH, why);
+            let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            forbidden(MATCH, detail);
         }
         if continues {
             forbidden(
@@ -28,8 +28,8 @@ pub(super) fn check_list(query: &Query) -> Result<(), ApiError> {
         }
         match wanted {
             "Exact" if version == Some("0") => {
-                let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
-                forbidden(MATCH, why);
+                let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+                forbidden(MATCH, detail);
             }
             "Exact" | "NotOlderThan" => {}
             other => causes.push(not_supported(other, &["Exact", "NotOlderThan", ""])),
@@ -50,21 +50,21 @@ pub(crate) fn check_watch(query: &Query) -> Result<(), ApiError> {
     let mut causes = Vec::new();
     if query.has(INITIAL) {
         if wanted != Some("NotOlderThan") {
-            let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-            causes.push(Cause::forbidden(MATCH, why));
+            let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            causes.push(Cause::forbidden(MATCH, detail));
         }
     } else if wanted.is_some() {
-        let why =
+        let detail =
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-        causes.push(Cause::forbidden(MATCH, why));
+        causes.push(Cause::forbidden(MATCH, detail));
     }
     if let Some(other) = wanted {
         if other != "NotOlderThan" {
             causes.push(not_supported(other, &["NotOlderThan"]));
         }
         if query.get("continue").is_some() {
-            let why = "resourceVersionMatch is forbidden when continue is provided";
-            causes.push(Cause::forbidden(MATCH, why));
+            let detail = "resourceVersionMatch is forbidden when continue is provided";
+            causes.push(Cause::forbidden(MATCH, detail));
         }
     }
     refuse(causes)

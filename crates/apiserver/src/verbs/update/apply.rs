@@ -45,9 +45,9 @@ fn configuration(
     let duplicates = decoded.duplicates;
     let warnings = match call.options.field_validation {
         FieldValidation::Strict if !duplicates.is_empty() => {
-            let why = codec::strict_error(&[], &duplicates);
+            let message = codec::strict_error(&[], &duplicates);
             return Err(ApiError::bad_request(format!(
-                "error strict decoding YAML: error converting YAML to JSON: {why}"
+                "error strict decoding YAML: error converting YAML to JSON: {message}"
             )));
         }
         FieldValidation::Warn => codec::warnings(&[], &duplicates),
@@ -108,17 +108,17 @@ fn configuration(
         &mut unknown,
     );
     if let Some(field) = unknown.first() {
-        let why = format!("{context}: .{field}: field not declared in schema");
-        return Err(ApiError::unknown(why));
+        let message = format!("{context}: .{field}: field not declared in schema");
+        return Err(ApiError::unknown(message));
     }
     let mistyped = typed::mistyped(&config, resource.schema(), "");
     if resource.is_custom()
-        && let Some(why) = mistyped
+        && let Some(message) = mistyped
     {
-        return Err(ApiError::unknown(format!("{context}: {why}")));
+        return Err(ApiError::unknown(format!("{context}: {message}")));
     }
-    if let Some(why) = apply::duplicate(&config, resource.schema()) {
-        return Err(ApiError::unknown(format!("{context}: {why}")));
+    if let Some(message) = apply::duplicate(&config, resource.schema()) {
+        return Err(ApiError::unknown(format!("{context}: {message}")));
     }
     // A correctly typed built-in object is decoded after the merge instead.
     if resource.is_custom() || mistyped.is_some() {
@@ -166,11 +166,11 @@ pub(super) async fn server_side(call: &Call, bytes: &Bytes) -> Result<Outcome, A
     if found.is_none() {
         let uid = text(&config, &["metadata", "uid"]);
         if !uid.is_empty() {
-            let why = format!(
+            let detail = format!(
                 "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             );
             let (group, plural) = (&resource.group, &resource.plural);
-            return Err(ApiError::conflict(group, plural, &key.name, &why));
+            return Err(ApiError::conflict(group, plural, &key.name, &detail));
         }
         let mut value = apply::apply(
             None,

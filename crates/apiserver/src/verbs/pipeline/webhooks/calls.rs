@@ -36,11 +36,11 @@ impl<'a> Request<'a> {
     ) -> Result<Decision, Failure> {
         let webhook = &*invocation.webhook;
         if self.dry_run && !webhook.supports_dry_run {
-            let why = format!(
+            let message = format!(
                 "admission webhook \"{}\" does not support dry run",
                 webhook.name
             );
-            return Err(Failure::Denied(ApiError::bad_request(why)));
+            return Err(Failure::Denied(ApiError::bad_request(message)));
         }
         let timeout = webhook.timeout.min(self.time_left()?);
         let mut request = self.admission_request(invocation);
@@ -53,7 +53,7 @@ impl<'a> Request<'a> {
         let response = client.post(body.to_string().into_bytes(), timeout).await;
         let response = response.map_err(Failure::Call)?;
         let decision = review::decision(webhook.version, phase, &uid, &response)
-            .map_err(|why| Failure::Call(format!("received invalid webhook response: {why}")))?;
+            .map_err(|message| Failure::Call(format!("received invalid webhook response: {message}")))?;
         let mut warnings = self.call.warnings.lock();
         for warning in &decision.warnings {
             if !warnings.contains(warning) {
@@ -80,22 +80,22 @@ impl<'a> Request<'a> {
     fn time_left(&self) -> Result<Duration, Failure> {
         let left = self.call.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            let why = "request did not complete within requested timeout";
-            return Err(Failure::Denied(ApiError::new(Reason::Timeout, why)));
+            let message = "request did not complete within requested timeout";
+            return Err(Failure::Denied(ApiError::new(Reason::Timeout, message)));
         }
         Ok(left)
     }
 
     /// Applies the failure policy to a failed call.
     fn apply_failure_policy(&self, webhook: &Webhook, failure: Failure) -> Result<(), ApiError> {
-        let why = match failure {
+        let message = match failure {
             Failure::Denied(error) => return Err(error),
-            Failure::Call(why) => why,
+            Failure::Call(message) => message,
         };
-        let why = format!("failed calling webhook \"{}\": {why}", webhook.name);
-        tracing::warn!(policy = ?webhook.failure_policy, "{why}");
+        let message = format!("failed calling webhook \"{}\": {message}", webhook.name);
+        tracing::warn!(policy = ?webhook.failure_policy, "{message}");
         match webhook.failure_policy {
-            FailurePolicy::Fail => Err(ApiError::internal(why)),
+            FailurePolicy::Fail => Err(ApiError::internal(message)),
             FailurePolicy::Ignore => match self.time_left() {
                 Err(Failure::Denied(error)) => Err(error),
                 _ => Ok(()),
@@ -187,11 +187,11 @@ impl<'a> Request<'a> {
         Operations::parse(&patch)
             .and_then(|operations| operations.apply(&mut patched))
             .map_err(|error| {
-                let why = format!(
+                let message = format!(
                     "the patch of admission webhook \"{}\": {error}",
                     webhook.name
                 );
-                ApiError::internal(why)
+                ApiError::internal(message)
             })?;
         if patched == before {
             return Ok(false);
