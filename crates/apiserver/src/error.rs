@@ -388,7 +388,8 @@ impl ApiError {
         } else {
             format!("{resource}.{group}")
         };
-        error.message = format!("Operation cannot be fulfilled on {qualified} \"{name}\": {detail}");
+        error.message =
+            format!("Operation cannot be fulfilled on {qualified} \"{name}\": {detail}");
         error
     }
 

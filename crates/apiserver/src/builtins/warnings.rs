@@ -226,7 +226,9 @@ fn node_term(term: &Value, path: &str, warnings: &mut Vec<String>) {
     for (i, expression) in each(&term["matchExpressions"]) {
         let key = text(expression, "key");
         if let Some(message) = deprecated_label(key) {
-            warnings.push(format!("{path}.matchExpressions[{i}].key: {key} is {message}"));
+            warnings.push(format!(
+                "{path}.matchExpressions[{i}].key: {key} is {message}"
+            ));
         }
     }
 }

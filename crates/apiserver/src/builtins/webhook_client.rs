@@ -52,7 +52,11 @@ fn url(url: &str, path: &str, causes: &mut Vec<Cause>) {
         ),
     ] {
         if wrong {
-            causes.push(Cause::invalid(format!("{path}.url"), &json!(shown), &detail));
+            causes.push(Cause::invalid(
+                format!("{path}.url"),
+                &json!(shown),
+                &detail,
+            ));
         }
     }
 }

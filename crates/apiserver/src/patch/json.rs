@@ -25,7 +25,8 @@ pub(crate) struct Operations(Vec<PatchOperation>);
 
 impl Operations {
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, ApiError> {
-        let refused = |message: String| ApiError::bad_request(format!("error decoding patch: {message}"));
+        let refused =
+            |message: String| ApiError::bad_request(format!("error decoding patch: {message}"));
         let patch = codec::parse_json(bytes).map_err(refused)?.value;
         let Value::Array(operations) = patch else {
             let message = format!(
@@ -55,7 +56,8 @@ impl Operations {
             {
                 copied += size(source);
                 if copied > MAX_COPIED {
-                    let message = format!("the copies of the patch have more than {MAX_COPIED} bytes");
+                    let message =
+                        format!("the copies of the patch have more than {MAX_COPIED} bytes");
                     return Err(does_not_fit(&message));
                 }
             }

@@ -81,7 +81,9 @@ impl<'a> Parser<'a> {
                 }
             }
             let requirement = self.requirement();
-            all.push(requirement.map_err(|message| format!("unable to parse requirement: {message}"))?);
+            all.push(
+                requirement.map_err(|message| format!("unable to parse requirement: {message}"))?,
+            );
             match self.take() {
                 Token::END => return Ok(all),
                 Token::Sign(",") => {}

@@ -146,7 +146,8 @@ fn binding(
         kind => {
             let version = text(reference, &["apiVersion"]);
             let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
-            let message = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+            let message =
+                format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
             return Err(ApiError::bad_request(message));
         }
     };

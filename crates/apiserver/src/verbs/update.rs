@@ -92,7 +92,8 @@ async fn put_new(call: &Call, value: Value, warnings: Vec<String>) -> Result<Out
     let (resource, key) = (&call.resource, call.key());
     let uid = text(&value, &["metadata", "uid"]);
     if !uid.is_empty() {
-        let message = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+        let message =
+            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
         let (group, plural) = (&resource.group, &resource.plural);
         return Err(ApiError::conflict(group, plural, &key.name, &message));
     }
@@ -146,7 +147,9 @@ pub(crate) async fn patch(
         "application/merge-patch+json" => {
             let decoded = codec::parse_json(bytes)
                 .and_then(require_object)
-                .map_err(|detail| ApiError::bad_request(format!("error decoding patch: {detail}")))?;
+                .map_err(|detail| {
+                    ApiError::bad_request(format!("error decoding patch: {detail}"))
+                })?;
             change(call, &Excerpt::Result, &decoded.duplicates, |object| {
                 merge(object, decoded.value.clone());
                 Ok(())

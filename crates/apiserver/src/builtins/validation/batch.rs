@@ -122,7 +122,11 @@ fn indexes(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
     let detail = "requires indexed completion mode";
     for field in ["backoffLimitPerIndex", "maxFailedIndexes"] {
         if !spec[field].is_null() {
-            causes.push(Cause::invalid(format!("{path}.{field}"), &spec[field], detail));
+            causes.push(Cause::invalid(
+                format!("{path}.{field}"),
+                &spec[field],
+                detail,
+            ));
         }
     }
     if let Some(rules) = spec["successPolicy"].get("rules") {

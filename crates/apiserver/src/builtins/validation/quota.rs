@@ -196,7 +196,8 @@ fn limit(limit: &Field<'_>, causes: &mut Vec<Cause>) {
     lists.push("maxLimitRequestRatio");
     let storage = |list: &str| limit.field(list).field("storage").is_set();
     if kind == "PersistentVolumeClaim" && !storage("min") && !storage("max") {
-        let detail = "either minimum or maximum storage value is required, but neither was provided";
+        let detail =
+            "either minimum or maximum storage value is required, but neither was provided";
         limit.field("limits").required(detail, causes);
     }
     let mut names: Vec<&str> = Vec::new();

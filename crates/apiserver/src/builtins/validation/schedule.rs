@@ -85,9 +85,8 @@ fn descriptor(text: &str) -> Result<(), String> {
         return Ok(());
     }
     match text.strip_prefix("@every ") {
-        Some(every) => {
-            duration(every).map_err(|message| format!("failed to parse duration {text}: time: {message}"))
-        }
+        Some(every) => duration(every)
+            .map_err(|message| format!("failed to parse duration {text}: time: {message}")),
         None => Err(format!("unrecognized descriptor: {text}")),
     }
 }

@@ -85,7 +85,8 @@ fn signer(signer: &Field<'_>, causes: &mut Vec<Cause>) {
         .split_once('/')
         .filter(|(_, name)| !name.contains('/'))
     else {
-        let message = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        let message =
+            "must be a fully qualified domain and path of the form 'example.com/signer-name'";
         signer.invalid(message, causes);
         return;
     };

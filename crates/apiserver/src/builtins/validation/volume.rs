@@ -327,7 +327,8 @@ pub(super) fn mounts(container: &Field<'_>, volumes: &HashSet<&str>, causes: &mu
         let propagation = at("mountPropagation");
         propagation.one_of(&["Bidirectional", "HostToContainer", "None"], causes);
         if propagation.text() == "Bidirectional" && !privileged {
-            let detail = "Bidirectional mount propagation is available only to privileged containers";
+            let detail =
+                "Bidirectional mount propagation is available only to privileged containers";
             propagation.forbidden(detail, causes);
         }
         let read_only = at("recursiveReadOnly");

@@ -75,7 +75,9 @@ fn loops_with_two_variables() {
         assert_eq!(value(source), Ok(Value::Bool(true)), "{source}");
     }
     let twice = "['a', 'a'].transformMapEntry(i, v, {v: i}) == {}";
-    assert!(matches!(value(twice), Err(Failure::Error(message)) if message.contains("already exists")));
+    assert!(
+        matches!(value(twice), Err(Failure::Error(message)) if message.contains("already exists"))
+    );
 }
 
 #[test]

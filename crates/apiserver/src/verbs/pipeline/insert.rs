@@ -178,8 +178,12 @@ fn check_namespace(call: &Call, key: &Key, kind_name: &str) -> Result<(), ApiErr
             let detail = format!(
                 "unable to create new content in namespace {namespace} because it is being terminated"
             );
-            let mut error =
-                ApiError::forbidden(&call.resource.group, &call.resource.plural, kind_name, &detail);
+            let mut error = ApiError::forbidden(
+                &call.resource.group,
+                &call.resource.plural,
+                kind_name,
+                &detail,
+            );
             error.causes = vec![Cause {
                 field: "metadata.namespace".into(),
                 reason: "NamespaceTerminating".into(),

@@ -28,7 +28,8 @@ pub(super) fn check_list(query: &Query) -> Result<(), ApiError> {
         }
         match wanted {
             "Exact" if version == Some("0") => {
-                let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+                let detail =
+                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
                 forbidden(MATCH, detail);
             }
             "Exact" | "NotOlderThan" => {}

@@ -52,8 +52,10 @@ impl<'a> Request<'a> {
         let client = client.map_err(Failure::Call)?;
         let response = client.post(body.to_string().into_bytes(), timeout).await;
         let response = response.map_err(Failure::Call)?;
-        let decision = review::decision(webhook.version, phase, &uid, &response)
-            .map_err(|message| Failure::Call(format!("received invalid webhook response: {message}")))?;
+        let decision =
+            review::decision(webhook.version, phase, &uid, &response).map_err(|message| {
+                Failure::Call(format!("received invalid webhook response: {message}"))
+            })?;
         let mut warnings = self.call.warnings.lock();
         for warning in &decision.warnings {
             if !warnings.contains(warning) {
