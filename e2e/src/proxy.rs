@@ -366,7 +366,7 @@ fn refusal(code: StatusCode, retry_after: Option<u64>) -> Response<ProxyBody> {
     if let Some(seconds) = retry_after {
         status["details"] = serde_json::json!({ "retryAfterSeconds": seconds });
     }
-    let mut response = Response::new(ProxyBody::whole(Bytes::from(status.to_string())));
+    let mut response = Response::new(ProxyBody::from_bytes(Bytes::from(status.to_string())));
     *response.status_mut() = code;
     let headers = response.headers_mut();
     headers.insert(
@@ -385,7 +385,7 @@ fn expired() -> Response<ProxyBody> {
         "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 410,
         "reason": "Expired", "message": "too old resource version",
     }});
-    let mut response = Response::new(ProxyBody::whole(Bytes::from(format!("{line}\n"))));
+    let mut response = Response::new(ProxyBody::from_bytes(Bytes::from(format!("{line}\n"))));
     response.headers_mut().insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),

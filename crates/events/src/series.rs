@@ -175,7 +175,7 @@ mod tests {
         assert!(series.complete(&key("a")));
         assert_eq!(add(&mut series, "a"), Step::Nothing);
         assert_eq!(count(&mut series, "a"), Some(11));
-        assert_eq!(count(&mut series, "a"), None, "nothing is left to say");
+        assert_eq!(count(&mut series, "a"), None, "nothing is left to write");
         assert!(!series.complete(&key("a")));
     }
 
@@ -214,7 +214,10 @@ mod tests {
         assert!(!series.complete(&key("a")));
         assert_eq!(count(&mut series, "a"), None);
         assert_eq!(add(&mut series, "a"), Step::Write);
-        assert!(!series.complete(&key("a")), "it is of the other one");
+        assert!(
+            !series.complete(&key("a")),
+            "the write was of the evicted series"
+        );
         assert_eq!(count(&mut series, "a"), Some(1));
     }
 }

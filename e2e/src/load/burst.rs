@@ -87,18 +87,18 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
         )));
     }
     let from_first = rate(burst.bindings, last.saturating_sub(first));
-    let bare_writer = rate(writer.bindings, writer.took);
+    let plain_writer = rate(writer.bindings, writer.took);
     let bindings = u32::try_from(burst.bindings).unwrap_or(u32::MAX).max(1);
     bare.stop().await;
     Ok(json!({
         "scenario": "burst",
         "clusters": burst.clusters, "bindings": burst.bindings, "qps": burst.qps,
-        "bare writer, bindings/s": bare_writer,
+        "plain writer, bindings/s": plain_writer,
         "scheduler from its start, bindings/s": rate(burst.bindings, last),
         "scheduler from its first, bindings/s": from_first,
-        "part of the bare writer": (from_first / bare_writer * 1000.0).round() / 1000.0,
+        "part of the plain writer": (from_first / plain_writer * 1000.0).round() / 1000.0,
         "start to first, ms": millis(first),
-        "CPU per binding of bare writer and server, ms": millis(writer.processor / bindings / 2),
+        "CPU per binding of plain writer and server, ms": millis(writer.processor / bindings / 2),
         "CPU per binding of scheduler and server from the first, ms":
             millis(scheduler_and_server / bindings),
         "CPU per binding, ms": millis(processor / bindings),

@@ -18,7 +18,7 @@ pub(super) struct ProxyBody(Chunks);
 
 impl ProxyBody {
     /// Returns a body of one chunk.
-    pub(super) fn whole(bytes: Bytes) -> Self {
+    pub(super) fn from_bytes(bytes: Bytes) -> Self {
         Self(stream::iter([Ok(bytes)]).boxed())
     }
 

@@ -26,7 +26,7 @@ async fn the_fewest_lower_priority_bindings_are_preempted_and_events_recorded() 
         scene.wait_until_placed(name).await;
     }
     scene.bare.bind(&with_priority("high", 9, 3)).await;
-    // One victim of priority 1 is preferred to several.
+    // `low` alone frees enough capacity: as few bindings as possible are preempted.
     scene
         .wait_until_unplaced("high", "preempts default/low in m1")
         .await;

@@ -43,7 +43,7 @@ pub fn karmada_programs() -> PathBuf {
         .unwrap()
 }
 
-/// The project whose program plays a role.
+/// Project that provides a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Provider {
     Berth,
