@@ -1,7 +1,7 @@
 //! Allocation of node ports and cluster IPs to services.
 //!
 //! An index follows every write, so that finding a free item does not read all services. A write reserves what it
-//! requests until it ends, successful or not. This module knows services, and nothing of how they are written.
+//! requests until it ends, successful or not. This module must not know how services are written.
 
 mod pool;
 mod ports;
@@ -140,8 +140,8 @@ impl Allocation {
         self.inner.lock().replace(&current.key, after);
     }
 
-    /// Allocates what a service lacks and reserves what it requests until the result is dropped; fails if an item is
-    /// not available.
+    /// Allocates the missing items of a service and reserves the requested ones until the result is dropped. Fails if an
+    /// item is not available.
     pub(crate) fn reserve(
         &self,
         key: &Key,
@@ -213,7 +213,7 @@ fn address(
         Err(refusal) => {
             let message = match refusal {
                 Unavailable::Taken => "provided IP is already allocated".to_owned(),
-                // The ranges are looked up only if they matter.
+                // The ranges are read only if they matter.
                 Unavailable::Outside(_) if !dry_run => {
                     "the provided network does not match the current range".to_owned()
                 }

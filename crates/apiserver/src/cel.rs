@@ -25,6 +25,6 @@ mod uses;
 
 pub(crate) use budget::Budget;
 pub(crate) use condition::{About, Condition};
-pub(crate) use expression::{Expression, Failure, Gives};
+pub(crate) use expression::{Expression, Failure, ResultType};
 pub(crate) use names::escape;
 pub(crate) use shape::{Variable, is_visible};

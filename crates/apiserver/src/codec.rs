@@ -1,6 +1,6 @@
 //! Request bodies: JSON, YAML and protobuf decoded into JSON values.
 //!
-//! It must not know how a body is received, or what is done with it.
+//! It must not know how a body is received or used.
 
 mod strict_decoding;
 mod surrogates;

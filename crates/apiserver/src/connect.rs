@@ -56,8 +56,8 @@ pub trait Connect: Send + Sync + 'static {
     /// Returns the handled subresource.
     fn subresource(&self) -> ConnectedSubresource;
 
-    /// Handles a request. A response `101 Switching Protocols` of a `hyper` client is joined with the connection of the
-    /// requester.
+    /// Handles a request. If the response is `101 Switching Protocols` with the upgrade of a `hyper` client, the server
+    /// copies data between that connection and the requester.
     fn connect(
         &self,
         request: ConnectRequest,

@@ -132,7 +132,7 @@ impl Cause {
         )
     }
 
-    /// The value is there twice, and too large to be shown.
+    /// The value is a duplicate, and too large to be shown.
     pub(crate) fn duplicate_unshown(field: impl Into<String>) -> Self {
         Self::new("FieldValueDuplicate", field, "Duplicate value".to_owned())
     }
@@ -172,7 +172,7 @@ impl Cause {
         Self::new("FieldValueNotSupported", field, message)
     }
 
-    /// The value is there twice.
+    /// The value is a duplicate.
     pub fn duplicate(field: impl Into<String>, value: &Value) -> Self {
         Self::new(
             "FieldValueDuplicate",
@@ -181,7 +181,7 @@ impl Cause {
         )
     }
 
-    /// There is nothing of that name.
+    /// The named object does not exist.
     pub(crate) fn not_found(field: impl Into<String>, value: &Value) -> Self {
         let message = format!("Not found: {}", shown(value));
         Self::new("FieldValueNotFound", field, message)
@@ -205,7 +205,7 @@ impl Cause {
         )
     }
 
-    /// True if validation rules cannot be relied on where this is wrong.
+    /// Reports whether CEL rules cannot be evaluated with this error.
     pub(crate) fn blocks_rules(&self) -> bool {
         matches!(
             self.reason.as_str(),

@@ -30,7 +30,7 @@ use fair_queue::{FairQueue, Permit};
 pub(crate) use rejection::{Rejection, RejectionCounts};
 use usage::{Item, Usage, UsageEntry};
 
-/// Marks a response that ends only when a client, a deadline or a shutdown ends it.
+/// Marks a response without an end of its own, such as a watch: a client, a deadline or a shutdown ends it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LongRunning;
 
@@ -45,7 +45,7 @@ pub struct Limits {
     pub watches: usize,
     /// Maximum connections, bounded by half of the open file limit of the process.
     pub connections: usize,
-    /// Maximum connections without an authenticated request yet. A new one evicts the oldest.
+    /// Maximum connections without an authenticated request. A further connection evicts the oldest of them.
     pub unidentified: usize,
     /// Maximum bytes of request and response bodies in memory. Above it, identities with more than an even share are
     /// rejected.
@@ -142,18 +142,18 @@ pub(crate) enum Level {
 
 impl Level {
     /// Returns the priority level of a request.
-    pub(crate) fn of(identity: &Identity, wanted: &Attributes<'_>) -> Self {
+    pub(crate) fn of(identity: &Identity, attributes: &Attributes<'_>) -> Self {
         let is_health = |path: &str| {
             let first = path.split('/').find(|segment| !segment.is_empty());
-            wanted.verb == "get" && matches!(first, Some("healthz" | "livez" | "readyz"))
+            attributes.verb == "get" && matches!(first, Some("healthz" | "livez" | "readyz"))
         };
-        match &wanted.target {
+        match &attributes.target {
             _ if identity.is_master() => Self::Exempt,
             Target::Path(path) if is_health(path) => Self::Exempt,
             Target::Resource(target)
                 if target.group == "coordination.k8s.io"
                     && target.resource == "leases"
-                    && matches!(wanted.verb, "get" | "create" | "update" | "patch") =>
+                    && matches!(attributes.verb, "get" | "create" | "update" | "patch") =>
             {
                 Self::Urgent
             }
@@ -253,15 +253,15 @@ impl FlowControl {
     }
 }
 
-/// Returns limits for the runtime threads: all but one can be used, by one identity if no other is queued, and the queue is
-/// unbounded.
+/// Returns the limits for the runtime threads. One thread stays free for exempt requests. Without competitors, an identity
+/// may use all others. The queue is unbounded.
 fn for_threads(limits: Limits, threads: usize) -> Limits {
-    let most = threads.saturating_sub(1).max(1);
+    let available = threads.saturating_sub(1).max(1);
     Limits {
-        requests: most,
+        requests: available,
         waiting: usize::MAX,
         identity: Share {
-            working: most,
+            working: available,
             ..limits.identity
         },
         ..limits
@@ -381,7 +381,7 @@ impl RequestPermit {
         }
         let size = body.size_hint().exact();
         let size = size.and_then(|size| usize::try_from(size).ok());
-        // Replaces the entry of the request body, which is no longer in memory.
+        // Replaces the entry of the request body, which has been freed.
         let entry = self
             .usage
             .enter_unchecked(request.user(), size.unwrap_or(counted_body::CHUNK));
@@ -465,12 +465,12 @@ mod tests {
             ),
             (user("a"), "/api/v1/pods", Level::Fair),
         ] {
-            let wanted = Attributes::of(
+            let attributes = Attributes::of(
                 &Method::GET,
                 path,
                 crate::authorization::attributes::Hints::default(),
             );
-            assert_eq!(Level::of(&identity, &wanted), expected, "{path}");
+            assert_eq!(Level::of(&identity, &attributes), expected, "{path}");
         }
     }
 }

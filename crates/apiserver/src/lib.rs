@@ -3,8 +3,8 @@
 //! It must not know Karmada, scheduling, or any other use of it. An [`Admission`] hook decides about writes beyond their
 //! schema, and a [`Connect`] handler serves a subresource that leads to another server.
 //!
-//! Modules are layers. A module imports modules of its own and lower layers only, without cycles;
-//! `hack/check-layers.sh` checks it.
+//! Modules form layers. A module imports only modules of its own and lower layers, without cycles, which
+//! `e2e/tests/layers.rs` checks.
 //!
 //! | Layer | Modules |
 //! |---|---|
@@ -15,12 +15,12 @@
 //! | shared state | `shared` `metrics` |
 //! | access | `authentication` `authorization` `tls` `flow_control` `webhooks` `allocation` |
 //! | registry | `registry`: the served resources, built-in and custom |
-//! | built-in kinds | `builtin` `selector` |
+//! | built-in kinds | `builtins`: defaults, validation and warnings; `selector` |
 //! | patch | `patch`: JSON, merge, strategic merge and apply patches |
 //! | resource | `resource`: scope, schema and columns of one resource; `names`: syntax of object names |
 //! | store | `store` (in memory) `storage` (on disk) |
 //! | schema | `schema` `codec` `table` |
-//! | leaves | `error` `identity` `query` `admission` `connect` `protobuf` `clock` `tables` `go_text` `percent_encoding` |
+//! | leaves | `error` `identity` `query` `admission` `connect` `cel` `pattern` `protobuf` `clock` `tables` `go_text` `percent_encoding` |
 //!
 //! Verbs take a call and return values. Status codes, tables and content types belong to `http`.
 

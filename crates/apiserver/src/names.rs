@@ -1,4 +1,4 @@
-//! Rules for names, labels, ports and similar texts. Each function returns what is wrong, if anything.
+//! Rules for names, labels, ports and similar texts. Each function returns the problems of a text.
 
 use std::net::IpAddr;
 use std::sync::LazyLock;

@@ -3,27 +3,27 @@
 use regex::Regex;
 use regex_syntax::ast::{self, Ast, RepetitionKind, RepetitionRange};
 
-/// The most repetitions of a part of a pattern, multiplied by those of its enclosing parts.
-const MOST: u32 = 1000;
+/// Maximum repetitions of a part of a pattern, multiplied by those of its enclosing parts.
+const MAX_REPETITIONS: u32 = 1000;
 
 /// Compiles a pattern.
-pub(crate) fn read(pattern: &str) -> Result<Regex, String> {
-    let refused = |message: String| format!("error parsing regexp: {message}");
+pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
+    let failed = |message: String| format!("error parsing regexp: {message}");
     let tree = ast::parse::Parser::new()
         .parse(pattern)
-        .map_err(|e| refused(format!("{}: `{pattern}`", e.kind())))?;
-    if let Some(at) = too_often(&tree, MOST) {
+        .map_err(|e| failed(format!("{}: `{pattern}`", e.kind())))?;
+    if let Some(at) = excessive_repetition(&tree, MAX_REPETITIONS) {
         let shown = pattern.get(at.start.offset..at.end.offset);
-        return Err(refused(format!(
+        return Err(failed(format!(
             "invalid repeat count: `{}`",
             shown.unwrap_or(pattern)
         )));
     }
-    Regex::new(pattern).map_err(|e| refused(e.to_string()))
+    Regex::new(pattern).map_err(|e| failed(e.to_string()))
 }
 
-/// Returns the first part that is repeated too often.
-fn too_often(tree: &Ast, most: u32) -> Option<ast::Span> {
+/// Returns the position of the first repetition above the limit.
+fn excessive_repetition(tree: &Ast, limit: u32) -> Option<ast::Span> {
     match tree {
         Ast::Repetition(repeated) => {
             let times = match &repeated.op.kind {
@@ -32,14 +32,14 @@ fn too_often(tree: &Ast, most: u32) -> Option<ast::Span> {
                 RepetitionKind::Range(RepetitionRange::Bounded(_, most)) => *most,
                 _ => 0,
             };
-            if times > most {
+            if times > limit {
                 return Some(repeated.op.span);
             }
-            too_often(&repeated.ast, most / times.max(1))
+            excessive_repetition(&repeated.ast, limit / times.max(1))
         }
-        Ast::Group(group) => too_often(&group.ast, most),
-        Ast::Alternation(of) => of.asts.iter().find_map(|part| too_often(part, most)),
-        Ast::Concat(of) => of.asts.iter().find_map(|part| too_often(part, most)),
+        Ast::Group(group) => excessive_repetition(&group.ast, limit),
+        Ast::Alternation(of) => of.asts.iter().find_map(|part| excessive_repetition(part, limit)),
+        Ast::Concat(of) => of.asts.iter().find_map(|part| excessive_repetition(part, limit)),
         _ => None,
     }
 }
@@ -49,8 +49,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repetitions_are_counted_through_those_around_them() {
-        for fine in [
+    fn nested_repetitions_are_multiplied() {
+        for valid in [
             "a{1000}",
             "(a{10}){100}",
             "a{500}b{600}",
@@ -58,21 +58,21 @@ mod tests {
             "(a{3}|b)*",
             "a{2,}",
         ] {
-            assert!(read(fine).is_ok(), "{fine}");
+            assert!(compile(valid).is_ok(), "{valid}");
         }
-        for (refused, says) in [
+        for (pattern, message) in [
             ("a{1001}", "invalid repeat count: `{1001}`"),
             ("a{1001,}", "invalid repeat count: `{1001,}`"),
             ("(a{10}){101}", "invalid repeat count: `{10}`"),
             ("(b|a{20}){2,60}", "invalid repeat count: `{20}`"),
         ] {
             assert_eq!(
-                read(refused).unwrap_err(),
-                format!("error parsing regexp: {says}")
+                compile(pattern).unwrap_err(),
+                format!("error parsing regexp: {message}")
             );
         }
         assert_eq!(
-            read("(a").unwrap_err(),
+            compile("(a").unwrap_err(),
             "error parsing regexp: unclosed group: `(a`"
         );
     }

@@ -1,6 +1,6 @@
 //! Query parameters of a request.
 //!
-//! It must not know what the verbs do with them.
+//! It must not know the effects of parameters on requests.
 
 use std::collections::HashMap;
 use std::num::{IntErrorKind, ParseIntError};
@@ -124,7 +124,7 @@ impl Query {
         self.flag("watch")
     }
 
-    /// Returns the requested `resourceVersion`, or why it is malformed.
+    /// Returns the requested `resourceVersion`, or the problem if it is malformed.
     pub(crate) fn resource_version(&self) -> Result<Option<u64>, String> {
         let parse = |text: &str| {
             text.parse().map_err(|_| {

@@ -62,7 +62,7 @@ pub(crate) enum Additional {
     Of(Arc<Schema>),
 }
 
-/// How a list merges in server-side apply.
+/// The merge type of a list in server-side apply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum ListType {
     #[default]
@@ -97,7 +97,7 @@ impl ListType {
     }
 }
 
-/// How a field merges in a strategic merge patch.
+/// The merge rule of a field in a strategic merge patch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Strategy {
     /// The key by which lists of objects merge; without it, lists of scalars merge as sets.
@@ -156,7 +156,7 @@ pub(crate) struct Schema {
     pub(crate) has_rules: bool,
     /// True if this node or one below has a default.
     pub(crate) has_defaults: bool,
-    /// True for a list that is written even if it is absent.
+    /// True for a list that is served as null if it is absent.
     pub(crate) always_written: bool,
     /// True if this node or one below has such lists.
     pub(crate) has_always_written: bool,

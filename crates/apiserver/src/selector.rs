@@ -50,7 +50,7 @@ impl FieldSelector {
         let mut terms = Vec::new();
         for part in split(text).filter(|part| !part.is_empty()) {
             let operators = [("!=", false), ("==", true), ("=", true)];
-            // The first sign counts; of several there the longest.
+            // The first operator counts. If several start there, the longest counts.
             let found = operators
                 .into_iter()
                 .filter_map(|(sign, equal)| Some((part.find(sign)?, sign, equal)))
@@ -91,7 +91,7 @@ impl FieldSelector {
     }
 }
 
-/// The parts between commas, but not those that stand after a backslash.
+/// Splits a selector at its commas, except after a backslash.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut escaped = false;
     text.split(move |c| {
@@ -101,7 +101,7 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A value in which backslashes stand before commas, equals signs and themselves.
+/// Removes the backslashes that escape commas, equals signs and backslashes.
 fn unescaped(text: &str) -> Result<String, ApiError> {
     let refuse = |message: String| {
         Err(ApiError::bad_request(format!(

@@ -271,7 +271,7 @@ impl Server {
         result
     }
 
-    /// Waits until the storage has failed permanently, and returns why. The server then refuses all requests.
+    /// Waits until the storage fails permanently, and returns the error. The server then refuses all requests.
     pub async fn storage_failure(&self) -> StorageError {
         self.shared.store.failure().await
     }

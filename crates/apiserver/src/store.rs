@@ -191,7 +191,7 @@ impl Store {
         self.persister.refuses_writes()
     }
 
-    /// Waits until the storage has ended, and returns why.
+    /// Waits until the storage has ended, and returns the reason.
     pub(crate) async fn failure(&self) -> StorageError {
         self.persister.failure().await
     }
@@ -271,7 +271,7 @@ impl Store {
             .subscribe()
     }
 
-    /// Returns up to `max` changes after `version`, and the version that they lead to.
+    /// Returns up to `max` changes after `version`, and the version of the table after them.
     pub(crate) fn changes_after(
         &self,
         table: &str,

@@ -126,7 +126,7 @@ pub(crate) fn pkcs8(key_pem: &str) -> Result<Vec<u8>, TlsError> {
         .serialize_der())
 }
 
-/// Returns why a certificate does not belong to a key, or `None` if it does.
+/// Returns the reason why a certificate does not belong to a key, or `None` if it does.
 pub(crate) fn mismatch(key_pem: &str, certificate_pem: &str) -> Option<String> {
     let Ok(key) = KeyPair::from_pem(key_pem) else {
         return Some(TlsError::Key.to_string());

@@ -6,7 +6,7 @@ use super::names::{self, qualified_name};
 use crate::error::Cause;
 use crate::resource::Resource;
 
-/// The most bytes of all annotations of an object.
+/// Maximum bytes of all annotations of an object.
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
 /// Checks `metadata`.

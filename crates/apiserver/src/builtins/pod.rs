@@ -297,7 +297,7 @@ fn pull_policy(image: &str) -> &'static str {
     }
 }
 
-/// The most characters of an image path without its registry.
+/// Maximum characters of an image path without its registry.
 const LONGEST_NAME: usize = 255;
 
 /// Reports whether the path of an image is valid.

@@ -205,7 +205,7 @@ fn template(template: &Value, path: &str, causes: &mut Vec<Cause>) {
     );
 }
 
-/// The most bytes of all values of a ConfigMap or Secret.
+/// Maximum bytes of all values of a ConfigMap or Secret.
 const MOST_DATA: usize = 1 << 20;
 
 /// Returns the number of bytes of a Base64 text.

@@ -1,9 +1,9 @@
 //! Limits on the size and nesting of expressions. The parser and the interpreter recurse, so nesting is measured on the
 //! text first.
 
-/// The most characters of an expression.
+/// Maximum characters of an expression.
 const MAX_LENGTH: usize = 100_000;
-/// The deepest nesting of brackets and of the syntax tree.
+/// Maximum nesting of brackets and of the syntax tree.
 const MAX_DEPTH: usize = 250;
 /// The depth that a looping macro adds to the tree.
 const LOOP: usize = 8;
@@ -182,7 +182,7 @@ mod tests {
         ] {
             assert!(measure(&refused).is_err(), "{}", &refused[..60]);
         }
-        for fine in [
+        for valid in [
             nested("(", ")", 100),
             vec!["self.x > 0"; 5000].join(" && "),
             format!("{}true", "!".repeat(3000)),
@@ -194,7 +194,7 @@ mod tests {
             ),
             "self.a.all(x, x.b.exists(y, y.c.map(z, z + 1).size() > 0))".to_owned(),
         ] {
-            assert!(measure(&fine).is_ok(), "{}", &fine[..20]);
+            assert!(measure(&valid).is_ok(), "{}", &valid[..20]);
         }
     }
 }

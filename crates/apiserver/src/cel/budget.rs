@@ -17,7 +17,7 @@ const PER_OBJECT: u64 = 10 * PER_EVALUATION;
 /// Time that the evaluations of one object may take together.
 const TIME: Duration = Duration::from_secs(5);
 
-/// What the evaluations of one object may still spend.
+/// The units and time left for the evaluations of one object.
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: u64,
@@ -41,7 +41,7 @@ impl Budget {
         }
     }
 
-    /// Deducts what an evaluation spent.
+    /// Deducts the units and time of an evaluation.
     pub(super) fn deduct(&mut self, units: u64) {
         self.left = self.left.saturating_sub(units);
     }

@@ -1,5 +1,5 @@
-//! Compilation of a parsed expression: checks its names, and rewrites what the interpreter gets wrong or does not
-//! bound. Loops count their steps, and values are charged for where they are read.
+//! Compilation of a parsed expression: checks its names, and rewrites operators that the interpreter evaluates differently
+//! from Kubernetes. It also inserts the calls that charge the budget for loop steps and for reading values.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use kube_cel::cel::common::ast::{
 };
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 
-use super::expression::{Gives, message};
+use super::expression::{ResultType, message};
 use super::functions::{
     ALIKE, ALL, AT, BOTH, CHARGE, EITHER, ENTRIES, EQUAL, EXISTS, FOUND, JOIN, PLUS, STEP, TYPES,
     WITHIN,
@@ -38,13 +38,13 @@ pub(super) fn compile(
     mut root: IdedExpr,
     known: &Context<'static>,
     variables: &[Variable<'_>],
-    gives: Gives,
+    result_type: ResultType,
 ) -> Result<IdedExpr, String> {
-    let kind = match gives {
-        Gives::Bool => "boolean",
-        Gives::String => "string",
+    let kind = match result_type {
+        ResultType::Bool => "boolean",
+        ResultType::String => "string",
     };
-    let excluded = is_other_than(&root.expr, gives);
+    let excluded = is_other_than(&root.expr, result_type);
     let mut compiler = Compiler {
         known,
         variables,
@@ -179,7 +179,7 @@ impl<'s> Compiler<'_, 's> {
         Ok((Expr::Call(call), shape))
     }
 
-    /// Compiles `a.?b`, for which an absent field is none, as with an absent key.
+    /// Compiles `a.?b`. An absent field yields an empty optional value, like an absent key.
     fn optional_select(&mut self, mut call: CallExpr) -> Compiled<'s> {
         let [operand, field] = call.args.as_mut_slice() else {
             return Err("incomplete expression".to_owned());
@@ -205,7 +205,7 @@ impl<'s> Compiler<'_, 's> {
             Some(Expr::Literal(LiteralValue::String(text)))
                 if matches!(name, "find" | "findAll" | "matches") =>
             {
-                pattern::read(text.inner()).map(drop)
+                pattern::compile(text.inner()).map(drop)
             }
             _ => Ok(()),
         }
@@ -327,19 +327,19 @@ fn operator(mut operator: CallExpr, shapes: &[Shape<'_>]) -> Expr {
 }
 
 /// Reports whether an expression certainly evaluates to another type.
-fn is_other_than(expr: &Expr, gives: Gives) -> bool {
+fn is_other_than(expr: &Expr, result_type: ResultType) -> bool {
     match expr {
-        Expr::Literal(LiteralValue::Boolean(_)) => gives != Gives::Bool,
-        Expr::Literal(LiteralValue::String(_)) => gives != Gives::String,
+        Expr::Literal(LiteralValue::Boolean(_)) => result_type != ResultType::Bool,
+        Expr::Literal(LiteralValue::String(_)) => result_type != ResultType::String,
         Expr::Literal(_) | Expr::List(_) | Expr::Map(_) => true,
-        Expr::Select(select) => select.test && gives != Gives::Bool,
+        Expr::Select(select) => select.test && result_type != ResultType::Bool,
         Expr::Call(call) => match call.func_name.as_str() {
             operators::SUBSTRACT
             | operators::MULTIPLY
             | operators::DIVIDE
             | operators::MODULO
             | operators::NEGATE => true,
-            operators::ADD => gives != Gives::String,
+            operators::ADD => result_type != ResultType::String,
             operators::EQUALS
             | operators::NOT_EQUALS
             | operators::LESS
@@ -349,7 +349,7 @@ fn is_other_than(expr: &Expr, gives: Gives) -> bool {
             | operators::IN
             | operators::LOGICAL_AND
             | operators::LOGICAL_OR
-            | operators::LOGICAL_NOT => gives != Gives::Bool,
+            | operators::LOGICAL_NOT => result_type != ResultType::Bool,
             _ => false,
         },
         _ => false,
@@ -374,7 +374,7 @@ fn is_conversion(call: &CallExpr) -> bool {
         && matches!(call.args.as_slice(), [of] if is_constant(of))
 }
 
-/// Returns the name `a.b.c` if the expression is nothing else.
+/// Returns the name if the expression is a dotted name such as `a.b.c`.
 fn qualified(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Ident(name) => Some(name.clone()),
@@ -387,13 +387,13 @@ fn qualified(expr: &Expr) -> Option<String> {
     }
 }
 
-/// Reports whether a loop step combines the accumulated value with something else by this function.
+/// Reports whether a loop step calls this function with the accumulated value.
 fn decides(step: &CallExpr, function: &str, accumulated: &str) -> bool {
     let first = step.args.first().map(|first| &first.expr);
     step.func_name == function && matches!(first, Some(Expr::Ident(name)) if name == accumulated)
 }
 
-/// Returns a loop over nothing, which binds a variable.
+/// Returns a loop over an empty list, which binds a variable.
 fn bound(name: String, value: IdedExpr, result: IdedExpr) -> IdedExpr {
     ided(Expr::Comprehension(Box::new(ComprehensionExpr {
         iter_range: ided(Expr::List(ListExpr::new(Vec::new()))),
@@ -415,7 +415,7 @@ fn charge(e: &mut IdedExpr) {
     }
 }
 
-/// Reports whether a function exists. The context does not tell, so the function is called without arguments.
+/// Reports whether a function exists. The context has no lookup, so the function is called without arguments.
 fn has_function(known: &Context<'_>, name: &str) -> bool {
     let undeclared = ExecutionError::UndeclaredReference(Arc::new(name.to_owned()));
     Value::resolve(&call(name, Vec::new()), known) != Err(undeclared)

@@ -23,7 +23,7 @@ pub(crate) struct Expression {
 
 /// The type that an expression must evaluate to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Gives {
+pub(crate) enum ResultType {
     Bool,
     String,
 }
@@ -31,7 +31,7 @@ pub(crate) enum Gives {
 /// The reason why an evaluation has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// It was stopped because it was too expensive.
+    /// The evaluation exceeded the budget.
     Budget,
     Error(String),
 }
@@ -40,22 +40,22 @@ impl Expression {
     /// Parses and checks an expression.
     ///
     /// Refuses unknown functions and variables, fields that the schemas of the variables do not declare, constants that
-    /// cannot be converted, and results that are certainly of another type.
+    /// cannot be converted, and results that always have another type.
     pub(crate) fn compile(
         source: &str,
         variables: &[Variable<'_>],
-        gives: Gives,
+        result_type: ResultType,
     ) -> Result<Self, String> {
         let (root, depth) = parse(source)?;
         let compiled = with_stack(depth, move || {
             budget::begin(Budget::new().limits());
-            FUNCTIONS.with(|known| compile(root, known, variables, gives))
+            FUNCTIONS.with(|known| compile(root, known, variables, result_type))
         });
         let root = compiled??;
         Ok(Self { root, depth })
     }
 
-    /// Evaluates the expression and deducts what that costs from the budget.
+    /// Evaluates the expression and deducts its cost from the budget.
     pub(crate) fn run(
         &self,
         variables: Vec<(&'static str, Value)>,

@@ -1,5 +1,5 @@
-//! Functions that the CEL crates lack or implement otherwise, and those that compiled operators and macros call.
-//! Users cannot write names with an `@`.
+//! Functions of CEL: those that the CEL crates lack or implement differently from Kubernetes, and internal ones that
+//! compiled operators and macros call. Internal names start with `@`, which user expressions cannot contain.
 
 mod conversions;
 mod growth;
@@ -261,7 +261,7 @@ fn alike(a: &Value, b: &Value, keys: &Value) -> bool {
     first.len() == second.len() && second.iter().all(there)
 }
 
-/// Returns the values of those items that have one.
+/// Returns the values of the optional items, without the empty ones.
 fn unwrapped(list: &Value) -> Result<Value, ExecutionError> {
     let Value::List(list) = list else {
         return Err(no_overload(list));
@@ -281,7 +281,7 @@ fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<Value,
     REGEXES.with(|known| {
         let mut known = known.borrow_mut();
         if !known.contains_key(&pattern) {
-            let compiled = pattern::read(&pattern)
+            let compiled = pattern::compile(&pattern)
                 .map_err(|e| ExecutionError::function_error("matches", e))?;
             if known.len() >= MAX_REGEXES {
                 known.clear();

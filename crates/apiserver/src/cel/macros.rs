@@ -1,4 +1,4 @@
-//! Macros that the parser does not know: those of optional values, loops with two variables, and `sortBy`.
+//! Macros that the parser lacks: macros of optional values, loops with two variables, and `sortBy`.
 //!
 //! The interpreter does not run a second loop variable; `compile` rewrites it.
 
@@ -20,13 +20,13 @@ const INSERT: &str = "@mapInsert";
 /// Sorts a list by the keys of its items.
 pub(super) const SORT: &str = "@sortByAssociatedKeys";
 const SORTED: &str = "@__sortBy_input__";
-/// The most nodes of the target of `optMap`, which occurs twice in the expansion: the interpreter cannot bind an optional
-/// value to a variable.
+/// Maximum nodes of the target of `optMap`. The expansion contains the target twice, because the interpreter cannot bind an
+/// optional value to a variable.
 const MAX_TARGET: usize = 2000;
-/// A replacement for `existsOne`, which the parser takes for a macro with one variable.
+/// A replacement for `existsOne`, which the parser expands only with one variable.
 const EXISTS_ONE: &str = "existsO__";
 
-/// Returns the text for the parser; all positions stay.
+/// Replaces macros in the text for the parser. All positions stay the same.
 pub(super) fn for_parser(source: &str) -> Cow<'_, str> {
     const NAME: &str = "existsOne";
     if !source.contains(NAME) {
@@ -203,7 +203,7 @@ impl Make {
         }))
     }
 
-    /// Returns a loop over nothing, which binds a variable.
+    /// Returns a loop over an empty list, which binds a variable.
     fn bound(&self, name: &str, value: IdedExpr, result: IdedExpr) -> IdedExpr {
         self.node(Expr::Comprehension(Box::new(ComprehensionExpr {
             iter_range: self.list(Vec::new()),

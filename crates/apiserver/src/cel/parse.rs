@@ -6,7 +6,7 @@ use kube_cel::cel::parser::Parser;
 use super::bounds::{self, Depth};
 use super::macros;
 
-/// Parses an expression and returns its tree and how deep that is.
+/// Parses an expression and returns its syntax tree with an upper bound on the depth.
 pub(super) fn parse(source: &str) -> Result<(IdedExpr, Depth), String> {
     let depth = bounds::measure(source)?;
     let root = with_stack(depth, || -> Result<IdedExpr, String> {

@@ -1,5 +1,5 @@
-//! The types that schemas give to parts of an expression: the fields of objects, the identity of list items, and
-//! which values are optional.
+//! Shapes of subexpressions, derived from the schemas of the variables: the fields of objects, the keys of list items, and
+//! whether a value is optional.
 
 use std::sync::LazyLock;
 
@@ -39,7 +39,7 @@ impl<'s> Variable<'s> {
     }
 }
 
-/// What is known about the value of a subexpression.
+/// The known shape of the value of a subexpression.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Shape<'s> {
     schema: Option<&'s Value>,

@@ -30,7 +30,7 @@ impl Uses<'_> {
         found
     }
 
-    /// Returns the fields selected of these variables, as CEL spells them; none if a variable is used as a whole.
+    /// Returns the fields selected of these variables, as CEL spells them. Returns `None` if a variable is used as a whole.
     pub(crate) fn fields_of(&self, variables: &[&str]) -> Option<BTreeSet<String>> {
         let is = |e: &IdedExpr| matches!(&e.expr, Expr::Ident(name) if variables.contains(&name.as_str()));
         let (mut uses, mut selections, mut fields) = (0, 0, BTreeSet::new());

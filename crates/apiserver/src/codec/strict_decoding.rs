@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::schema::shape::{MOST_NOTED, MOST_NOTED_BYTES};
+use crate::schema::shape::{MAX_REPORTED, MAX_REPORTED_BYTES};
 
 /// A field that occurs twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,15 +21,15 @@ impl fmt::Display for DuplicateField {
     }
 }
 
-/// Records a duplicate field. The number and size of records is bounded, as a body may hold many of them below long
-/// names.
+/// Records a duplicate field. The number of records and their size are bounded, as a body may have many duplicates with
+/// long paths.
 pub(super) fn record(
     duplicates: &mut Vec<DuplicateField>,
     path: &dyn fmt::Display,
     line: Option<(String, u64)>,
 ) {
     let recorded: usize = duplicates.iter().map(|field| field.path.len()).sum();
-    if duplicates.len() < MOST_NOTED && recorded < MOST_NOTED_BYTES {
+    if duplicates.len() < MAX_REPORTED && recorded < MAX_REPORTED_BYTES {
         let path = path.to_string();
         duplicates.push(DuplicateField { path, line });
     }
@@ -37,7 +37,7 @@ pub(super) fn record(
 
 /// Returns one warning for each duplicate and each unknown field.
 pub(crate) fn warnings(unknown: &[String], duplicates: &[DuplicateField]) -> Vec<String> {
-    // The values of an unknown field are not decoded, so a JSON decoder does not notice that it occurs twice.
+    // Go's JSON decoder skips unknown fields, and so their duplicates.
     let decoded = |field: &&DuplicateField| field.line.is_some() || !unknown.contains(&field.path);
     let duplicates = duplicates.iter().filter(decoded).map(ToString::to_string);
     let unknown = unknown
@@ -54,7 +54,7 @@ pub(crate) fn strict_error(unknown: &[String], duplicates: &[DuplicateField]) ->
 #[cfg(test)]
 mod tests {
     #[test]
-    fn duplicates_below_long_names_are_bounded() {
+    fn duplicates_with_long_paths_are_bounded() {
         let (name, fields) = ("n".repeat(1 << 20), r#""d":1,"d":1,"#.repeat(100_000));
         let body = format!(r#"{{"{name}":{{{fields}"e":1}}}}"#);
         let decoded = crate::codec::parse_json(body.as_bytes()).unwrap();

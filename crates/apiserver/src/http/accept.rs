@@ -17,7 +17,7 @@ pub(crate) enum Notation {
     Yaml,
 }
 
-/// The kind of response, which decides about the supported forms.
+/// The kind of a response. The supported forms depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResponseKind {
     Object,

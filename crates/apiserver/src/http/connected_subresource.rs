@@ -50,8 +50,8 @@ pub(super) fn find(
         return Ok(None);
     };
     let is_match = |handler: &&Arc<dyn Connect>| {
-        let own = handler.subresource();
-        (own.group, own.resource, own.subresource)
+        let handled = handler.subresource();
+        (handled.group, handled.resource, handled.subresource)
             == (target.group, target.resource, target.subresource)
     };
     let Some(handler) = shared.connects.iter().find(is_match) else {
@@ -120,7 +120,7 @@ impl Connection {
         body: Body,
     ) -> Result<Response<Body>, ApiError> {
         let watch_permit = permit.watch_permit()?;
-        let own_side = parts.extensions.remove::<OnUpgrade>();
+        let client_upgrade = parts.extensions.remove::<OnUpgrade>();
         parts.extensions.clear();
         remove_credentials(&mut parts.headers);
         let request = ConnectRequest {
@@ -136,19 +136,19 @@ impl Connection {
         let mut response = self.handler.connect(request).await?;
         response.extensions_mut().insert(LongRunning);
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let other_side = response.extensions_mut().remove::<OnUpgrade>();
-            let (Some(own), Some(other)) = (own_side, other_side) else {
-                let message = "this connection cannot change its protocol; use HTTP/1.1";
+            let handler_upgrade = response.extensions_mut().remove::<OnUpgrade>();
+            let (Some(client), Some(handler)) = (client_upgrade, handler_upgrade) else {
+                let message = "this connection cannot be upgraded; use HTTP/1.1";
                 return Err(ApiError::bad_request(message));
             };
-            tokio::spawn(join(own, other, watch_permit, shared.stopping.clone()));
+            tokio::spawn(join(client, handler, watch_permit, shared.stopping.clone()));
             return Ok(response);
         }
         Ok(watch_permit.hold_until_sent(response))
     }
 }
 
-/// Removes the credentials, which are for this server only.
+/// Removes the credentials for this server and the impersonation headers.
 fn remove_credentials(headers: &mut HeaderMap) {
     headers.remove(header::AUTHORIZATION);
     let names: Vec<_> = headers.keys().cloned().collect();
@@ -159,25 +159,25 @@ fn remove_credentials(headers: &mut HeaderMap) {
     }
 }
 
-/// Copies both ways until one side ends or the server stops.
-async fn join(own: OnUpgrade, other: OnUpgrade, _permit: WatchPermit, stopping: CancellationToken) {
-    let (own, other) = match tokio::try_join!(own, other) {
+/// Copies data in both directions until one side closes or the server stops.
+async fn join(client: OnUpgrade, handler: OnUpgrade, _permit: WatchPermit, stopping: CancellationToken) {
+    let (client, handler) = match tokio::try_join!(client, handler) {
         Ok(sides) => sides,
         Err(error) => {
             tracing::debug!(%error, "a connection was not upgraded");
             return;
         }
     };
-    let (mut own_reader, mut own_writer) = io::split(TokioIo::new(own));
-    let (mut other_reader, mut other_writer) = io::split(TokioIo::new(other));
+    let (mut client_reader, mut client_writer) = io::split(TokioIo::new(client));
+    let (mut handler_reader, mut handler_writer) = io::split(TokioIo::new(handler));
     tokio::select! {
-        _ = io::copy(&mut own_reader, &mut other_writer) => {}
-        _ = io::copy(&mut other_reader, &mut own_writer) => {}
+        _ = io::copy(&mut client_reader, &mut handler_writer) => {}
+        _ = io::copy(&mut handler_reader, &mut client_writer) => {}
         () = stopping.cancelled() => {}
     }
     // Either side may already be closed.
-    drop(own_writer.shutdown().await);
-    drop(other_writer.shutdown().await);
+    drop(client_writer.shutdown().await);
+    drop(handler_writer.shutdown().await);
 }
 
 #[cfg(test)]
@@ -186,7 +186,7 @@ mod tests {
     use crate::authorization::attributes::Hints;
 
     #[test]
-    fn the_rest_of_a_path_keeps_its_escapes() {
+    fn the_path_after_the_subresource_keeps_its_escapes() {
         let rest_of = |path: &str| {
             let decoded = decode(path);
             let wanted = Attributes::of(&Method::GET, &decoded, Hints::default());

@@ -13,11 +13,11 @@ pub(crate) fn of(contents: &[u8]) -> String {
 
 /// Reports whether `If-None-Match` contains the ETag.
 pub(crate) fn matches(headers: &HeaderMap, etag: &str) -> bool {
-    let known = headers.get(header::IF_NONE_MATCH);
-    let known = known
+    let value = headers.get(header::IF_NONE_MATCH);
+    let value = value
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    let mut tags = known.split(',').map(str::trim);
+    let mut tags = value.split(',').map(str::trim);
     tags.any(|tag| tag == "*" || tag.trim_start_matches("W/").trim_matches('"') == etag)
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn set(mut response: Response<Body>, etag: &str) -> Response<Body> {
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{etag}\"")) {
         headers.insert(header::ETAG, tag);
     }
-    // The notation depends on Accept.
+    // The media type depends on the Accept header.
     headers.insert(header::VARY, HeaderValue::from_static("Accept"));
     response
 }

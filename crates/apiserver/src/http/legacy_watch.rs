@@ -44,19 +44,19 @@ pub(super) fn rewrite(parts: &mut Parts) -> Result<(), ApiError> {
         _ => return Ok(()),
     };
     let parameters = Query::parse(&parts.uri);
-    // The first of several values counts.
+    // The server reads the first value of a repeated parameter.
     let mut query = "watch=true".to_owned();
     if let Some(name) = name {
-        let wanted = format!("metadata.name={name}");
-        let other = parameters
+        let required = format!("metadata.name={name}");
+        let conflicts = parameters
             .get("fieldSelector")
             .and_then(|selector| {
                 selector
                     .split(',')
                     .find(|s| s.starts_with("metadata.name="))
             })
-            .is_some_and(|selector| selector != wanted);
-        if other {
+            .is_some_and(|selector| selector != required);
+        if conflicts {
             let message = "fieldSelector metadata.name doesn't match requested name";
             return Err(ApiError::bad_request(message));
         }

@@ -70,8 +70,8 @@ pub(super) async fn handle(
             None if snapshot.groups.contains_key(*group) => Err(ApiError::path_not_found()),
             found => document(accept, found).await,
         },
-        ["openapi", "v2"] => openapi::v2::answer(snapshot, headers, accept),
-        ["openapi", "v3", rest @ ..] => Ok(openapi::answer(snapshot, headers, rest, query)),
+        ["openapi", "v2"] => openapi::v2::serve(snapshot, headers, accept),
+        ["openapi", "v3", rest @ ..] => Ok(openapi::serve(snapshot, headers, rest, query)),
         [".well-known", "openid-configuration"] => {
             let host = parts.uri.authority().map(http::uri::Authority::as_str);
             let host = host.unwrap_or_else(|| header_text(parts, &header::HOST));

@@ -1,5 +1,5 @@
-//! OpenAPI v3: a document for each group and version, which kubectl uses to explain and validate. [`v2`] serves the
-//! same as one document for older clients.
+//! OpenAPI v3: one document for each group and version, which kubectl uses to explain and validate. [`v2`] serves all
+//! groups in one document for older clients.
 
 mod gnostic;
 pub(crate) mod v2;
@@ -27,7 +27,7 @@ fn path_of(group: &str, version: &str) -> String {
 }
 
 /// Serves `/openapi/v3` and the documents below it.
-pub(crate) fn answer(
+pub(crate) fn serve(
     snapshot: &Snapshot,
     headers: &HeaderMap,
     rest: &[&str],
@@ -42,28 +42,28 @@ pub(crate) fn answer(
     let Some(resources) = resources else {
         return respond::empty_not_found();
     };
-    let name = fingerprint(resources);
+    let hash = fingerprint(resources);
     match query.get("hash") {
-        Some(hash) if hash != name => {
-            let here = format!("/openapi/v3/{}?hash={name}", rest.join("/"));
-            etag::set(respond::moved(&here), &name)
+        Some(requested) if requested != hash => {
+            let current = format!("/openapi/v3/{}?hash={hash}", rest.join("/"));
+            etag::set(respond::moved(&current), &hash)
         }
-        _ if etag::matches(headers, &name) => {
-            etag::not_modified(etag::set(respond::empty_not_found(), &name))
+        _ if etag::matches(headers, &hash) => {
+            etag::not_modified(etag::set(respond::empty_not_found(), &hash))
         }
-        asked => {
-            let answer = json_value(StatusCode::OK, &document(resources));
-            let answer = etag::set(answer, &name);
-            if asked.is_some() {
-                respond::immutable(answer)
+        requested_hash => {
+            let response = json_value(StatusCode::OK, &document(resources));
+            let response = etag::set(response, &hash);
+            if requested_hash.is_some() {
+                respond::immutable(response)
             } else {
-                answer
+                response
             }
         }
     }
 }
 
-/// Returns a hash that changes with the content of a document.
+/// Returns a hash of the content of a document.
 fn fingerprint(resources: &GroupVersion) -> String {
     let mut hasher = DefaultHasher::new();
     env!("CARGO_PKG_VERSION").hash(&mut hasher);
@@ -163,7 +163,7 @@ fn custom_schema(json: &Value) -> Value {
     if !schema["properties"].is_object() {
         schema["properties"] = json!({});
     }
-    // The parts that all kinds share.
+    // All kinds share these properties.
     let known = published::definition("io.k8s.api.core.v1.ConfigMap").unwrap_or_default();
     for name in ["apiVersion", "kind", "metadata"] {
         schema["properties"][name] = known["properties"][name].clone();
@@ -171,6 +171,7 @@ fn custom_schema(json: &Value) -> Value {
     schema
 }
 
+/// Collects the names of referenced definitions.
 fn references(value: &Value, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {
@@ -228,7 +229,7 @@ fn add_paths(paths: &mut Map<String, Value>, resource: &Resource, definition: &s
     if let Some(parameters) = patch["parameters"].as_array_mut() {
         parameters.push(query("force"));
     }
-    let one = json!({
+    let item = json!({
         "get": operation("get", false), "put": operation("put", true), "patch": patch,
         "delete": operation("delete", false),
     });
@@ -237,8 +238,8 @@ fn add_paths(paths: &mut Map<String, Value>, resource: &Resource, definition: &s
         paths.insert(format!("{root}/{}", resource.plural), list);
     }
     if resource.status {
-        let status = json!({"get": one["get"], "put": one["put"], "patch": one["patch"]});
+        let status = json!({"get": item["get"], "put": item["put"], "patch": item["patch"]});
         paths.insert(format!("{base}/{{name}}/status"), status);
     }
-    paths.insert(format!("{base}/{{name}}"), one);
+    paths.insert(format!("{base}/{{name}}"), item);
 }

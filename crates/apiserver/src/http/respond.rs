@@ -83,7 +83,7 @@ pub(crate) async fn as_yaml(response: Response<Body>) -> Response<Body> {
     Response::from_parts(parts, Body::from(text))
 }
 
-/// Marks a response as equal for all clients.
+/// Allows shared caches to store a response.
 pub(crate) fn public(mut response: Response<Body>) -> Response<Body> {
     let value = HeaderValue::from_static("public");
     response.headers_mut().insert(header::CACHE_CONTROL, value);
@@ -96,7 +96,7 @@ pub(crate) fn pretty_json(value: &Value) -> Response<Body> {
     response(StatusCode::OK, "application/json", text)
 }
 
-/// Marks a response as immutable.
+/// Allows caches to store a response forever.
 pub(crate) fn immutable(mut response: Response<Body>) -> Response<Body> {
     let value = HeaderValue::from_static("public, immutable");
     response.headers_mut().insert(header::CACHE_CONTROL, value);

@@ -14,11 +14,11 @@ use crate::schema::Schema;
 /// The fields that an applier may take over from other managers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Claim<'a> {
-    /// None.
+    /// No fields.
     Free,
     /// The fields that it set in this object before it switched to server-side apply.
     Own(&'a Value),
-    /// All.
+    /// All fields.
     Force,
 }
 
@@ -187,15 +187,15 @@ fn resolve_conflicts(
     let mut causes = Vec::new();
     let parts: Vec<String> = conflicts
         .iter()
-        .map(|(who, paths)| {
+        .map(|(manager, paths)| {
             causes.extend(paths.iter().map(|path| Cause {
                 field: path.clone(),
                 reason: "FieldManagerConflict".into(),
-                message: format!("conflict with {who}"),
+                message: format!("conflict with {manager}"),
             }));
             match paths.as_slice() {
-                [one] => format!("conflict with {who}: {one}"),
-                many => format!("conflicts with {who}:\n- {}", many.join("\n- ")),
+                [one] => format!("conflict with {manager}: {one}"),
+                many => format!("conflicts with {manager}:\n- {}", many.join("\n- ")),
             }
         })
         .collect();
@@ -275,13 +275,13 @@ mod tests {
         }
     }
 
-    fn go(live: Option<&Value>, who: &str, config: &Value, force: bool) -> Result<Value, ApiError> {
+    fn go(live: Option<&Value>, manager: &str, config: &Value, force: bool) -> Result<Value, ApiError> {
         let claim = if force { Claim::Force } else { Claim::Free };
         apply(
             live,
             config,
             &builtin::compiled("io.k8s.api.apps.v1.Deployment"),
-            writer(who),
+            writer(manager),
             claim,
             |_| Ok(()),
         )

@@ -1,4 +1,4 @@
-//! Sets of fields in the format of `fieldsV1`, and how they follow from values.
+//! Sets of fields in the format of `fieldsV1`, and their computation from values.
 
 use std::collections::{BTreeMap, BTreeSet};
 

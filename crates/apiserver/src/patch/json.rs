@@ -10,14 +10,14 @@ use serde_json::Value;
 use crate::codec;
 use crate::error::{ApiError, Reason};
 
-/// The most operations of a patch.
+/// Maximum operations of a patch.
 const MAX_OPERATIONS: usize = 10_000;
-/// The most bytes of JSON that the copies of a patch produce.
+/// Maximum bytes of JSON that the copies of a patch produce.
 const MAX_COPIED: usize = 3 << 20;
-/// The most list items that the operations of a patch shift. Ten thousand insertions at the front of a list with a
+/// Maximum list items that the operations of a patch shift. Ten thousand insertions at the front of a list with a
 /// million items would take a minute.
 const MAX_SHIFTED: usize = 16 << 20;
-/// The most levels of an object; deeper ones could not be parsed again.
+/// Maximum levels of an object. A deeper object could not be parsed again.
 pub(crate) const MAX_DEPTH: usize = 127;
 
 /// The operations of a patch.
@@ -93,7 +93,7 @@ pub(crate) fn size(value: &Value) -> usize {
         }
     }
     let mut count = Count(0);
-    // Neither counting nor a tree of JSON values fails.
+    // Serializing a JSON value into a counter cannot fail.
     serde_json::to_writer(&mut count, value).map_or(usize::MAX, |()| count.0)
 }
 
@@ -119,7 +119,7 @@ fn reaches(operation: &PatchOperation, object: &Value) -> usize {
     path.count() + inner
 }
 
-/// Returns the most list items that an operation shifts.
+/// Returns an upper bound on the list items that an operation shifts.
 fn shifts(operation: &PatchOperation, object: &Value) -> usize {
     let items = |path: &Pointer| {
         let parent = path.parent().and_then(|parent| parent.resolve(object).ok());

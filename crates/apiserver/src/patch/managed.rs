@@ -98,7 +98,7 @@ pub(crate) fn store(object: &mut Value, entries: &[Entry]) {
     }
 }
 
-/// Metadata that belongs to the system and is never tracked.
+/// Metadata that the system sets. It is never tracked.
 const SYSTEM: &[&str] = &[
     "name",
     "namespace",
@@ -164,7 +164,7 @@ pub(crate) fn writer(
     }
 }
 
-/// Returns what a new object is compared with: the fields that its kind always has.
+/// Returns the object that a new object is compared with: it has the fields that every object of the kind has.
 fn blank(resource: &Resource) -> Value {
     if resource.is_custom() {
         return json!({});
@@ -237,8 +237,8 @@ fn owns(fields: &Fields, path: &str) -> bool {
     found.is_some_and(|found| found.owned)
 }
 
-/// Records an ordinary write: the writer owns what it changed, and whoever owned that before does not. An object of
-/// which nobody owns anything is not tracked, until somebody applies.
+/// Records an ordinary write: ownership of the changed fields passes to the writer. An object without entries stays
+/// untracked until its first apply.
 pub(crate) fn record(
     resource: &Resource,
     subresource: Option<Subresource>,
@@ -257,7 +257,7 @@ pub(crate) fn record(
     let mut difference = compared(resource, subresource, old, new);
     if subresource == Some(Subresource::Scale) {
         let path = resource.scale.as_ref().map_or("", |s| &s.spec);
-        // A Scale is an object of its own, of which replicas that nobody owns are not tracked.
+        // A write through `scale` takes over replicas that have an owner, but does not start to track them.
         if !entries.iter().any(|entry| owns(&entry.fields, path)) {
             difference = Difference::default();
         }

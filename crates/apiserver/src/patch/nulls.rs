@@ -1,5 +1,4 @@
-//! Nulls in applied configurations. A null states that a field is absent, and its manager owns that; it is not
-//! stored.
+//! Nulls in applied configurations. The manager owns a field that it sets to null, but the null is not stored.
 
 use std::collections::HashMap;
 

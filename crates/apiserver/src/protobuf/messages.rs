@@ -7,17 +7,17 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) number: u64,
-    /// The name in JSON; none if the fields of the message belong to the enclosing one.
+    /// The name in JSON; `None` if JSON merges the fields of this message into the enclosing object.
     pub(super) name: Option<&'static str>,
-    pub(super) shape: Shape,
+    pub(super) cardinality: Cardinality,
     pub(super) kind: Kind,
     /// True if JSON omits a zero value.
-    pub(super) unless_zero: bool,
+    pub(super) omit_zero: bool,
 }
 
-/// How a field repeats.
+/// The cardinality of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum Cardinality {
     One,
     List,
     Map,
@@ -40,13 +40,13 @@ pub(super) enum Kind {
     /// Embedded JSON.
     Raw,
     Message(&'static str),
-    /// A message of which JSON writes the one field that is set.
+    /// A message of alternatives. JSON contains only the value of the field that is set.
     Either(&'static str),
 }
 
 impl Kind {
-    fn parse(word: &'static str) -> Self {
-        match word {
+    fn parse(name: &'static str) -> Self {
+        match name {
             "text" => Self::Text,
             "int" => Self::Int,
             "bool" => Self::Bool,
@@ -69,23 +69,23 @@ impl Field {
     fn parse(words: &'static str) -> Option<Self> {
         let mut words = words.split(' ');
         let (number, name, kind) = (words.next()?, words.next()?, words.next()?);
-        let (kind, unless_zero) = match kind.strip_suffix('?') {
+        let (kind, omit_zero) = match kind.strip_suffix('?') {
             Some(kind) => (kind, true),
             None => (kind, false),
         };
-        let (shape, kind) = if let Some(kind) = kind.strip_prefix("[]") {
-            (Shape::List, kind)
+        let (cardinality, kind) = if let Some(kind) = kind.strip_prefix("[]") {
+            (Cardinality::List, kind)
         } else if let Some(kind) = kind.strip_prefix("{}") {
-            (Shape::Map, kind)
+            (Cardinality::Map, kind)
         } else {
-            (Shape::One, kind)
+            (Cardinality::One, kind)
         };
         Some(Self {
             number: number.parse().ok()?,
             name: (name != "-").then_some(name),
-            shape,
+            cardinality,
             kind: Kind::parse(kind),
-            unless_zero,
+            omit_zero,
         })
     }
 }

@@ -5,16 +5,16 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Number, Value, json};
 
-use super::messages::{self, Field, Kind, Shape};
+use super::messages::{self, Field, Kind, Cardinality};
 use super::wire::{Reader, Wire, broken, text};
 use crate::error::ApiError;
 
-/// The deepest nesting of messages, as for JSON.
-const DEPTH: usize = 128;
+/// Maximum nesting of messages, the same as for JSON.
+const MAX_DEPTH: usize = 128;
 
 /// Reads the fields of a message. Unknown fields are skipped.
 pub(super) fn read(bytes: &[u8], fields: &[Field]) -> Result<Map<String, Value>, ApiError> {
-    message(bytes, fields, DEPTH)
+    message(bytes, fields, MAX_DEPTH)
 }
 
 fn message(bytes: &[u8], fields: &[Field], depth: usize) -> Result<Map<String, Value>, ApiError> {
@@ -30,20 +30,20 @@ fn message(bytes: &[u8], fields: &[Field], depth: usize) -> Result<Map<String, V
             }
             continue;
         };
-        match field.shape {
-            Shape::One => {
+        match field.cardinality {
+            Cardinality::One => {
                 let value = value(field.kind, wire, depth)?;
-                if !(value.is_null() || field.unless_zero && is_zero(&value)) {
+                if !(value.is_null() || field.omit_zero && is_zero(&value)) {
                     map.insert(name.to_owned(), value);
                 }
             }
-            Shape::List => {
+            Cardinality::List => {
                 let list = map.entry(name.to_owned()).or_insert_with(|| json!([]));
                 if let Value::Array(list) = list {
                     append(list, field.kind, wire, depth)?;
                 }
             }
-            Shape::Map => {
+            Cardinality::Map => {
                 let (key, value) = entry(field.kind, wire, depth)?;
                 let inner = map.entry(name.to_owned()).or_insert_with(|| json!({}));
                 if let Value::Object(inner) = inner {
@@ -78,20 +78,20 @@ fn append(list: &mut Vec<Value>, kind: Kind, wire: Wire<'_>, depth: usize) -> Re
     Ok(())
 }
 
-/// Reads key and value of a map entry; an absent one is zero.
+/// Reads the key and value of a map entry. An absent key or value has the zero value of its type.
 fn entry(kind: Kind, wire: Wire<'_>, depth: usize) -> Result<(String, Value), ApiError> {
     let Wire::Bytes(bytes) = wire else {
         return Err(broken());
     };
-    let (mut key, mut sent, mut reader) = (String::new(), None, Reader::new(bytes));
+    let (mut key, mut found, mut reader) = (String::new(), None, Reader::new(bytes));
     while let Some((number, wire)) = reader.next()? {
         match (number, wire) {
             (1, Wire::Bytes(bytes)) => text(bytes)?.clone_into(&mut key),
-            (2, wire) => sent = Some(wire),
+            (2, wire) => found = Some(wire),
             _ => {}
         }
     }
-    let value = match sent {
+    let value = match found {
         Some(wire) => value(kind, wire, depth)?,
         None if matches!(kind, Kind::Int | Kind::Bool) => value(kind, Wire::Number(0), depth)?,
         None => value(kind, Wire::Bytes(&[]), depth)?,
@@ -132,7 +132,7 @@ fn value(kind: Kind, wire: Wire<'_>, depth: usize) -> Result<Value, ApiError> {
     })
 }
 
-/// Returns the schema if present, else its alternative.
+/// Returns the field `schema` if present, else the other field.
 fn either(mut fields: Map<String, Value>) -> Value {
     let schema = fields.remove("schema");
     schema
@@ -148,7 +148,7 @@ fn first(bytes: &[u8]) -> Result<&[u8], ApiError> {
     }
 }
 
-/// Reads a time as seconds and nanoseconds since 1970; an absent one is null.
+/// Reads a time, which is found as seconds and nanoseconds since 1970. An empty message is null.
 fn time(bytes: &[u8], digits: usize) -> Result<Value, ApiError> {
     if bytes.is_empty() {
         return Ok(Value::Null);

@@ -138,7 +138,7 @@ pub(crate) fn set_status(crd: &mut Value, served: &Snapshot) {
         text(&spec["names"]["plural"]),
         text(&spec["names"]["kind"]),
     );
-    let clash = served.all().filter(|r| r.group == group).find_map(|r| {
+    let conflict = served.all().filter(|r| r.group == group).find_map(|r| {
         if r.plural == plural && !r.is_custom() {
             Some(format!("\"{plural}\" is already in use"))
         } else if r.plural != plural && r.kind == kind {
@@ -166,8 +166,8 @@ pub(crate) fn set_status(crd: &mut Value, served: &Snapshot) {
             .unwrap_or_else(clock::now)
     };
     let condition = |kind: &str, state: &str, reason: &str, message: &str| json!({"type": kind, "status": state, "reason": reason, "message": message, "lastTransitionTime": since(kind, state)});
-    let ok = clash.is_none();
-    let conditions = match &clash {
+    let is_accepted = conflict.is_none();
+    let conditions = match &conflict {
         None => json!([
             condition("NamesAccepted", "True", "NoConflicts", "no conflicts found"),
             condition(
@@ -187,7 +187,7 @@ pub(crate) fn set_status(crd: &mut Value, served: &Snapshot) {
             ),
         ]),
     };
-    let accepted = if ok {
+    let accepted = if is_accepted {
         spec["names"].clone()
     } else {
         json!({"plural": "", "kind": ""})

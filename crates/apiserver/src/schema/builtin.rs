@@ -28,11 +28,11 @@ pub(crate) fn compiled(name: &str) -> Arc<Schema> {
         return schema.clone();
     }
     let mut memo = Memo {
-        done: COMPILED.lock().clone(),
-        open: Vec::new(),
+        compiled: COMPILED.lock().clone(),
+        in_progress: Vec::new(),
     };
     let schema = memo.resolve(name, 0).unwrap_or_else(|_| Schema::open());
-    COMPILED.lock().extend(memo.done);
+    COMPILED.lock().extend(memo.compiled);
     schema
 }
 
@@ -105,32 +105,34 @@ fn generate() -> Map<String, Value> {
     generator.take_definitions(true)
 }
 
+/// A resolver that compiles each definition once.
 struct Memo {
-    done: HashMap<String, Arc<Schema>>,
-    open: Vec<String>,
+    compiled: HashMap<String, Arc<Schema>>,
+    /// The definitions being compiled, to detect cycles.
+    in_progress: Vec<String>,
 }
 
 impl Resolve for Memo {
     fn resolve(&mut self, name: &str, depth: usize) -> Result<Arc<Schema>, CompileError> {
-        if let Some(done) = self.done.get(name) {
-            return Ok(done.clone());
+        if let Some(schema) = self.compiled.get(name) {
+            return Ok(schema.clone());
         }
         let Some(json) = DEFINITIONS.get(name) else {
             return Ok(Schema::open());
         };
-        // Only JSONSchemaProps refers to itself; it is open except for its keywords.
+        // Only JSONSchemaProps refers to itself. Its schema is open, and only its keywords are pruned.
         if name.ends_with(".JSONSchemaProps") {
             return Ok(Arc::new(Schema {
                 of_schemas: true,
                 ..(*Schema::open()).clone()
             }));
         }
-        if self.open.iter().any(|o| o == name) {
+        if self.in_progress.iter().any(|other| other == name) {
             return Ok(Schema::open());
         }
-        self.open.push(name.to_owned());
+        self.in_progress.push(name.to_owned());
         let mut schema = compile(json, "", self, name, depth)?;
-        self.open.pop();
+        self.in_progress.pop();
         merge_keys::annotate(name, "", &mut schema);
         if name.ends_with(".Quantity") {
             schema.kind = Type::Quantity;
@@ -144,7 +146,7 @@ impl Resolve for Memo {
         }
         schema.nullable = true;
         let schema = Arc::new(schema);
-        self.done.insert(name.to_owned(), schema.clone());
+        self.compiled.insert(name.to_owned(), schema.clone());
         Ok(schema)
     }
 

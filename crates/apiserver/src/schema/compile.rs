@@ -23,7 +23,7 @@ pub(crate) enum CompileError {
     Depth { path: String },
 }
 
-/// The deepest nesting of schemas, bounded by the stack.
+/// Maximum nesting of schemas, bounded by the stack.
 const MAX_DEPTH: usize = 64;
 
 /// A resolver of references to other schemas.
@@ -56,7 +56,7 @@ pub(crate) fn node(schema: &Value) -> Result<Schema, CompileError> {
     compile(schema, "", &mut NoReferences, "", 0)
 }
 
-/// Adds apiVersion, kind and metadata, as every resource has them.
+/// Adds the properties of every resource: apiVersion, kind and metadata.
 fn add_embedded(schema: &mut Schema) {
     let string = || {
         Arc::new(Schema {
@@ -162,12 +162,12 @@ pub(crate) fn compile(
     Ok(schema)
 }
 
-/// Returns the name behind `$ref`, also when a single `allOf` wraps it.
+/// Returns the definition that `$ref` names, alone or as the only schema of `allOf`.
 pub(super) fn reference(json: &Value) -> Option<&str> {
     let direct = json
         .get("$ref")
         .or_else(|| match json.get("allOf")?.as_array()?.as_slice() {
-            [one] => one.get("$ref"),
+            [only] => only.get("$ref"),
             _ => None,
         })?;
     direct.as_str()?.rsplit('/').next()
@@ -194,7 +194,7 @@ fn limits(
     resolve: &mut dyn Resolve,
     depth: usize,
 ) -> Result<Option<Box<Limits>>, CompileError> {
-    let mut several = |name: &str| -> Result<Vec<Arc<Schema>>, CompileError> {
+    let mut compile_all = |name: &str| -> Result<Vec<Arc<Schema>>, CompileError> {
         let Some(list) = json[name].as_array() else {
             return Ok(Vec::new());
         };
@@ -202,7 +202,7 @@ fn limits(
             .map(|s| compile(s, path, resolve, "", depth + 1).map(Arc::new))
             .collect()
     };
-    let (all_of, any_of, one_of) = (several("allOf")?, several("anyOf")?, several("oneOf")?);
+    let (all_of, any_of, one_of) = (compile_all("allOf")?, compile_all("anyOf")?, compile_all("oneOf")?);
     let not = match json.get("not") {
         Some(not) => Some(Arc::new(compile(not, path, resolve, "", depth + 1)?)),
         None => None,
@@ -215,7 +215,7 @@ fn limits(
         })?),
         None => None,
     };
-    let known = [
+    let keywords = [
         "minimum",
         "maximum",
         "multipleOf",
@@ -229,8 +229,8 @@ fn limits(
         "format",
         "enum",
     ];
-    let any = known.iter().any(|k| json.get(k).is_some());
-    if !any
+    let is_limited = keywords.iter().any(|k| json.get(k).is_some());
+    if !is_limited
         && all_of.is_empty()
         && any_of.is_empty()
         && one_of.is_empty()

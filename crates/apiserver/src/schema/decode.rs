@@ -1,5 +1,5 @@
-//! Typed decoding of built-in kinds: refuses values of the wrong type, and drops empty fields as a Go client library
-//! does. The types are those of the OpenAPI definitions.
+//! Typed decoding of built-in kinds: rejects values of the wrong type, and drops empty fields as Go's `omitempty` does.
+//! The OpenAPI definitions declare the types.
 
 mod empty;
 mod types;
@@ -12,12 +12,12 @@ use serde_json::{Map, Value};
 use crate::go_text::type_name;
 use types::{Field, FieldType, Struct, Types, types};
 
-/// The struct that describes schemas; it has no schema itself.
+/// The Go type of schemas. Its compiled schema is open, so its empty lists and maps are dropped here.
 const SCHEMA: &str = "JSONSchemaProps";
 
-/// Drops empty fields that equal absent ones from an object of a definition; returns the first value that cannot be
-/// decoded.
-pub(crate) fn problem(definition: &str, object: &mut Value) -> Option<String> {
+/// Drops the fields of an object that its Go type would omit, and returns an error message for the first value of the
+/// wrong type.
+pub(crate) fn decode(definition: &str, object: &mut Value) -> Option<String> {
     let root = types().find(definition)?;
     let mut decoder = Decoder {
         types: types(),
@@ -46,11 +46,11 @@ impl Decoder {
         if empties {
             object.retain(|name, value| {
                 let field = of.fields.get(name.as_str());
-                let gone = |field: &Field| {
+                let is_omitted = |field: &Field| {
                     field.omit_empty && is_empty(value)
                         || of.name == SCHEMA && is_none(field, value)
                 };
-                !field.is_some_and(gone)
+                !field.is_some_and(is_omitted)
             });
         }
         found
@@ -66,8 +66,8 @@ impl Decoder {
                     .values_mut()
                     .find_map(|entry| self.value(inner, entry));
             }
-            (FieldType::Struct(place), Value::Object(object)) => {
-                let of = self.types.at(*place);
+            (FieldType::Struct(id), Value::Object(object)) => {
+                let of = self.types.at(*id);
                 return self.fields(of, object);
             }
             (_, Value::Null)
@@ -106,7 +106,7 @@ fn is_base64(text: &str) -> bool {
     }
 }
 
-/// Reports whether a text is an RFC 3339 time; `micro` demands six digits of a fraction.
+/// Reports whether a text is an RFC 3339 time, with `micro` one with six fractional digits.
 fn is_time(text: &str, micro: bool) -> bool {
     let fraction = text.split_once('.').map_or(0, |(_, rest)| {
         rest.bytes().take_while(u8::is_ascii_digit).count()
@@ -136,7 +136,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Reports whether a keyword of a schema equals an absent one.
+/// Reports whether a keyword of a schema has the same meaning as an absent one.
 fn is_none(field: &Field, value: &Value) -> bool {
     match (value, &field.kind) {
         (Value::Null, _) => true,
@@ -158,7 +158,7 @@ mod tests {
             "ports": [{"containerPort": 0, "hostPort": 0}], "securityContext": {"privileged": false}});
         let mut pod = json!({"spec": {"restartPolicy": "", "runtimeClassName": "", "hostNetwork": false,
             "terminationGracePeriodSeconds": 0, "containers": [container]}});
-        assert_eq!(problem("io.k8s.api.core.v1.Pod", &mut pod), None);
+        assert_eq!(decode("io.k8s.api.core.v1.Pod", &mut pod), None);
         let container = json!({"name": "", "ports": [{"containerPort": 0}], "securityContext": {"privileged": false}});
         let expected = json!({"spec": {"runtimeClassName": "", "terminationGracePeriodSeconds": 0,
             "containers": [container]}});
@@ -176,7 +176,7 @@ mod tests {
         let mut sent = definition(&bounds);
         let kind =
             "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
-        assert_eq!(problem(kind, &mut sent), None);
+        assert_eq!(decode(kind, &mut sent), None);
         let mut kept = bounds;
         kept.as_object_mut().unwrap().remove("nullable");
         assert_eq!(sent, definition(&kept));

@@ -1,4 +1,4 @@
-//! The keywords of the schemas of definitions. Unknown ones are dropped, as by a typed decoder.
+//! The keywords of OpenAPI schemas in definitions. Unknown keywords are dropped, as by a typed decoder.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -11,8 +11,8 @@ use super::shape::join;
 const PREFIX: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.";
 
 static KEYWORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| fields("JSONSchemaProps"));
-static OF_RULES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| fields("ValidationRule"));
-static OF_DOCUMENTATION: LazyLock<BTreeSet<&'static str>> =
+static RULE_KEYWORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| fields("ValidationRule"));
+static DOCUMENTATION_KEYWORDS: LazyLock<BTreeSet<&'static str>> =
     LazyLock::new(|| fields("ExternalDocumentation"));
 
 fn fields(definition: &str) -> BTreeSet<&'static str> {
@@ -27,26 +27,27 @@ fn fields(definition: &str) -> BTreeSet<&'static str> {
 
 /// Drops unknown keywords and adds their paths to `unknown`.
 pub(super) fn prune(schema: &mut Map<String, Value>, path: &str, unknown: &mut Vec<String>) {
-    let mut found = Unknown {
-        paths: unknown,
-        said: true,
+    let mut pruner = Pruner {
+        unknown,
+        reports: true,
     };
-    found.schema(schema, path);
+    pruner.schema(schema, path);
 }
 
-struct Unknown<'u> {
-    paths: &'u mut Vec<String>,
-    /// True if unknown keywords are reported. Values that are either a schema or something else are decoded without
-    /// reports.
-    said: bool,
+struct Pruner<'u> {
+    /// Paths of the unknown keywords.
+    unknown: &'u mut Vec<String>,
+    /// True if unknown keywords are reported. Go decodes a keyword that is a schema or another value with its own decoder,
+    /// which reports none.
+    reports: bool,
 }
 
-impl Unknown<'_> {
+impl Pruner<'_> {
     fn drop(&mut self, object: &mut Map<String, Value>, known: &BTreeSet<&str>, path: &str) {
         object.retain(|name, _| {
             let keep = known.contains(name.as_str());
-            if !keep && self.said {
-                self.paths.push(join(path, name));
+            if !keep && self.reports {
+                self.unknown.push(join(path, name));
             }
             keep
         });
@@ -60,19 +61,19 @@ impl Unknown<'_> {
                 "properties" | "patternProperties" | "definitions" => self.each(value, &at),
                 "allOf" | "anyOf" | "oneOf" | "not" => self.any(value, &at),
                 "items" | "additionalItems" | "additionalProperties" => {
-                    self.silently(|found| found.any(value, &at));
+                    self.silently(|pruner| pruner.any(value, &at));
                 }
-                "dependencies" => self.silently(|found| found.each(value, &at)),
+                "dependencies" => self.silently(|pruner| pruner.each(value, &at)),
                 "x-kubernetes-validations" => {
                     for (i, rule) in value.as_array_mut().into_iter().flatten().enumerate() {
                         if let Value::Object(rule) = rule {
-                            self.drop(rule, &OF_RULES, &format!("{at}[{i}]"));
+                            self.drop(rule, &RULE_KEYWORDS, &format!("{at}[{i}]"));
                         }
                     }
                 }
                 "externalDocs" => {
                     if let Value::Object(documentation) = value {
-                        self.drop(documentation, &OF_DOCUMENTATION, &at);
+                        self.drop(documentation, &DOCUMENTATION_KEYWORDS, &at);
                     }
                 }
                 _ => {}
@@ -80,10 +81,11 @@ impl Unknown<'_> {
         }
     }
 
-    fn silently(&mut self, look: impl FnOnce(&mut Self)) {
-        let before = std::mem::replace(&mut self.said, false);
-        look(self);
-        self.said = before;
+    /// Drops unknown keywords without reporting them.
+    fn silently(&mut self, visit: impl FnOnce(&mut Self)) {
+        let before = std::mem::replace(&mut self.reports, false);
+        visit(self);
+        self.reports = before;
     }
 
     /// Visits a map of schemas.

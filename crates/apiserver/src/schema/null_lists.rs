@@ -1,5 +1,5 @@
-//! Lists that are written even when they are absent: as null if a client omits them or after storage. The table has
-//! only lists that a valid object may omit.
+//! Lists that Go serializes without `omitempty`: an absent list is served as null, and so is an empty list once it is
+//! stored. The table leaves out lists that a valid object must have.
 
 use super::Schema;
 
@@ -15,7 +15,7 @@ const LISTS: &[(&str, &str)] = &[
     ("Role", "rules"),
 ];
 
-/// Marks a schema if it belongs to such a list.
+/// Marks the schema of such a list.
 pub(super) fn annotate(definition: &str, property: &str, schema: &mut Schema) {
     let name = definition.rsplit('.').next();
     schema.always_written = LISTS

@@ -1,29 +1,29 @@
-//! The definitions of built-in kinds for OpenAPI documents: those of k8s-openapi, with enumerations and merge rules added,
-//! and without the fields that it requires only because Rust has no zero values. Nothing is validated by these.
+//! The definitions of built-in kinds for OpenAPI documents. They are those of k8s-openapi with enumerations and merge
+//! rules. Fields that only Rust requires, for lack of zero values, are optional. Validation does not use them.
 
 use serde_json::{Value, json};
 
 use super::{builtin, merge_keys};
 
-/// The values of enumerations: fields, and below them with `/*` their items or map values.
+/// Returns the enumerations: definition, field and values. `FIELD/*` names the items or map values of a field.
 fn enums() -> impl Iterator<Item = (&'static str, &'static str, Vec<&'static str>)> {
     include_str!("enums.txt")
         .lines()
         .filter_map(|line| line.split_once(": "))
-        .flat_map(|(places, values)| {
+        .flat_map(|(fields, values)| {
             let values = values
                 .split(' ')
                 .map(|value| if value == "\"\"" { "" } else { value });
             let values: Vec<&str> = values.collect();
-            places.split(' ').filter_map(move |place| {
-                let (owner, path) = place.split_once('.')?;
+            fields.split(' ').filter_map(move |field| {
+                let (owner, path) = field.split_once('.')?;
                 Some((owner, path, values.clone()))
             })
         })
 }
 
 /// Definitions whose `name` is optional, for old clients.
-const NAMELESS: &[&str] = &[
+const OPTIONAL_NAME: &[&str] = &[
     "ConfigMapEnvSource",
     "ConfigMapKeySelector",
     "ConfigMapProjection",
@@ -41,15 +41,15 @@ pub(crate) fn definition(name: &str) -> Option<Value> {
     match name {
         "io.k8s.api.core.v1.Event" => {}
         "io.k8s.api.events.v1.Event" => schema["required"] = json!(["eventTime"]),
-        _ => optional(&mut schema, "metadata"),
+        _ => make_optional(&mut schema, "metadata"),
     }
     if short == "JSON"
         && let Some(schema) = schema.as_object_mut()
     {
         schema.remove("type");
     }
-    if NAMELESS.contains(&short) {
-        optional(&mut schema, "name");
+    if OPTIONAL_NAME.contains(&short) {
+        make_optional(&mut schema, "name");
     }
     extend(&mut schema, merge_keys::extensions(name, ""));
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
@@ -57,8 +57,8 @@ pub(crate) fn definition(name: &str) -> Option<Value> {
         extend(property, merge_keys::extensions(name, field));
     }
     for (_, path, values) in enums().filter(|(owner, ..)| *owner == short) {
-        if let Some(place) = below(&mut schema, path) {
-            place["enum"] = json!(values);
+        if let Some(field) = below(&mut schema, path) {
+            field["enum"] = json!(values);
         }
     }
     for (owner, path) in [
@@ -66,9 +66,9 @@ pub(crate) fn definition(name: &str) -> Option<Value> {
         ("Lifecycle", "stopSignal"),
     ] {
         if owner == short
-            && let Some(place) = below(&mut schema, path)
+            && let Some(field) = below(&mut schema, path)
         {
-            place["enum"] = json!(signals());
+            field["enum"] = json!(signals());
         }
     }
     Some(schema)
@@ -86,7 +86,8 @@ fn signals() -> Vec<String> {
     all
 }
 
-fn optional(schema: &mut Value, field: &str) {
+/// Removes a field from the required fields.
+fn make_optional(schema: &mut Value, field: &str) {
     let Some(required) = schema["required"].as_array_mut() else {
         return;
     };
@@ -106,7 +107,7 @@ fn extend(schema: &mut Value, extensions: Vec<(&'static str, Value)>) {
     }
 }
 
-/// Returns the schema of a field, or with `/*` that of its items or values.
+/// Returns the schema of a field, or for `FIELD/*` the schema of its items or map values.
 fn below<'a>(schema: &'a mut Value, path: &str) -> Option<&'a mut Value> {
     let (field, inner) = match path.strip_suffix("/*") {
         Some(field) => (field, true),

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::cel::{Expression, Gives, Variable};
+use crate::cel::{Expression, ResultType, Variable};
 
-/// The reason of the cause that a broken rule gives.
+/// The cause type of a broken rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Refusal {
     #[default]
@@ -21,7 +21,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// The names in definitions.
+    /// The values of `reason` in definitions.
     pub(crate) const NAMES: [&str; 4] = [
         "FieldValueDuplicate",
         "FieldValueForbidden",
@@ -54,7 +54,7 @@ pub(crate) struct Rule {
     transition: bool,
     /// True if `oldSelf` is an optional value; the rule then applies to new values too.
     optional_old: bool,
-    /// The fields of `self` and `oldSelf` that the rule reads; none if it reads them as a whole.
+    /// The fields of `self` and `oldSelf` that the rule reads; `None` if it uses a whole object.
     fields: Option<BTreeSet<String>>,
     /// True if sets and keyed lists may be sorted before they are compared.
     unordered: bool,
@@ -77,7 +77,7 @@ pub(crate) fn variables<'s>(rule: &Value, schema: &'s Value, resource: bool) -> 
     })
 }
 
-/// Compiles the rules of a schema node. Skips rules that do not compile: a definition with such a rule is refused.
+/// Compiles the rules of a schema node. Skips rules that do not compile, as validation refuses their definitions.
 pub(crate) fn compile(schema: &Value, resource: bool) -> Vec<Rule> {
     let rules = schema["x-kubernetes-validations"].as_array();
     rules
@@ -86,13 +86,13 @@ pub(crate) fn compile(schema: &Value, resource: bool) -> Vec<Rule> {
         .filter_map(|json| {
             let text = |name: &str| json[name].as_str().filter(|text| !text.is_empty());
             let variables = variables(json, schema, resource);
-            let ready = |source: &str, gives: Gives| {
-                Expression::compile(source, &variables, gives)
+            let compile = |source: &str, result_type: ResultType| {
+                Expression::compile(source, &variables, result_type)
                     .ok()
                     .map(Arc::new)
             };
             let rule = json["rule"].as_str()?;
-            let expression = ready(rule, Gives::Bool)?;
+            let expression = compile(rule, ResultType::Bool)?;
             let optional_old = json["optionalOldSelf"] == true;
             let uses = expression.uses();
             let transition = uses.variable("oldSelf");
@@ -104,7 +104,7 @@ pub(crate) fn compile(schema: &Value, resource: bool) -> Vec<Rule> {
                 unordered: transition && !uses.indexes(),
                 message: text("message").map(str::to_owned),
                 message_expression: text("messageExpression")
-                    .and_then(|source| ready(source, Gives::String)),
+                    .and_then(|source| compile(source, ResultType::String)),
                 refusal: text("reason").map(Refusal::parse).unwrap_or_default(),
                 field_path: text("fieldPath")
                     .and_then(|path| field_path(path, schema))
@@ -117,7 +117,8 @@ pub(crate) fn compile(schema: &Value, resource: bool) -> Vec<Rule> {
         .collect()
 }
 
-/// Returns the `fieldPath` of a rule as it is appended to paths, `.a.b[key]`; none if the schema has no such field.
+/// Converts the `fieldPath` of a rule to the form of causes, such as `.a.b[key]`. Returns `None` if the schema has no such
+/// field.
 pub(crate) fn field_path(path: &str, schema: &Value) -> Option<String> {
     let (mut rest, mut at, mut out) = (path, schema, String::new());
     while !rest.is_empty() {

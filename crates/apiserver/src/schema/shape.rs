@@ -44,7 +44,7 @@ pub(crate) fn default(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// Drops nulls that are not allowed, so that defaults apply.
+/// Drops nulls of fields that are not nullable, so that their defaults apply.
 pub(crate) fn drop_nulls(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(object) => {
@@ -69,9 +69,10 @@ pub(crate) fn drop_nulls(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// The most unknown or duplicate fields that are reported, and the most bytes of their paths.
-pub(crate) const MOST_NOTED: usize = 100;
-pub(crate) const MOST_NOTED_BYTES: usize = 64 << 10;
+/// Maximum number of unknown or duplicate fields that a response reports.
+pub(crate) const MAX_REPORTED: usize = 100;
+/// Maximum bytes of their paths.
+pub(crate) const MAX_REPORTED_BYTES: usize = 64 << 10;
 
 /// Drops unknown fields and adds the paths of the first ones to `unknown`.
 pub(crate) fn prune(
@@ -112,8 +113,8 @@ fn prune_object(
     {
         object.retain(|name, _| {
             let known = schema.properties.contains_key(name);
-            let noted: usize = unknown.iter().map(String::len).sum();
-            if !known && unknown.len() < MOST_NOTED && noted < MOST_NOTED_BYTES {
+            let reported: usize = unknown.iter().map(String::len).sum();
+            if !known && unknown.len() < MAX_REPORTED && reported < MAX_REPORTED_BYTES {
                 unknown.push(join(path, name));
             }
             known
@@ -134,10 +135,11 @@ fn prune_object(
     }
 }
 
-fn within(path: &mut String, step: &str, go: impl FnOnce(&mut String)) {
+/// Calls `visit` with the path extended by a step.
+fn within(path: &mut String, step: &str, visit: impl FnOnce(&mut String)) {
     let length = path.len();
     path.push_str(step);
-    go(path);
+    visit(path);
     path.truncate(length);
 }
 
@@ -150,8 +152,8 @@ pub(crate) fn join(path: &str, name: &str) -> String {
     }
 }
 
-/// The list of an autoscaler whose empty value differs from an absent one.
-const NO_POLICIES: &str = "policies";
+/// A list of autoscalers. Its empty value differs from an absent list, so it is kept.
+const POLICIES: &str = "policies";
 
 /// Normalizes an object of a built-in kind as a typed decoder does: drops optional nulls, empty lists and empty maps,
 /// and canonicalizes quantities.
@@ -171,7 +173,7 @@ pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
                 object.retain(|name, v| match v {
                     Value::Null => false,
                     Value::Array(items) if items.is_empty() => {
-                        schema.required.contains(name) || is_written(name) || name == NO_POLICIES
+                        schema.required.contains(name) || is_written(name) || name == POLICIES
                     }
                     Value::Object(entries) if entries.is_empty() => {
                         schema.required.contains(name)
@@ -213,7 +215,7 @@ pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// Normalizes an object as storage does: an empty list that is always written becomes null.
+/// Normalizes an object as storage does: an empty list without `omitempty` becomes null.
 pub(crate) fn as_stored(value: &mut Value, schema: &Schema) {
     if !schema.has_always_written {
         return;
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_and_items_that_are_null_are_empty() {
+    fn null_entries_and_items_become_zero_values() {
         let schema = builtin::compiled("io.k8s.api.core.v1.Pod");
         let mut object = json!({"metadata": {"labels": {"a": null}}, "spec": {"containers": [{"name": "a",
             "args": [null], "resources": {"limits": {"cpu": null}}}]}});
@@ -311,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_are_always_written_are_null_once_they_are_stored() {
+    fn empty_lists_without_omitempty_are_stored_as_null() {
         let schema = builtin::compiled("io.k8s.api.core.v1.Pod");
         let volumes =
             json!([{"name": "a", "projected": {}}, {"name": "b", "projected": {"sources": []}}]);

@@ -1,5 +1,5 @@
-//! Validation of the schemas of definitions: they must be structural, with defaults that fit and rules that compile.
-//! Works on the JSON as written, so that causes name the field.
+//! Validation of the schemas of definitions: they must be structural, their defaults valid, and their rules must compile.
+//! The validation reads the original JSON, so that causes name its fields.
 
 mod extensions;
 mod form;
@@ -11,7 +11,7 @@ use crate::error::Cause;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// Returns everything wrong with the schema of a version, which is at `path`.
+/// Returns the causes against the schema of a version. `path` is the path of the schema in its definition.
 pub(crate) fn problems(schema: &Value, path: &str) -> Vec<Cause> {
     let mut check = Check::default();
     match schema["type"].as_str() {
@@ -26,7 +26,7 @@ pub(crate) fn problems(schema: &Value, path: &str) -> Vec<Cause> {
         }
         _ => {}
     }
-    check.node(schema, path, &Place::root());
+    check.node(schema, path, &Position::root());
     if schema["type"].as_str().is_none_or(str::is_empty) {
         check.causes.push(Cause::required(
             format!("{path}.type"),
@@ -34,24 +34,25 @@ pub(crate) fn problems(schema: &Value, path: &str) -> Vec<Cause> {
         ));
         check.unstructured = true;
     }
-    // Rules can only be compiled against a sound structure.
+    // Rules can be compiled against structural schemas only.
     if !check.unstructured {
         check.causes.append(&mut check.cel);
     }
     check.causes
 }
 
-/// The position of a node in a schema, as far as it restricts the node.
+/// The position of a node in a schema. It restricts the keywords of the node.
 #[derive(Clone)]
-struct Place {
+struct Position {
     root: bool,
-    /// True within `allOf`, `anyOf`, `oneOf` or `not`, which may only restrict values.
+    /// True within `allOf`, `anyOf`, `oneOf` or `not`, which may only contain value validations.
     junction: bool,
-    /// The path of the list or map above whose items have no identity across updates.
+    /// The path of the enclosing list whose items cannot be matched with their old values; rules below it cannot use
+    /// `oldSelf`.
     uncorrelated: Option<String>,
 }
 
-impl Place {
+impl Position {
     fn root() -> Self {
         Self {
             root: true,
@@ -73,7 +74,7 @@ struct Check {
     causes: Vec<Cause>,
     /// Causes of rules that do not compile.
     cel: Vec<Cause>,
-    /// True if some causes are about the structure.
+    /// True if the schema is not structural.
     unstructured: bool,
 }
 
@@ -91,33 +92,33 @@ impl Check {
             .push(Cause::forbidden(format!("{path}.{keyword}"), detail));
     }
 
-    fn node(&mut self, schema: &Value, path: &str, place: &Place) {
+    fn node(&mut self, schema: &Value, path: &str, position: &Position) {
         if has(schema, "$ref") {
             self.forbid(path, "$ref", "$ref is not supported");
             return;
         }
         let before = self.causes.len();
-        self.children(schema, path, place);
+        self.children(schema, path, position);
         let structure = self.causes.len();
-        if place.junction {
-            self.only_values(schema, path);
+        if position.junction {
+            self.value_validations(schema, path);
         } else {
-            self.shape(schema, path, place);
+            self.shape(schema, path, position);
         }
         self.unstructured |= self.causes.len() > structure;
         self.keywords(schema, path);
-        if place.junction {
+        if position.junction {
             return;
         }
         self.extensions(schema, path);
-        self.defaulted(schema, path);
+        self.default_value(schema, path);
         self.rules(schema, path);
         if self.causes.len() == before {
-            self.compiled_rules(schema, path, place);
+            self.compiled_rules(schema, path, position);
         }
     }
 
-    fn children(&mut self, schema: &Value, path: &str, place: &Place) {
+    fn children(&mut self, schema: &Value, path: &str, position: &Position) {
         let has_properties = schema["properties"]
             .as_object()
             .is_some_and(|p| !p.is_empty());
@@ -128,27 +129,27 @@ impl Check {
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             let at = format!("{path}.properties[{name}]");
             if name == "metadata"
-                && !place.junction
-                && (place.root || is_true(schema, "x-kubernetes-embedded-resource"))
+                && !position.junction
+                && (position.root || is_true(schema, "x-kubernetes-embedded-resource"))
             {
                 let before = self.causes.len();
                 self.metadata(property, &at);
                 self.unstructured |= self.causes.len() > before;
             } else {
-                self.node(property, &at, &place.below());
+                self.node(property, &at, &position.below());
             }
         }
         if schema["additionalProperties"].is_object() {
             let at = format!("{path}.additionalProperties");
-            self.node(&schema["additionalProperties"], &at, &place.below());
+            self.node(&schema["additionalProperties"], &at, &position.below());
         }
         let is_map_list = schema["x-kubernetes-list-type"] == "map";
-        let items = Place {
-            uncorrelated: place
+        let items = Position {
+            uncorrelated: position
                 .uncorrelated
                 .clone()
                 .or_else(|| (!is_map_list).then(|| path.to_owned())),
-            ..place.below()
+            ..position.below()
         };
         match &schema["items"] {
             Value::Array(_) => self.forbid(
@@ -157,7 +158,7 @@ impl Check {
                 "items must be a schema object and not an array",
             ),
             Value::Object(_) => self.node(&schema["items"], &format!("{path}.items"), &items),
-            _ if schema["type"] == "array" && !place.junction => {
+            _ if schema["type"] == "array" && !position.junction => {
                 self.unstructured = true;
                 self.causes.push(Cause::required(
                     format!("{path}.items"),
@@ -166,13 +167,13 @@ impl Check {
             }
             _ => {}
         }
-        let junction = Place {
+        let junction = Position {
             junction: true,
-            ..place.below()
+            ..position.below()
         };
         for keyword in ["allOf", "anyOf", "oneOf"] {
             for (i, branch) in schema[keyword].as_array().into_iter().flatten().enumerate() {
-                // An older form of `x-kubernetes-int-or-string`.
+                // Older definitions list the two types in `anyOf`.
                 if is_true(schema, "x-kubernetes-int-or-string") && has(branch, "type") {
                     continue;
                 }

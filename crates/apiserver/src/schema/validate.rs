@@ -8,15 +8,15 @@ use super::shape::join;
 use super::{Additional, Limits, ListType, Schema, Type, rules};
 use crate::error::Cause;
 
-/// Returns everything wrong with `value`.
+/// Returns the causes against `value`.
 pub(crate) fn validate(value: &Value, schema: &Schema) -> Vec<Cause> {
     let mut causes = Vec::new();
     check(value, None, schema, "", &mut causes);
     causes
 }
 
-/// Returns everything wrong with a custom resource that replaces `old`: structure first, then rules. Unchanged parts
-/// may stay invalid.
+/// Returns the causes against a custom resource that replaces `old`: first of its structure, then of its rules. Unchanged
+/// parts may stay invalid.
 pub(crate) fn custom(value: &Value, old: Option<&Value>, schema: &Schema) -> Vec<Cause> {
     let mut causes = Vec::new();
     check(value, old, schema, "", &mut causes);

@@ -1,5 +1,5 @@
-//! The fields that objects can be selected by, for every built-in kind: the labels that its API accepts, and where their
-//! values are in stored objects. Custom kinds declare theirs (`selectableFields`).
+//! Field selectors: for each built-in kind, the labels that its API accepts and the paths of their values in stored
+//! objects. Custom kinds declare theirs in `selectableFields`.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ enum Absent {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Field {
     label: &'static str,
-    /// Where its value is, as dotted paths; the first value that is not empty counts.
+    /// Dotted paths of its value. The first value that is not empty counts.
     paths: &'static [&'static str],
     absent: Absent,
 }
@@ -59,7 +59,7 @@ const KINDS: &[Kind] = &[
         plural: "pods",
         fields: &[
             text("spec.nodeName", &["spec.nodeName"]),
-            // What clients of the first versions ask for.
+            // Clients of the first Kubernetes versions use this label.
             text("spec.host", &["spec.nodeName"]),
             text("spec.restartPolicy", &["spec.restartPolicy"]),
             text("spec.schedulerName", &["spec.schedulerName"]),
@@ -67,7 +67,7 @@ const KINDS: &[Kind] = &[
             flag("spec.hostNetwork", &["spec.hostNetwork"]),
             text("status.phase", &["status.phase"]),
             text("status.podIP", &["status.podIP", "status.podIPs.0.ip"]),
-            // Kubernetes accepts the label and compares with nothing.
+            // Kubernetes accepts the label, but its value is always empty.
             text("status.podIPs", &[]),
             text("status.nominatedNodeName", &["status.nominatedNodeName"]),
         ],
@@ -162,7 +162,7 @@ fn kind_of(resource: &Resource) -> Option<&'static Kind> {
     kinds.find(|kind| resource.is(kind.group, kind.plural))
 }
 
-/// The field that a label of a request means.
+/// The field that a label in a request selects by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Selected {
     Name,
@@ -173,10 +173,10 @@ pub(super) enum Selected {
 }
 
 impl Selected {
-    /// Finds the field of a resource that a label means; none if the resource cannot be selected by it.
+    /// Returns the field for a label, or `None` if the resource cannot be selected by it.
     pub(super) fn parse(label: &str, resource: &Resource) -> Option<Self> {
         let kind = kind_of(resource);
-        // Kinds without fields of their own accept both labels, whatever their scope.
+        // Kinds without additional fields accept both labels at any scope.
         let has_namespace = resource.namespaced() || (kind.is_none() && !resource.is_custom());
         match label {
             "metadata.name" => return Some(Self::Name),
@@ -222,7 +222,7 @@ pub(super) fn text_at(object: &Value, path: &str) -> String {
     }
 }
 
-/// Describes why a resource cannot be selected by a label. Kinds with fields of their own use other words.
+/// Returns the message for an unsupported label. Its wording depends on whether the kind has additional fields.
 pub(super) fn not_supported(label: &str, resource: &Resource) -> String {
     if resource.is("batch", "jobs") {
         format!(

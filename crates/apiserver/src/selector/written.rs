@@ -1,4 +1,4 @@
-//! A label selector as text: what clients send to list what it selects.
+//! Conversion of a label selector to the text form of the `labelSelector` parameter.
 
 use serde_json::Value;
 

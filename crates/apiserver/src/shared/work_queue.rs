@@ -1,5 +1,5 @@
-//! The queue of background work that writes cause. It is filled with the store locked, so it only records keys. An item is
-//! queued at most once.
+//! The queue of background work that writes cause. Writes fill it while the store is locked, so items are only keys. An
+//! item is queued at most once.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -67,15 +67,15 @@ struct Inner {
     definitions: HashSet<Box<str>>,
     /// Namespaces that have or had quotas.
     with_quotas: HashSet<Box<str>>,
-    /// Failed work to retry later, as a webhook may have caused the failure.
+    /// Failed work to retry later, such as writes that a webhook refused.
     failed: HashSet<Work>,
-    /// Objects whose deletion was refused, to retry when they change.
+    /// Objects whose deletion was refused. It is retried when they change.
     refused: HashSet<ObjectLocation>,
 }
 
 impl Inner {
     /// Reports whether the grace period of a terminating namespace is over.
-    fn is_emptied(&self, namespace: &str) -> bool {
+    fn is_grace_over(&self, namespace: &str) -> bool {
         self.terminating.get(namespace) == Some(&Grace::Over)
     }
 }
@@ -227,7 +227,7 @@ impl WorkQueue {
                     inner.definitions.remove(&*object.key.name);
                 }
                 (
-                    inner.is_emptied(&object.key.namespace),
+                    inner.is_grace_over(&object.key.namespace),
                     inner.definitions.contains(&**table),
                 )
             };
@@ -240,23 +240,23 @@ impl WorkQueue {
             return;
         }
         if !object.owners.is_empty() {
-            let regained = {
+            let was_refused = {
                 let mut inner = self.inner.lock();
                 !inner.refused.is_empty() && inner.refused.remove(&location())
             };
-            if regained || change.before().is_none_or(|b| b.owners != object.owners) {
+            if was_refused || change.before().is_none_or(|b| b.owners != object.owners) {
                 self.push(Work::CheckOwners(location()));
             }
         }
         if !object.deleting {
             // A hook may have refused the deletion and may allow it after this change. A new grace period leaves time for
             // further changes.
-            let again = {
+            let restart_grace = {
                 let mut inner = self.inner.lock();
                 let grace = inner.terminating.get_mut(&*object.key.namespace);
                 grace.is_some_and(|grace| std::mem::replace(grace, Grace::Running) == Grace::Over)
             };
-            if again {
+            if restart_grace {
                 self.push(Work::StartGrace((&*object.key.namespace).into()));
             }
             return;
@@ -275,11 +275,11 @@ impl WorkQueue {
             if is_new {
                 inner.terminating.insert(name.clone(), Grace::Running);
             }
-            let is_emptied = inner.is_emptied(&name);
+            let is_grace_over = inner.is_grace_over(&name);
             drop(inner);
             if is_new {
                 self.push(Work::StartGrace(name));
-            } else if is_emptied {
+            } else if is_grace_over {
                 self.push(Work::EmptyNamespace(name));
             }
         }

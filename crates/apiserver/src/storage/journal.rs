@@ -2,8 +2,8 @@
 //! a restart.
 //!
 //! It consists of two append-only files; the older one is replaced when the newer one is full. A batch is written to the
-//! journal before the database. Only the reach of the history depends on it: damaged changes, or changes that do not lead
-//! up to the version of the database, are dropped. The journal must not know what objects contain.
+//! journal before the database. Damaged changes, and changes that do not end at the version of the database, are dropped:
+//! only the history becomes shorter. The journal must not know what objects contain.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};

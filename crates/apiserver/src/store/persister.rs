@@ -33,7 +33,7 @@ impl Persister {
         }
     }
 
-    /// Returns why changes were undone.
+    /// Returns the reason why changes were undone.
     pub(super) fn loss(&self) -> NotDurable {
         match &self.progress {
             Some(progress) => loss(&progress.borrow()),
@@ -65,7 +65,7 @@ impl Persister {
         }
     }
 
-    /// Waits until the storage has ended, and returns why.
+    /// Waits until the storage has ended, and returns the reason.
     pub(super) async fn failure(&self) -> StorageError {
         let Some(mut progress) = self.progress.clone() else {
             return std::future::pending().await;

@@ -15,14 +15,14 @@ use crate::verbs::{Call, WriteKind, insert};
 
 /// Creates the account unless it exists or the namespace is terminating.
 pub(super) async fn ensure(shared: &Arc<Shared>, namespace: &str) {
-    let wanted = shared
+    let is_active = shared
         .store
         .get(NAMESPACES, &Key::new("", namespace))
         .is_some_and(|n| !n.deleting);
     let Some(resource) = resource_of(shared, SERVICE_ACCOUNTS) else {
         return;
     };
-    if !wanted {
+    if !is_active {
         return;
     }
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": DEFAULT_ACCOUNT}});

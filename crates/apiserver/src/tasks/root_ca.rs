@@ -17,11 +17,11 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
 
 /// Creates the ConfigMap or restores its data, unless the namespace is missing or terminating.
 pub(super) async fn publish(shared: &Arc<Shared>, namespace: &str) {
-    let wanted = shared
+    let is_active = shared
         .store
         .get(NAMESPACES, &Key::new("", namespace))
         .is_some_and(|n| !n.deleting);
-    if !wanted {
+    if !is_active {
         return;
     }
     let data = json!({"ca.crt": shared.authenticator.authority()});

@@ -227,7 +227,7 @@ fn is_exempt(pod: &Value, budget: &Value) -> bool {
         || (desired > 0 && number(status, "currentHealthy") >= desired)
 }
 
-/// Returns the budget after one more disruption, or why it allows none.
+/// Returns the budget after one more disruption, or the error if it allows none.
 fn with_disruption(budget: &Value, pod: &str) -> Result<Value, ApiError> {
     let name = text(budget, &["metadata", "name"]);
     let status = &budget["status"];
@@ -266,7 +266,7 @@ fn with_disruption(budget: &Value, pod: &str) -> Result<Value, ApiError> {
     Ok(budget)
 }
 
-/// Returns why a budget allows no disruption.
+/// Returns the message for a budget that allows no disruption.
 fn exhausted(name: &str, status: &Value) -> String {
     let conditions = status["conditions"].as_array();
     let condition = conditions.into_iter().flatten().find(|condition| {

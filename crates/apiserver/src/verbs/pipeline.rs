@@ -32,7 +32,7 @@ pub(crate) use modify::{Attempts, check_version, is_finished, modify};
 pub(super) use type_meta::check_type_meta;
 pub(crate) use webhooks::{VirtualSubresource, review_connection, review_virtual};
 
-/// The kind of a write, which decides about field ownership.
+/// The kind of a write. Field ownership depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteKind {
     /// Create, replace or client-side patch.

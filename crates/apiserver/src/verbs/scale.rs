@@ -95,9 +95,9 @@ pub(super) fn as_object(scale: &Value, resource: &Resource) -> Value {
     object
 }
 
-/// Returns why a Scale cannot be decoded.
+/// Returns an error message if a Scale cannot be decoded.
 pub(super) fn problem(scale: &mut Value) -> Option<String> {
-    decode::problem("io.k8s.api.autoscaling.v1.Scale", scale)
+    decode::decode("io.k8s.api.autoscaling.v1.Scale", scale)
 }
 
 /// Returns the object with the replicas and resourceVersion of a Scale.

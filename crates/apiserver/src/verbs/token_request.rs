@@ -88,7 +88,7 @@ fn read(content_type: &str, bytes: &Bytes) -> Result<Value, ApiError> {
     if !["", KIND].contains(&kind.as_str()) {
         return refuse(&kind, "it is of another kind");
     }
-    match decode::problem(DEFINITION, &mut request) {
+    match decode::decode(DEFINITION, &mut request) {
         Some(detail) => refuse(KIND, &detail),
         None => Ok(request),
     }

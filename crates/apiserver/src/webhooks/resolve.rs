@@ -38,7 +38,7 @@ fn exists(store: &Store, namespace: &str, name: &str) -> bool {
         .is_some()
 }
 
-/// Returns the endpoints behind a port of a Service, or why there are none.
+/// Returns the endpoints behind a port of a Service, or an error if it has none.
 fn endpoints(
     store: &Store,
     namespace: &str,

@@ -41,9 +41,9 @@ async fn only_a_valid_token_authenticates() {
         assert_eq!(code(&client, "/api/v1/namespaces").await, expected);
         assert_eq!(code(&client, "/metrics").await, expected);
     }
-    let nobody = with_token(&h.server, None).await;
+    let anonymous = with_token(&h.server, None).await;
     for path in ["/healthz", "/livez", "/readyz", "/version"] {
-        assert_eq!(code(&nobody, path).await, 200, "{path}");
+        assert_eq!(code(&anonymous, path).await, 200, "{path}");
     }
 }
 

@@ -81,7 +81,7 @@ fn selects(job: &Value, creating: bool, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The highest parallelism of an indexed job.
+/// Maximum parallelism of an indexed job.
 const MOST_INDEXED: i64 = 100_000;
 
 /// Checks the fields of indexed jobs.
@@ -226,7 +226,7 @@ const LIMITS: &[&str] = &[
     "successfulJobsHistoryLimit",
     "failedJobsHistoryLimit",
 ];
-/// The longest name of a cron job: its jobs append a number.
+/// Maximum length of the name of a cron job, whose jobs append a number.
 const LONGEST_NAME: usize = 52;
 
 pub(super) fn cron_job(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {

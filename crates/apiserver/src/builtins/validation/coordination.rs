@@ -32,7 +32,7 @@ pub(super) fn lease(value: &Value, causes: &mut Vec<Cause>) {
 }
 
 pub(super) fn priority_class(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    /// The highest priority of a user's class.
+    /// Maximum priority of a class that users create.
     const HIGHEST: i64 = 1_000_000_000;
     /// The classes of the system.
     const SYSTEM: [(&str, i64); 2] = [

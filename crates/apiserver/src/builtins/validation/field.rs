@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::error::Cause;
 use crate::names;
 
-/// The longest value that messages contain.
+/// Maximum length of a value in messages.
 const LONGEST_SHOWN: usize = 200;
 
 /// A value and its path; an absent value is null.

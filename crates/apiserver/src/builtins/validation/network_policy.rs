@@ -125,7 +125,7 @@ impl Range {
     }
 }
 
-/// Parses a CIDR range, or reports why it is none.
+/// Parses a CIDR range, or reports the problem.
 pub(super) fn cidr(place: &Field<'_>, causes: &mut Vec<Cause>) -> Option<Range> {
     let Some(range) = Range::parse(place.text()) else {
         let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";

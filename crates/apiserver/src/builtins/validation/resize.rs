@@ -63,7 +63,7 @@ pub(super) fn update(value: &Value, old: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Reports whether the kubelet supports resizes, as far as the status tells.
+/// Reports whether the kubelet supports resizes, judging by the status.
 fn is_supported(pod: &Value) -> bool {
     let mut statuses = pod["status"]["containerStatuses"]
         .as_array()

@@ -11,7 +11,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("kubernetes.io/dockercfg", &[".dockercfg"]),
     ("kubernetes.io/ssh-auth", &["ssh-privatekey"]),
 ];
-/// A type of which one key is enough.
+/// The type that needs only one of its keys.
 const BASIC: (&str, &[&str]) = ("kubernetes.io/basic-auth", &["username", "password"]);
 /// The type that requires the name of a service account.
 const TOKEN: &str = "kubernetes.io/service-account-token";

@@ -36,7 +36,7 @@ const USAGES: &[&str] = &[
 /// Conditions that decide a request, and conditions that cannot be removed.
 const DECISIONS: [&str; 2] = ["Approved", "Denied"];
 const LASTING: [&str; 3] = ["Approved", "Denied", "Failed"];
-/// The shortest validity in seconds.
+/// Minimum validity in seconds.
 const SHORTEST: i64 = 600;
 const LONGEST_SIGNER: usize = 571;
 

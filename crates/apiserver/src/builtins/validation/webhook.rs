@@ -14,7 +14,7 @@ use crate::names;
 /// Versions of AdmissionReview that the server can send.
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
-/// The most match conditions of a webhook.
+/// Maximum match conditions of a webhook.
 const MOST_CONDITIONS: usize = 64;
 
 /// Checks a `ValidatingWebhookConfiguration` or a `MutatingWebhookConfiguration`.

@@ -7,7 +7,7 @@ fn value(source: &str) -> Result<Value, Failure> {
 
 /// Compiles an expression of any type.
 fn compiled(source: &str) -> Result<Expression, String> {
-    Expression::compile(source, &[Variable::untyped("self")], Gives::Bool)
+    Expression::compile(source, &[Variable::untyped("self")], ResultType::Bool)
 }
 
 #[test]

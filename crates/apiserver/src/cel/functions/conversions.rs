@@ -1,4 +1,4 @@
-//! Conversions between types that the CEL crates lack or implement otherwise.
+//! Conversions between types that the CEL crates lack or implement differently from Kubernetes.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Functions whose cost is not that of reading their arguments: results larger than these, and comparisons of all items
-//! with each other. The budget is charged before the CEL crates run them.
+//! Functions that cost more than reading their arguments: their results are larger, or they compare all items with each
+//! other. The budget is charged before the CEL crates run them.
 
 use kube_cel::cel::extractors::{Arguments, This};
 use kube_cel::cel::{Context, ExecutionError, Value};

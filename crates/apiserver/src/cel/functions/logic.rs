@@ -1,5 +1,5 @@
-//! `&&`, `||`, `all` and `exists`: a deciding value outweighs an error on either side; of several errors the first
-//! counts.
+//! `&&`, `||`, `all` and `exists`. A deciding value on either side outweighs an error on the other. Of several errors, the
+//! first one is returned.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(super) fn add(context: &mut Context<'_>) {
     });
 }
 
-/// Combines two truths; a `decisive` one is enough.
+/// Combines two operands. One operand with the `decisive` value decides the result.
 fn decide(call: &FunctionContext<'_, '_>, decisive: bool) -> Result<Value, ExecutionError> {
     let [left, right] = call.args else {
         return Err(ExecutionError::NoSuchOverload);

@@ -1,4 +1,4 @@
-//! `==`, `in` and indexing, for which numbers of different types are equal if their values are.
+//! `==`, `in` and indexing. Numbers of different types are equal if they have the same value.
 
 use kube_cel::cel::objects::{Key, Map};
 use kube_cel::cel::{Context, ExecutionError, Value};
@@ -51,7 +51,7 @@ fn equal(a: &Value, b: &Value) -> bool {
 }
 
 /// Returns the integer that a value equals.
-fn whole(value: &Value) -> Option<i128> {
+fn as_integer(value: &Value) -> Option<i128> {
     match value {
         Value::Int(number) => Some(i128::from(*number)),
         Value::UInt(number) => Some(i128::from(*number)),
@@ -67,7 +67,7 @@ fn whole(value: &Value) -> Option<i128> {
 }
 
 fn in_map<'m>(map: &'m Map, key: &Value) -> Option<&'m Value> {
-    let Some(number) = whole(key) else {
+    let Some(number) = as_integer(key) else {
         let key = super::as_key(key).ok()?;
         return map.map.get(&key);
     };
@@ -80,12 +80,12 @@ fn in_map<'m>(map: &'m Map, key: &Value) -> Option<&'m Value> {
 }
 
 fn at_key(of: &Value, at: &Value) -> Found {
-    let failed = |says: String| ExecutionError::function_error(AT, says);
+    let failed = |message: String| ExecutionError::function_error(AT, message);
     match of {
         Value::Map(map) => in_map(map, at)
             .cloned()
             .ok_or_else(|| failed(format!("no such key: {}", shown(at)))),
-        Value::List(list) => match whole(at) {
+        Value::List(list) => match as_integer(at) {
             Some(index) => usize::try_from(index)
                 .ok()
                 .and_then(|index| list.get(index).cloned())

@@ -1,4 +1,4 @@
-//! The parts of durations and of times, in a named zone or at an offset from UTC.
+//! Accessors of durations and timestamps, such as `getHours`, in a named time zone or at an offset from UTC.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(super) fn add(context: &mut Context<'_>) {
                     let east = match given {
                         [] => 0,
                         [Value::String(zone)] => east_of_utc(zone, utc)
-                            .map_err(|says| ExecutionError::function_error(name, says))?,
+                            .map_err(|message| ExecutionError::function_error(name, message))?,
                         _ => return Err(ExecutionError::NoSuchOverload),
                     };
                     Offset::UTC
@@ -62,7 +62,7 @@ pub(super) fn add(context: &mut Context<'_>) {
     }
 }
 
-/// Returns how many seconds a zone is ahead of UTC at a time.
+/// Returns the offset of a zone from UTC at a time, in seconds.
 fn east_of_utc(zone: &Arc<String>, at: Timestamp) -> Result<i64, String> {
     if let Some((hours, minutes)) = zone.split_once(':') {
         let number = |text: &str| {

@@ -65,7 +65,7 @@ impl Message {
         self.bytes(field, &inner.0);
     }
 
-    /// Adds the entries of a map as messages of name and value.
+    /// Adds a message of name and value for each entry of a map.
     fn named(&mut self, field: u64, value: &Value, encode: impl Fn(&Value) -> Self) {
         for (name, inner) in value.as_object().into_iter().flatten() {
             let mut entry = Self::default();
@@ -77,24 +77,25 @@ impl Message {
 
     /// Adds the fields that start with `x-`.
     fn extensions(&mut self, field: u64, value: &Value) {
-        let ours: Map<String, Value> = value
+        let extensions: Map<String, Value> = value
             .as_object()
             .into_iter()
             .flatten()
             .filter(|(name, _)| name.starts_with("x-"))
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
-        self.named(field, &Value::Object(ours), any);
+        self.named(field, &Value::Object(extensions), any);
     }
 }
 
-/// Returns any value as YAML, of which JSON is a subset.
+/// Encodes any value as an `Any`, which contains YAML; JSON is valid YAML.
 fn any(value: &Value) -> Message {
     let mut out = Message::default();
     out.bytes(2, value.to_string().as_bytes());
     out
 }
 
+/// Returns a message with one field.
 fn wrapped(field: u64, inner: &Message) -> Message {
     let mut out = Message::default();
     out.message(field, inner);
@@ -165,10 +166,10 @@ fn operation(value: &Value) -> Message {
     }
     let mut responses = Message::default();
     responses.named(1, &value["responses"], |response| {
-        let mut one = Message::default();
-        one.text(1, &response["description"]);
-        one.message(2, &wrapped(1, &schema(&response["schema"])));
-        wrapped(1, &one)
+        let mut body = Message::default();
+        body.text(1, &response["description"]);
+        body.message(2, &wrapped(1, &schema(&response["schema"])));
+        wrapped(1, &body)
     });
     out.message(9, &responses);
     out.texts(10, &value["schemes"]);
@@ -176,11 +177,11 @@ fn operation(value: &Value) -> Message {
     out
 }
 
-/// Returns a parameter as one of a choice of parameter and reference.
+/// Encodes a parameter as a `ParametersItem`, which is a parameter or a reference.
 fn parameter(value: &Value) -> Message {
     let mut inner = Message::default();
-    let place = value["in"].as_str().unwrap_or_default();
-    let kind = if place == "body" {
+    let location = value["in"].as_str().unwrap_or_default();
+    let kind = if location == "body" {
         inner.text(2, &value["name"]);
         inner.text(3, &value["in"]);
         inner.flag(4, &value["required"]);
@@ -190,8 +191,8 @@ fn parameter(value: &Value) -> Message {
         inner.flag(1, &value["required"]);
         inner.text(2, &value["in"]);
         inner.text(4, &value["name"]);
-        // Path parameters have no field for empty values.
-        let (field, typed, unique) = if place == "path" {
+        // Path parameters have no field `allow_empty_value`, so the field numbers differ.
+        let (field, typed, unique) = if location == "path" {
             (4, 5, 19)
         } else {
             (3, 6, 20)

@@ -10,7 +10,7 @@ use crate::error::{ApiError, Reason};
 use crate::http::{discovery, etag, respond};
 use crate::registry::Snapshot;
 
-/// The media type of protobuf, in two spellings.
+/// The two spellings of the protobuf media type.
 const PROTOBUF: [&str; 2] = [
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
@@ -20,7 +20,7 @@ const PROTOBUF: [&str; 2] = [
 const KINDS: &str = "x-kubernetes-group-version-kind";
 
 /// Serves `/openapi/v2`.
-pub(crate) fn answer(
+pub(crate) fn serve(
     snapshot: &Snapshot,
     headers: &HeaderMap,
     accept: &str,
@@ -43,24 +43,25 @@ pub(crate) fn answer(
         }
     };
     let json = snapshot.documents.openapi_v2.get_or_init(|| {
-        let contents = serde_json::to_vec(&whole(snapshot)).unwrap_or_default();
+        let contents = serde_json::to_vec(&document_of_all(snapshot)).unwrap_or_default();
         (etag::of(&contents), Bytes::from(contents))
     });
-    let (name, contents) = json;
-    if etag::matches(headers, name) {
-        let answer = etag::set(respond::bytes_as(media, Bytes::new()), name);
-        return Ok(etag::not_modified(answer));
+    let (tag, contents) = json;
+    if etag::matches(headers, tag) {
+        let response = etag::set(respond::bytes_as(media, Bytes::new()), tag);
+        return Ok(etag::not_modified(response));
     }
     let contents = if media == "application/json" {
         contents
     } else {
         let protobuf = &snapshot.documents.openapi_v2_protobuf;
-        protobuf.get_or_init(|| Bytes::from(gnostic::encode(&whole(snapshot))))
+        protobuf.get_or_init(|| Bytes::from(gnostic::encode(&document_of_all(snapshot))))
     };
-    Ok(etag::set(respond::bytes_as(media, contents.clone()), name))
+    Ok(etag::set(respond::bytes_as(media, contents.clone()), tag))
 }
 
-fn whole(snapshot: &Snapshot) -> Value {
+/// Returns the document with all groups.
+fn document_of_all(snapshot: &Snapshot) -> Value {
     let (mut paths, mut definitions) = (Map::new(), Map::new());
     for (_, resources) in snapshot.groups.values().flatten() {
         let Value::Object(mut part) = document(resources) else {
@@ -75,9 +76,9 @@ fn whole(snapshot: &Snapshot) -> Value {
         }
         if let Some(Value::Object(own)) = part["components"].get_mut("schemas").map(Value::take) {
             for (name, mut schema) in own {
-                open_root(&mut schema);
+                simplify_open_root(&mut schema);
                 downgrade(&mut schema);
-                special(&name, &mut schema);
+                describe_alternatives(&name, &mut schema);
                 add(&mut definitions, name, schema);
             }
         }
@@ -94,7 +95,7 @@ fn whole(snapshot: &Snapshot) -> Value {
     })
 }
 
-/// Adds a definition. One that several kinds share lists them all.
+/// Adds a definition. A definition that several kinds share lists all of them.
 fn add(definitions: &mut Map<String, Value>, name: String, schema: Value) {
     match definitions.get_mut(&name) {
         None => drop(definitions.insert(name, schema)),
@@ -112,14 +113,14 @@ fn add(definitions: &mut Map<String, Value>, name: String, schema: Value) {
 
 /// Reduces a kind that preserves unknown fields at its root to a plain object: v2 clients refuse fields that a schema
 /// does not name.
-fn open_root(schema: &mut Value) {
+fn simplify_open_root(schema: &mut Value) {
     if schema["x-kubernetes-preserve-unknown-fields"] == true && schema[KINDS].is_array() {
         *schema = json!({"type": "object", KINDS: schema[KINDS]});
     }
 }
 
-/// Handles types that JSON writes in two ways.
-fn special(name: &str, schema: &mut Value) {
+/// Describes types with two JSON types in the terms of v2.
+fn describe_alternatives(name: &str, schema: &mut Value) {
     match name.rsplit('.').next() {
         Some("IntOrString") => {
             schema["type"] = json!("string");
@@ -130,7 +131,7 @@ fn special(name: &str, schema: &mut Value) {
     }
 }
 
-/// Removes keywords that v2 does not know, and those that make its clients refuse valid objects.
+/// Removes keywords that v2 lacks, and keywords with which v2 clients refuse valid objects.
 fn downgrade(schema: &mut Value) {
     let Some(map) = schema.as_object_mut() else {
         return;
@@ -189,11 +190,11 @@ fn path_item(path: &str, item: Value) -> Value {
         .into_iter()
         .map(|(method, operation)| (method, operation_of(operation)))
         .collect();
-    let named = |name: &str| json!({"name": name, "in": "path", "required": true, "type": "string", "uniqueItems": true});
+    let parameter = |name: &str| json!({"name": name, "in": "path", "required": true, "type": "string", "uniqueItems": true});
     let parameters: Vec<Value> = ["name", "namespace"]
         .into_iter()
         .filter(|name| path.contains(&format!("{{{name}}}")))
-        .map(named)
+        .map(parameter)
         .collect();
     if !parameters.is_empty() {
         out.insert("parameters".to_owned(), Value::Array(parameters));
@@ -256,7 +257,7 @@ mod tests {
         let kinds = json!([{"group": "g", "version": "v1", "kind": "K"}]);
         let mut open = json!({"type": "object", "description": "d", "x-kubernetes-preserve-unknown-fields": true,
             "properties": {"spec": {}}, "x-kubernetes-group-version-kind": kinds});
-        open_root(&mut open);
+        simplify_open_root(&mut open);
         let expected = json!({"type": "object", "x-kubernetes-group-version-kind": kinds});
         assert_eq!(open, expected);
         downgrade(&mut open);

@@ -1,4 +1,5 @@
-//! List items of built-in kinds, which omit `apiVersion` and `kind`. The bytes are cut without parsing them.
+//! List items of built-in kinds, which omit `apiVersion` and `kind`. The two members are cut out of the bytes without
+//! parsing the object.
 
 use bytes::{BufMut, BytesMut};
 use memchr::memchr2;

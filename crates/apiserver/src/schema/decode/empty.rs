@@ -20,7 +20,7 @@ pub(super) fn is_kept(owner: &str, field: &str) -> bool {
 
 /// Returns all fields of the table.
 #[cfg(test)]
-pub(super) fn places() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub(super) fn fields() -> impl Iterator<Item = (&'static str, &'static str)> {
     KEPT.iter()
         .flat_map(|(owner, fields)| fields.iter().map(move |field| (*owner, *field)))
 }

@@ -27,7 +27,7 @@ pub(super) enum FieldType {
     },
     List(Box<Self>),
     Map(Box<Self>),
-    Struct(Place),
+    Struct(StructId),
 }
 
 impl FieldType {
@@ -49,7 +49,7 @@ impl FieldType {
         }
     }
 
-    /// Reports whether its values are texts, numbers or flags.
+    /// Reports whether values of the type are strings, bytes, numbers or booleans.
     fn is_scalar(&self) -> bool {
         matches!(
             self,
@@ -58,9 +58,9 @@ impl FieldType {
     }
 }
 
-/// The index of a struct.
+/// The index of a struct in [`Types`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(usize);
+pub(super) struct StructId(usize);
 
 #[derive(Debug)]
 pub(super) struct Struct {
@@ -80,7 +80,7 @@ pub(super) struct Field {
 #[derive(Debug)]
 pub(super) struct Types {
     structs: Vec<Struct>,
-    places: HashMap<&'static str, Place>,
+    ids: HashMap<&'static str, StructId>,
 }
 
 static TYPES: LazyLock<Types> = LazyLock::new(Types::all);
@@ -93,11 +93,11 @@ pub(super) fn types() -> &'static Types {
 impl Types {
     /// Returns the struct of a definition.
     pub(super) fn find(&self, definition: &str) -> Option<&Struct> {
-        self.places.get(definition).map(|place| self.at(*place))
+        self.ids.get(definition).map(|id| self.at(*id))
     }
 
-    pub(super) fn at(&self, place: Place) -> &Struct {
-        &self.structs[place.0]
+    pub(super) fn at(&self, id: StructId) -> &Struct {
+        &self.structs[id.0]
     }
 
     fn all() -> Self {
@@ -108,23 +108,23 @@ impl Types {
                 Some((name.as_str(), properties.filter(|p| !p.is_empty())?))
             })
         };
-        let places = structs()
+        let ids = structs()
             .enumerate()
-            .map(|(at, (definition, _))| (definition, Place(at)))
+            .map(|(at, (definition, _))| (definition, StructId(at)))
             .collect();
-        let made = structs().map(|(definition, properties)| {
+        let all = structs().map(|(definition, properties)| {
             let name = short(definition);
             let required = definitions()[definition]["required"].as_array();
             let is_required = |field: &str| required.is_some_and(|r| r.iter().any(|r| r == field));
             let field = |(field, schema): (&'static String, &'static Value)| {
-                let kind = kind(schema, &places);
-                let made = Field {
+                let kind = kind(schema, &ids);
+                let typed = Field {
                     omit_empty: kind.is_scalar()
                         && !is_required(field)
                         && !empty::is_kept(name, field),
                     kind,
                 };
-                (field.as_str(), made)
+                (field.as_str(), typed)
             };
             Struct {
                 name,
@@ -132,8 +132,8 @@ impl Types {
             }
         });
         Self {
-            structs: made.collect(),
-            places,
+            structs: all.collect(),
+            ids,
         }
     }
 }
@@ -144,15 +144,15 @@ fn short(definition: &str) -> &str {
 }
 
 /// Returns the type of a schema.
-fn kind(schema: &'static Value, places: &HashMap<&'static str, Place>) -> FieldType {
+fn kind(schema: &'static Value, ids: &HashMap<&'static str, StructId>) -> FieldType {
     if let Some(definition) = reference(schema) {
         return match short(definition) {
             "Quantity" => FieldType::Quantity,
             "IntOrString" => FieldType::IntOrString,
             "Time" => FieldType::Time { micro: false },
             "MicroTime" => FieldType::Time { micro: true },
-            _ => match places.get(definition) {
-                Some(place) => FieldType::Struct(*place),
+            _ => match ids.get(definition) {
+                Some(id) => FieldType::Struct(*id),
                 None => FieldType::Any,
             },
         };
@@ -164,9 +164,9 @@ fn kind(schema: &'static Value, places: &HashMap<&'static str, Place>) -> FieldT
         Some("integer") if schema["format"] == "int32" => FieldType::Int32,
         Some("integer") => FieldType::Int64,
         Some("number") => FieldType::Float,
-        Some("array") => FieldType::List(Box::new(kind(&schema["items"], places))),
+        Some("array") => FieldType::List(Box::new(kind(&schema["items"], ids))),
         Some("object") => match schema.get("additionalProperties") {
-            Some(values) => FieldType::Map(Box::new(kind(values, places))),
+            Some(values) => FieldType::Map(Box::new(kind(values, ids))),
             None => FieldType::Any,
         },
         _ => FieldType::Any,
@@ -183,7 +183,7 @@ mod tests {
             let mut structs = types().structs.iter();
             structs.any(|s| s.name == *owner && s.fields.contains_key(field))
         };
-        let unknown: Vec<_> = empty::places().filter(|place| !known(place)).collect();
+        let unknown: Vec<_> = empty::fields().filter(|field| !known(field)).collect();
         assert!(unknown.is_empty(), "{unknown:?}");
     }
 }

@@ -5,7 +5,7 @@ use kube_cel::cel::objects::OptionalValue;
 use serde_json::Value;
 use std::sync::Arc;
 
-use super::values::{How, convert};
+use super::values::{ConvertOptions, convert};
 use super::{Refusal, Rule};
 use crate::cel::{Budget, Failure};
 use crate::error::Cause;
@@ -25,7 +25,7 @@ pub(crate) fn evaluate(value: &Value, old: Option<&Value>, schema: &Schema) -> V
 struct Run {
     causes: Vec<Cause>,
     budget: Budget,
-    /// True after a rule was too expensive: no further ones are run.
+    /// True once the budget is spent. Further rules are then skipped.
     exhausted: bool,
 }
 
@@ -95,13 +95,13 @@ impl Run {
         schema: &Schema,
         path: &str,
     ) {
-        let how = How {
+        let options = ConvertOptions {
             fields: rule.fields.as_ref(),
             unordered: rule.unordered,
         };
-        let variables = |how: How<'_>| {
-            let mut variables = vec![("self", convert(value, Some(schema), how))];
-            let old = old.map(|o| convert(o, Some(schema), how));
+        let variables = |options: ConvertOptions<'_>| {
+            let mut variables = vec![("self", convert(value, Some(schema), options))];
+            let old = old.map(|o| convert(o, Some(schema), options));
             if rule.optional_old {
                 let optional = old.map_or_else(OptionalValue::none, OptionalValue::of);
                 variables.push(("oldSelf", cel::Value::Opaque(Arc::new(optional))));
@@ -112,20 +112,20 @@ impl Run {
         };
         let failed =
             |problem: String| Cause::invalid(path, &Value::from(schema.kind.name()), &problem);
-        match rule.expression.run(variables(how), &mut self.budget) {
+        match rule.expression.run(variables(options), &mut self.budget) {
             Ok(cel::Value::Bool(true)) => {}
             Ok(cel::Value::Bool(false)) => {
-                let said = rule
+                let computed = rule
                     .message_expression
                     .as_ref()
                     .and_then(
-                        |e| match e.run(variables(How::default()), &mut self.budget) {
+                        |e| match e.run(variables(ConvertOptions::default()), &mut self.budget) {
                             Ok(cel::Value::String(text)) => Some(text.trim().to_owned()),
                             _ => None,
                         },
                     )
                     .filter(|text| !text.is_empty() && !text.contains('\n'));
-                let message = said.unwrap_or_else(|| match &rule.message {
+                let message = computed.unwrap_or_else(|| match &rule.message {
                     Some(message) => message.trim().to_owned(),
                     None => format!("failed rule: {}", rule.shown()),
                 });

@@ -14,18 +14,18 @@ use crate::schema::{ListType, Schema};
 
 /// The options of a conversion.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct How<'a> {
-    /// The fields to convert at the root, as CEL spells them.
+pub(super) struct ConvertOptions<'a> {
+    /// The fields of the root to convert, named as in CEL; `None` for all.
     pub(super) fields: Option<&'a BTreeSet<String>>,
     /// True to sort sets and keyed lists, so that they compare regardless of order.
     pub(super) unordered: bool,
 }
 
 /// Converts a value.
-pub(super) fn convert(value: &Value, schema: Option<&Schema>, how: How<'_>) -> cel::Value {
-    let inner = How {
+pub(super) fn convert(value: &Value, schema: Option<&Schema>, options: ConvertOptions<'_>) -> cel::Value {
+    let inner = ConvertOptions {
         fields: None,
-        ..how
+        ..options
     };
     match value {
         Value::Null => cel::Value::Null,
@@ -41,10 +41,10 @@ pub(super) fn convert(value: &Value, schema: Option<&Schema>, how: How<'_>) -> c
         Value::Array(items) => {
             let of = schema.and_then(|s| s.items.as_deref());
             let mut sorted: Vec<&Value> = items.iter().collect();
-            if how.unordered
+            if options.unordered
                 && let Some(list_type) = schema.map(|s| &s.list_type)
             {
-                order(&mut sorted, list_type);
+                sort(&mut sorted, list_type);
             }
             cel::Value::List(Arc::new(
                 sorted.into_iter().map(|i| convert(i, of, inner)).collect(),
@@ -57,7 +57,7 @@ pub(super) fn convert(value: &Value, schema: Option<&Schema>, how: How<'_>) -> c
                 let of = property
                     .map(AsRef::as_ref)
                     .or_else(|| schema.and_then(|s| s.field(name).map(AsRef::as_ref)));
-                // Rules see a null as an absent field.
+                // To a rule, a null field is absent.
                 if value.is_null() && property.is_some() {
                     continue;
                 }
@@ -67,7 +67,7 @@ pub(super) fn convert(value: &Value, schema: Option<&Schema>, how: How<'_>) -> c
                 } else {
                     name.clone()
                 };
-                if how
+                if options
                     .fields
                     .is_some_and(|f| !f.contains(&key) && !f.contains(name))
                 {
@@ -85,7 +85,7 @@ pub(super) fn convert(value: &Value, schema: Option<&Schema>, how: How<'_>) -> c
     }
 }
 
-fn order(items: &mut [&Value], list_type: &ListType) {
+fn sort(items: &mut [&Value], list_type: &ListType) {
     match list_type {
         ListType::Atomic => {}
         ListType::Set => items.sort_by_key(ToString::to_string),

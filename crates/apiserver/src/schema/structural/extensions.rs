@@ -1,4 +1,4 @@
-//! Validation of the Kubernetes extensions of a schema, and of defaults.
+//! Validation of the `x-kubernetes-` keywords and the default of a schema node.
 
 use serde_json::{Value, json};
 
@@ -7,6 +7,7 @@ use crate::error::Cause;
 use crate::schema::{compile, shape, validate};
 
 impl Check {
+    /// Checks the `x-kubernetes-` keywords of a node.
     pub(super) fn extensions(&mut self, schema: &Value, path: &str) {
         let kind = &schema["type"];
         if is_true(schema, "x-kubernetes-embedded-resource") {
@@ -108,7 +109,8 @@ impl Check {
         }
     }
 
-    pub(super) fn defaulted(&mut self, schema: &Value, path: &str) {
+    /// Checks that a default is valid and has no unknown fields.
+    pub(super) fn default_value(&mut self, schema: &Value, path: &str) {
         let Some(default) = schema.get("default").filter(|d| !d.is_null()) else {
             return;
         };

@@ -1,11 +1,12 @@
-//! Validation of the form of structural schemas.
+//! Structural validation of a schema node: types, keywords, and the schema of `metadata`.
 
 use serde_json::{Value, json};
 
-use super::{Check, Place, TYPES, has, is_true};
+use super::{Check, Position, TYPES, has, is_true};
 use crate::error::Cause;
 
 impl Check {
+    /// Checks the schema of `metadata`, which may restrict only names.
     pub(super) fn metadata(&mut self, schema: &Value, path: &str) {
         if schema["type"] != "object" {
             let at = format!("{path}.type");
@@ -32,7 +33,8 @@ impl Check {
         }
     }
 
-    pub(super) fn only_values(&mut self, schema: &Value, path: &str) {
+    /// Checks that a node within a junction has value validations only.
+    pub(super) fn value_validations(&mut self, schema: &Value, path: &str) {
         if is_true(schema, "additionalProperties") || schema["additionalProperties"].is_object() {
             self.forbid(
                 path,
@@ -66,12 +68,13 @@ impl Check {
         }
     }
 
-    pub(super) fn shape(&mut self, schema: &Value, path: &str, place: &Place) {
+    /// Checks that a node has a supported type.
+    pub(super) fn shape(&mut self, schema: &Value, path: &str, position: &Position) {
         let kind = schema["type"].as_str().unwrap_or_default();
         let open = is_true(schema, "x-kubernetes-int-or-string")
             || is_true(schema, "x-kubernetes-preserve-unknown-fields");
         if kind.is_empty() {
-            if !place.root && !open {
+            if !position.root && !open {
                 let detail = if path.rsplit('.').next() == Some("items") {
                     "must not be empty for specified array items"
                 } else {
@@ -90,9 +93,10 @@ impl Check {
         }
     }
 
+    /// Checks the pattern of a node, and forbids unsupported keywords.
     pub(super) fn keywords(&mut self, schema: &Value, path: &str) {
         if let Some(pattern) = schema["pattern"].as_str()
-            && let Err(error) = crate::pattern::read(pattern)
+            && let Err(error) = crate::pattern::compile(pattern)
         {
             let detail = format!("must be a valid regular expression, but isn't: {error}");
             self.causes.push(Cause::invalid(

@@ -1,9 +1,9 @@
-//! Validation of the rules of a node.
+//! Validation of the CEL rules of a schema node.
 
 use serde_json::{Value, json};
 
-use super::{Check, Place};
-use crate::cel::{Expression, Gives, is_visible};
+use super::{Check, Position};
+use crate::cel::{Expression, ResultType, is_visible};
 use crate::error::Cause;
 use crate::schema::rules::{Refusal, field_path, variables};
 
@@ -16,11 +16,11 @@ impl Check {
     }
 
     /// Compiles rules that passed all other checks.
-    pub(super) fn compiled_rules(&mut self, schema: &Value, path: &str, place: &Place) {
+    pub(super) fn compiled_rules(&mut self, schema: &Value, path: &str, position: &Position) {
         if each(schema, path).next().is_none() {
             return;
         }
-        let resource = place.root || super::is_true(schema, "x-kubernetes-embedded-resource");
+        let resource = position.root || super::is_true(schema, "x-kubernetes-embedded-resource");
         if !is_visible(schema, resource) {
             self.cel.push(Cause {
                 field: format!("{path}.x-kubernetes-validations"),
@@ -30,15 +30,15 @@ impl Check {
             return;
         }
         for (at, rule) in each(schema, path) {
-            self.compiled_rule(rule, &at, schema, resource, place);
+            self.compiled_rule(rule, &at, schema, resource, position);
         }
     }
 
     fn rule(&mut self, rule: &Value, schema: &Value, path: &str) {
-        let said = |name: &str| rule[name].as_str().unwrap_or_default();
-        let (text, message) = (said("rule"), said("message"));
+        let text = |name: &str| rule[name].as_str().unwrap_or_default();
+        let (expression, message) = (text("rule"), text("message"));
         let mut add = |cause: Cause| self.causes.push(cause);
-        if text.trim().is_empty() {
+        if expression.trim().is_empty() {
             add(Cause::required(
                 format!("{path}.rule"),
                 "rule is not specified",
@@ -57,11 +57,11 @@ impl Check {
                 &json!(message),
                 detail,
             ));
-        } else if text.trim().contains('\n') && message.trim().is_empty() {
+        } else if expression.trim().contains('\n') && message.trim().is_empty() {
             let detail = "message must be specified if rule contains line breaks";
             add(Cause::required(format!("{path}.message"), detail));
         }
-        let expression = said("messageExpression");
+        let expression = text("messageExpression");
         if !expression.is_empty() && expression.trim().is_empty() {
             let detail = "messageExpression must be non-empty if specified";
             add(Cause::required(format!("{path}.messageExpression"), detail));
@@ -76,7 +76,7 @@ impl Check {
                 &allowed,
             ));
         }
-        let field = said("fieldPath");
+        let field = text("fieldPath");
         for (wrong, detail) in [
             (
                 !field.is_empty() && field.trim().is_empty(),
@@ -107,12 +107,12 @@ impl Check {
         path: &str,
         schema: &Value,
         resource: bool,
-        place: &Place,
+        position: &Position,
     ) {
         let text = |name: &str| rule[name].as_str().unwrap_or_default();
         let variables = variables(rule, schema, resource);
-        let compile = |source: &str, gives| {
-            Expression::compile(source, &variables, gives)
+        let compile = |source: &str, result_type| {
+            Expression::compile(source, &variables, result_type)
                 .map_err(|problem| format!("compilation failed: {problem}"))
         };
         let at = format!("{path}.rule");
@@ -120,20 +120,20 @@ impl Check {
             self.cel.push(Cause::invalid(at, value, detail));
         };
         let mut uses_old = false;
-        match compile(text("rule"), Gives::Bool) {
+        match compile(text("rule"), ResultType::Bool) {
             Err(problem) => invalid(&at, &rule["rule"], &problem),
             Ok(expression) => {
                 uses_old = expression.mentions("oldSelf");
                 let message = text("messageExpression");
                 if !message.is_empty()
-                    && let Err(problem) = compile(message, Gives::String)
+                    && let Err(problem) = compile(message, ResultType::String)
                 {
                     let at = format!("{path}.messageExpression");
                     invalid(&at, &rule["messageExpression"], &problem);
                 }
             }
         }
-        if let (true, Some(above)) = (uses_old, &place.uncorrelated) {
+        if let (true, Some(above)) = (uses_old, &position.uncorrelated) {
             let detail = format!(
                 "oldSelf cannot be used on the uncorrelatable portion of the schema within {above}"
             );

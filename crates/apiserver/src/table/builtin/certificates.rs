@@ -13,22 +13,22 @@ fn condition(object: &Value) -> Value {
         let mut conditions = conditions.into_iter().flatten();
         conditions.any(|condition| condition["type"] == kind)
     };
-    let mut said = match (is("Denied"), is("Approved")) {
+    let mut state = match (is("Denied"), is("Approved")) {
         (true, _) => "Denied",
         (false, true) => "Approved",
         (false, false) => "Pending",
     }
     .to_owned();
     if is("Failed") {
-        said.push_str(",Failed");
+        state.push_str(",Failed");
     }
     if object["status"]["certificate"]
         .as_str()
         .is_some_and(|text| !text.is_empty())
     {
-        said.push_str(",Issued");
+        state.push_str(",Issued");
     }
-    json!(said)
+    json!(state)
 }
 
 /// Returns the columns of a kind after its name.

@@ -13,7 +13,7 @@ use crate::resource::{self, Resource};
 use crate::schema::{decode, shape};
 use crate::verbs::Call;
 
-/// The source of an object, which decides about error messages.
+/// The source of an object. Error messages depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A request body.
@@ -68,13 +68,13 @@ const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// Refuses fields of the wrong type as a bad request: of built-in kinds, and of the metadata of all kinds.
 fn check_types(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
     let problem = match (&resource.source, value.get_mut("metadata")) {
-        (resource::Source::Builtin { definition, .. }, _) => decode::problem(definition, value),
+        (resource::Source::Builtin { definition, .. }, _) => decode::decode(definition, value),
         (resource::Source::Custom { .. }, None | Some(Value::Null)) => None,
         (resource::Source::Custom { .. }, Some(meta)) if !meta.is_object() => Some(format!(
             "json: cannot unmarshal {} into Go value of type v1.ObjectMeta",
             type_name(meta)
         )),
-        (resource::Source::Custom { .. }, Some(meta)) => decode::problem(OBJECT_META, meta),
+        (resource::Source::Custom { .. }, Some(meta)) => decode::decode(OBJECT_META, meta),
     };
     if let Some(problem) = problem {
         return Err(ApiError::bad_request(format!(
