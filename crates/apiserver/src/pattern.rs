@@ -38,8 +38,14 @@ fn excessive_repetition(tree: &Ast, limit: u32) -> Option<ast::Span> {
             excessive_repetition(&repeated.ast, limit / times.max(1))
         }
         Ast::Group(group) => excessive_repetition(&group.ast, limit),
-        Ast::Alternation(of) => of.asts.iter().find_map(|part| excessive_repetition(part, limit)),
-        Ast::Concat(of) => of.asts.iter().find_map(|part| excessive_repetition(part, limit)),
+        Ast::Alternation(of) => of
+            .asts
+            .iter()
+            .find_map(|part| excessive_repetition(part, limit)),
+        Ast::Concat(of) => of
+            .asts
+            .iter()
+            .find_map(|part| excessive_repetition(part, limit)),
         _ => None,
     }
 }

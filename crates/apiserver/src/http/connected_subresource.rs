@@ -160,7 +160,12 @@ fn remove_credentials(headers: &mut HeaderMap) {
 }
 
 /// Copies data in both directions until one side closes or the server stops.
-async fn join(client: OnUpgrade, handler: OnUpgrade, _permit: WatchPermit, stopping: CancellationToken) {
+async fn join(
+    client: OnUpgrade,
+    handler: OnUpgrade,
+    _permit: WatchPermit,
+    stopping: CancellationToken,
+) {
     let (client, handler) = match tokio::try_join!(client, handler) {
         Ok(sides) => sides,
         Err(error) => {

@@ -275,7 +275,12 @@ mod tests {
         }
     }
 
-    fn go(live: Option<&Value>, manager: &str, config: &Value, force: bool) -> Result<Value, ApiError> {
+    fn go(
+        live: Option<&Value>,
+        manager: &str,
+        config: &Value,
+        force: bool,
+    ) -> Result<Value, ApiError> {
         let claim = if force { Claim::Force } else { Claim::Free };
         apply(
             live,

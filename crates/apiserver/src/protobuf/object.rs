@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Number, Value, json};
 
-use super::messages::{self, Field, Kind, Cardinality};
+use super::messages::{self, Cardinality, Field, Kind};
 use super::wire::{Reader, Wire, broken, text};
 use crate::error::ApiError;
 

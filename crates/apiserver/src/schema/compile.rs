@@ -202,7 +202,11 @@ fn limits(
             .map(|s| compile(s, path, resolve, "", depth + 1).map(Arc::new))
             .collect()
     };
-    let (all_of, any_of, one_of) = (compile_all("allOf")?, compile_all("anyOf")?, compile_all("oneOf")?);
+    let (all_of, any_of, one_of) = (
+        compile_all("allOf")?,
+        compile_all("anyOf")?,
+        compile_all("oneOf")?,
+    );
     let not = match json.get("not") {
         Some(not) => Some(Arc::new(compile(not, path, resolve, "", depth + 1)?)),
         None => None,

@@ -118,12 +118,12 @@ impl Run {
                 let computed = rule
                     .message_expression
                     .as_ref()
-                    .and_then(
-                        |e| match e.run(variables(ConvertOptions::default()), &mut self.budget) {
+                    .and_then(|e| {
+                        match e.run(variables(ConvertOptions::default()), &mut self.budget) {
                             Ok(cel::Value::String(text)) => Some(text.trim().to_owned()),
                             _ => None,
-                        },
-                    )
+                        }
+                    })
                     .filter(|text| !text.is_empty() && !text.contains('\n'));
                 let message = computed.unwrap_or_else(|| match &rule.message {
                     Some(message) => message.trim().to_owned(),

@@ -22,7 +22,11 @@ pub(super) struct ConvertOptions<'a> {
 }
 
 /// Converts a value.
-pub(super) fn convert(value: &Value, schema: Option<&Schema>, options: ConvertOptions<'_>) -> cel::Value {
+pub(super) fn convert(
+    value: &Value,
+    schema: Option<&Schema>,
+    options: ConvertOptions<'_>,
+) -> cel::Value {
     let inner = ConvertOptions {
         fields: None,
         ..options
