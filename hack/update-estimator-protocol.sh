@@ -16,7 +16,7 @@ esac
 
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
-cargo run --quiet --manifest-path hack/estimator-protocol/Cargo.toml --target-dir target/estimator-protocol -- "$fresh"
+cargo run --quiet --locked --manifest-path hack/estimator-protocol/Cargo.toml --target-dir target/estimator-protocol -- "$fresh"
 rustfmt --edition 2024 --config-path rustfmt.toml "$fresh"/*.rs
 
 if [[ -z "${1:-}" ]]; then
