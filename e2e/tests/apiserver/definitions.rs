@@ -3,7 +3,7 @@
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
-use crate::server::{Answer, Served};
+use crate::server::{Answer, TestServer};
 
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -27,7 +27,7 @@ pub(crate) fn definition(spec: Value) -> Value {
     })
 }
 
-pub(crate) async fn define(server: &Served, definition: &Value) -> Answer {
+pub(crate) async fn define(server: &TestServer, definition: &Value) -> Answer {
     server
         .raw("POST", DEFINITIONS, &[JSON], definition.to_string())
         .await
@@ -35,14 +35,14 @@ pub(crate) async fn define(server: &Served, definition: &Value) -> Answer {
 
 /// A kind that the server serves.
 pub(crate) struct Kind<'a> {
-    server: &'a Served,
+    server: &'a TestServer,
     pub(crate) name: String,
     pub(crate) group: String,
 }
 
 impl<'a> Kind<'a> {
     /// Installs a definition and waits until its objects can be listed and created.
-    pub(crate) async fn install(server: &'a Served, definition: &Value) -> Self {
+    pub(crate) async fn install(server: &'a TestServer, definition: &Value) -> Self {
         let made = define(server, definition).await;
         assert_eq!(made.code, 201, "{}", made.text);
         let kind = Self {

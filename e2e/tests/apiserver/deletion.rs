@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, Objects, Said, deployment, map, names, said, version};
+use crate::objects::{JSON, Objects, ResponseStatus, deployment, map, names, status_of, version};
 use crate::server;
 
 #[tokio::test]
-async fn what_is_gone_is_told_with_a_status_or_shown_once_more() {
+async fn deletion_returns_a_status_or_the_object() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
     let made = maps.create(&map("a", json!({}), json!({}))).await;
-    let gone = maps.delete("/a", &Value::Null).await;
+    let deleted = maps.delete("/a", &Value::Null).await;
     let expected = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
         "details": {"name": "a", "kind": "configmaps", "uid": made["metadata"]["uid"]}});
-    assert_eq!((gone.code, gone.json), (200, expected));
+    assert_eq!((deleted.code, deleted.json), (200, expected));
     let missing = maps.delete("/a", &Value::Null).await;
-    assert_eq!(said(&missing), (404, "configmaps \"a\" not found"));
+    assert_eq!(status_of(&missing), (404, "configmaps \"a\" not found"));
     let in_namespace =
         |group: &str, plural: &str| format!("{group}/namespaces/{namespace}/{plural}");
     let pod = json!({"containers": [{"name": "c", "image": "i"}]});
@@ -50,22 +50,22 @@ async fn what_is_gone_is_told_with_a_status_or_shown_once_more() {
             object["spec"] = spec;
         }
         objects.create(&object).await;
-        let gone = objects.delete("/x", &Value::Null).await;
+        let deleted = objects.delete("/x", &Value::Null).await;
         assert_eq!(
-            (gone.code, &gone.json["kind"]),
+            (deleted.code, &deleted.json["kind"]),
             (200, &json!(kind)),
             "{path}"
         );
         if kind == "Pod" {
-            assert_eq!(gone.json["metadata"]["deletionGracePeriodSeconds"], 0);
-            assert!(gone.json["metadata"]["deletionTimestamp"].is_string());
+            assert_eq!(deleted.json["metadata"]["deletionGracePeriodSeconds"], 0);
+            assert!(deleted.json["metadata"]["deletionTimestamp"].is_string());
         }
         assert_eq!(objects.get("/x").await.code, 404, "{path}");
     }
 }
 
 #[tokio::test]
-async fn nothing_is_deleted_that_is_not_what_was_meant() {
+async fn failed_preconditions_prevent_deletion() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -91,7 +91,7 @@ async fn nothing_is_deleted_that_is_not_what_was_meant() {
         let answer = maps
             .delete("/a", &json!({"preconditions": precondition}))
             .await;
-        assert_eq!(said(&answer), (409, refused(why).as_str()));
+        assert_eq!(status_of(&answer), (409, refused(why).as_str()));
         assert_eq!(answer.json["reason"], "Conflict");
     }
     let right = json!({"preconditions": {"uid": uid, "resourceVersion": is}});
@@ -99,7 +99,7 @@ async fn nothing_is_deleted_that_is_not_what_was_meant() {
 }
 
 #[tokio::test]
-async fn options_that_make_no_sense_delete_nothing() {
+async fn invalid_options_prevent_deletion() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -138,12 +138,12 @@ async fn options_that_make_no_sense_delete_nothing() {
             ),
         ] {
             let answer = maps.delete(&format!("{rest}{query}"), &body).await;
-            assert_eq!(said(&answer), (code, message.as_str()), "{rest} {query} {body}");
+            assert_eq!(status_of(&answer), (code, message.as_str()), "{rest} {query} {body}");
         }
         let other = maps
             .delete(rest, &json!({"kind": "ConfigMap", "apiVersion": "v1"}))
             .await;
-        let Said(code, message) = said(&other);
+        let ResponseStatus(code, message) = status_of(&other);
         let begins = "no kind \"ConfigMap\" is registered for version \"v1\"";
         assert!(code == 400 && message.starts_with(begins), "{message}");
         let text = maps
@@ -157,7 +157,7 @@ async fn options_that_make_no_sense_delete_nothing() {
 }
 
 #[tokio::test]
-async fn finalizers_hold_an_object_until_the_last_is_gone() {
+async fn objects_remain_until_their_last_finalizer_is_removed() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -168,14 +168,14 @@ async fn finalizers_hold_an_object_until_the_last_is_gone() {
     assert!(held["metadata"]["deletionTimestamp"].is_string(), "{held}");
     assert_eq!(held["metadata"]["deletionGracePeriodSeconds"], 0);
     let again = maps.delete("/a", &Value::Null).await;
-    assert_eq!((again.code, &again.json), (200, &held), "nothing is new");
+    assert_eq!((again.code, &again.json), (200, &held), "nothing changed");
     let finalizers = |list: Value| json!({"metadata": {"finalizers": list}});
     let more = maps
         .merge("/a", &finalizers(json!(["a.b/c", "d.e/f", "g.h/i"])))
         .await;
     let why = "ConfigMap \"a\" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is \
                being deleted, found new finalizers []string{\"g.h/i\"}";
-    assert_eq!(said(&more), (422, why));
+    assert_eq!(status_of(&more), (422, why));
     // The object can still be changed.
     let changed = maps.merge("/a", &json!({"data": {"k": "v"}})).await;
     assert_eq!(changed.json["data"], json!({"k": "v"}));
@@ -193,7 +193,7 @@ async fn finalizers_hold_an_object_until_the_last_is_gone() {
 }
 
 #[tokio::test]
-async fn policies_become_finalizers_of_what_is_held() {
+async fn propagation_policies_become_finalizers() {
     let server = server().await;
     let namespace = server.namespace().await;
     let deployments = Objects::deployments(&server, &namespace);
@@ -211,11 +211,7 @@ async fn policies_become_finalizers_of_what_is_held() {
         assert!(tried["metadata"]["deletionTimestamp"].is_string());
     }
     let is = deployments.get("/web").await.json;
-    assert_eq!(
-        is["metadata"].get("deletionTimestamp"),
-        None,
-        "it was a trial"
-    );
+    assert_eq!(is["metadata"].get("deletionTimestamp"), None, "dry run");
     let options = json!({"propagationPolicy": "Orphan"});
     let marked = deployments.delete("/web", &options).await.json;
     assert_eq!(marked["metadata"]["finalizers"], json!(["a.b/c", "orphan"]));
@@ -252,7 +248,7 @@ async fn policies_become_finalizers_of_what_is_held() {
 }
 
 #[tokio::test]
-async fn collections_are_deleted_as_far_as_they_are_selected() {
+async fn collections_are_deleted_by_selector() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);

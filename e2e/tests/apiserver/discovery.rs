@@ -28,7 +28,7 @@ fn sorted(mut resource: Value) -> Value {
 }
 
 #[tokio::test]
-async fn resources_are_listed_with_what_can_be_done_with_them() {
+async fn discovery_lists_resources_and_verbs() {
     let server = server().await;
     let recorded: BTreeMap<String, Vec<Value>> = serde_json::from_str(RECORDED).unwrap();
     assert!(recorded.len() > 15, "{}", recorded.len());
@@ -60,7 +60,7 @@ async fn resources_are_listed_with_what_can_be_done_with_them() {
 }
 
 #[tokio::test]
-async fn both_forms_of_discovery_say_the_same() {
+async fn aggregated_and_plain_discovery_agree() {
     let server = server().await;
     let form = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let mut groups = 0;
@@ -129,7 +129,7 @@ async fn both_forms_of_discovery_say_the_same() {
 }
 
 #[tokio::test]
-async fn roots_groups_version_and_health_are_answered() {
+async fn roots_groups_version_and_health_are_served() {
     let server = server().await;
     let get = async |path: &str| server.raw("GET", path, &[], "").await;
     let api = get("/api").await.json;
@@ -167,11 +167,11 @@ async fn roots_groups_version_and_health_are_answered() {
         assert_eq!((answer.code, answer.text.as_str()), (200, "ok"), "{path}");
     }
     for path in ["/healthz", "/livez", "/readyz"] {
-        let told = get(&format!("{path}?verbose")).await.text;
-        assert!(told.starts_with("[+]ping ok\n"), "{told}");
+        let text = get(&format!("{path}?verbose")).await.text;
+        assert!(text.starts_with("[+]ping ok\n"), "{text}");
         assert!(
-            told.ends_with(&format!("{} check passed\n", &path[1..])),
-            "{told}"
+            text.ends_with(&format!("{} check passed\n", &path[1..])),
+            "{text}"
         );
     }
     let paths = get("/").await.json;
@@ -197,7 +197,7 @@ async fn roots_groups_version_and_health_are_answered() {
 }
 
 #[tokio::test]
-async fn schemas_are_published_in_both_versions_of_openapi() {
+async fn schemas_are_published_as_openapi_v2_and_v3() {
     let server = server().await;
     let index = server.raw("GET", "/openapi/v3", &[], "").await.json;
     for version in ["api/v1", "apis/apps/v1", "apis/apiextensions.k8s.io/v1"] {

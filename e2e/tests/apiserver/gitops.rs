@@ -4,11 +4,11 @@
 use serde_json::{Value, json};
 
 use crate::server;
-use crate::server::{Answer, Served};
+use crate::server::{Answer, TestServer};
 
 const APPLY: (&str, &str) = ("content-type", "application/apply-patch+yaml");
 
-async fn apply(server: &Served, path: &str, dry_run: bool, object: &Value) -> Answer {
+async fn apply(server: &TestServer, path: &str, dry_run: bool, object: &Value) -> Answer {
     let dry_run = if dry_run { "&dryRun=All" } else { "" };
     let path = format!("{path}?fieldManager=controller&force=true{dry_run}");
     server
@@ -101,7 +101,7 @@ fn objects(namespace: &str) -> Vec<(String, Value)> {
 }
 
 #[tokio::test]
-async fn what_the_server_fills_in_is_no_drift() {
+async fn defaults_do_not_appear_as_drift() {
     let server = server().await;
     let namespace = server.namespace().await;
     for (path, object) in objects(&namespace) {
@@ -116,7 +116,7 @@ async fn what_the_server_fills_in_is_no_drift() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_changed_is_seen_by_a_dry_run_and_put_right() {
+async fn drift_is_visible_in_a_dry_run_and_repaired_by_apply() {
     let server = server().await;
     let namespace = server.namespace().await;
     let (path, object) = objects(&namespace)
@@ -127,7 +127,7 @@ async fn what_somebody_else_changed_is_seen_by_a_dry_run_and_put_right() {
     let changed = server
         .raw(
             "PATCH",
-            &format!("{path}?fieldManager=somebody"),
+            &format!("{path}?fieldManager=other"),
             &[("content-type", "application/merge-patch+json")],
             r#"{"spec":{"replicas":7,"paused":true}}"#,
         )
@@ -140,20 +140,20 @@ async fn what_somebody_else_changed_is_seen_by_a_dry_run_and_put_right() {
     let stored = server.raw("GET", &path, &[], "").await.json;
     assert_eq!(stored["spec"]["replicas"], 7);
 
-    let put_right = apply(&server, &path, false, &object).await;
-    assert_eq!(put_right.code, 200, "{}", put_right.text);
-    let spec = &put_right.json["spec"];
+    let repaired = apply(&server, &path, false, &object).await;
+    assert_eq!(repaired.code, 200, "{}", repaired.text);
+    let spec = &repaired.json["spec"];
     // Fields that the repository does not set keep their values.
     assert_eq!(
         (&spec["replicas"], &spec["paused"]),
         (&json!(2), &json!(true))
     );
-    let managers = put_right.json["metadata"]["managedFields"]
+    let managers = repaired.json["metadata"]["managedFields"]
         .as_array()
         .unwrap();
-    let of_somebody = managers
+    let other_entry = managers
         .iter()
-        .find(|entry| entry["manager"] == "somebody")
+        .find(|entry| entry["manager"] == "other")
         .unwrap();
-    assert_eq!(of_somebody["fieldsV1"], json!({"f:spec": {"f:paused": {}}}));
+    assert_eq!(other_entry["fieldsV1"], json!({"f:spec": {"f:paused": {}}}));
 }

@@ -67,22 +67,24 @@ fn request() -> String {
     let mut wanted = rcgen::CertificateParams::default();
     wanted
         .distinguished_name
-        .push(rcgen::DnType::CommonName, "somebody");
+        .push(rcgen::DnType::CommonName, "user");
     let request = wanted.serialize_request(&key).unwrap().pem().unwrap();
     base64::engine::general_purpose::STANDARD.encode(request)
 }
 
 #[tokio::test]
-async fn requests_for_certificates_say_who_asks_and_can_be_approved() {
+async fn certificate_requests_record_the_requester_and_can_be_approved() {
     let server = server().await;
     let name = server.namespace().await;
     let all = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
     let json_body = [("content-type", "application/json")];
-    let asked = json!({ "metadata": { "name": name },
-        "spec": { "request": request(), "signerName": "example.com/nobody",
-            "usages": ["client auth"], "expirationSeconds": 86400, "username": "somebody-else", "groups": ["system:masters-too"] },
+    let requested = json!({ "metadata": { "name": name },
+        "spec": { "request": request(), "signerName": "example.com/signer",
+            "usages": ["client auth"], "expirationSeconds": 86400, "username": "another-user", "groups": ["system:masters-too"] },
         "status": { "conditions": [{ "type": "Approved", "status": "True" }] } });
-    let created = server.raw("POST", all, &json_body, asked.to_string()).await;
+    let created = server
+        .raw("POST", all, &json_body, requested.to_string())
+        .await;
     assert_eq!(created.code, 201, "{}", created.text);
     let spec = &created.json["spec"];
     let me: Value = server
@@ -147,7 +149,7 @@ async fn requests_for_certificates_say_who_asks_and_can_be_approved() {
         json!([
             name,
             null,
-            "example.com/nobody",
+            "example.com/signer",
             username,
             "24h",
             "Approved"
@@ -157,7 +159,7 @@ async fn requests_for_certificates_say_who_asks_and_can_be_approved() {
 
 /// Go clients always send fields without `omitempty`. The server treats their empty values as unset.
 #[tokio::test]
-async fn what_go_writes_although_nobody_said_it_is_filled_in() {
+async fn empty_values_from_go_clients_are_defaulted() {
     let server = server().await;
     let namespace = server.namespace().await;
     let headers = [("content-type", "application/json")];

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::protobuf::{self, field};
 use crate::server;
-use crate::server::{Answer, Served};
+use crate::server::{Answer, TestServer};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const APPLY: (&str, &str) = ("content-type", "application/apply-patch+yaml");
@@ -70,24 +70,24 @@ fn deployment(replicas: u32) -> Value {
     })
 }
 
-async fn create(server: &Served, collection: &str, object: &Value) -> Answer {
+async fn create(server: &TestServer, collection: &str, object: &Value) -> Answer {
     let path = format!("{collection}?fieldManager=helm");
     server.raw("POST", &path, &[JSON], object.to_string()).await
 }
 
-async fn apply(server: &Served, path: &str, options: &str, object: &Value) -> Answer {
+async fn apply(server: &TestServer, path: &str, options: &str, object: &Value) -> Answer {
     let path = format!("{path}?{APPLIES}{options}");
     server
         .raw("PATCH", &path, &[APPLY], object.to_string())
         .await
 }
 
-async fn get(server: &Served, path: &str) -> Answer {
+async fn get(server: &TestServer, path: &str) -> Answer {
     server.raw("GET", path, &[], "").await
 }
 
 #[tokio::test]
-async fn releases_are_secrets_that_are_found_by_their_labels() {
+async fn releases_are_secrets_selected_by_label() {
     let server = server().await;
     let secrets = format!("/api/v1/namespaces/{}/secrets", server.namespace().await);
     let headers = [
@@ -119,7 +119,7 @@ async fn releases_are_secrets_that_are_found_by_their_labels() {
 }
 
 #[tokio::test]
-async fn three_way_patches_replace_ports_and_are_refused_as_a_whole() {
+async fn three_way_patches_replace_ports_and_fail_as_a_whole() {
     let server = server().await;
     let namespace = server.namespace().await;
     let services = format!("/api/v1/namespaces/{namespace}/services");
@@ -189,7 +189,7 @@ async fn three_way_patches_replace_ports_and_are_refused_as_a_whole() {
 
 /// `--force` replaces the object with the one in the chart, which contains no cluster IP.
 #[tokio::test]
-async fn a_service_that_is_replaced_keeps_its_address() {
+async fn replaced_services_keep_their_address() {
     let server = server().await;
     let services = format!("/api/v1/namespaces/{}/services", server.namespace().await);
     let created = create(&server, &services, &service()).await;
@@ -209,7 +209,7 @@ async fn a_service_that_is_replaced_keeps_its_address() {
 }
 
 #[tokio::test]
-async fn applying_again_changes_nothing_and_what_others_set_is_a_conflict() {
+async fn repeated_apply_changes_nothing_and_fields_of_others_conflict() {
     let server = server().await;
     let namespace = server.namespace().await;
     let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/web");
@@ -243,7 +243,7 @@ async fn applying_again_changes_nothing_and_what_others_set_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn a_definition_and_an_object_of_its_kind_are_applied_one_after_the_other() {
+async fn a_custom_resource_can_be_applied_right_after_its_definition() {
     let server = server().await;
     let namespace = server.namespace().await;
     let group = format!("{namespace}.example.com");
@@ -295,7 +295,7 @@ async fn a_definition_and_an_object_of_its_kind_are_applied_one_after_the_other(
 }
 
 #[tokio::test]
-async fn what_charts_are_told_of_the_server_can_be_read() {
+async fn charts_can_read_version_schemas_and_objects() {
     let server = server().await;
     let version = get(&server, "/version").await.json;
     let numbers = ["major", "minor"].map(|part| version[part].as_str().unwrap().to_owned());
@@ -321,7 +321,7 @@ async fn what_charts_are_told_of_the_server_can_be_read() {
     for (path, code) in [
         ("/api/v1/namespaces/default", 200),
         ("/api/v1/namespaces", 200),
-        ("/api/v1/namespaces/default/configmaps/nobody", 404),
+        ("/api/v1/namespaces/default/configmaps/missing", 404),
     ] {
         assert_eq!(get(&server, path).await.code, code, "{path}");
     }

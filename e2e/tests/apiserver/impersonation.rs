@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::objects::JSON;
 use crate::server;
-use crate::server::{Answer, Served, raw};
+use crate::server::{Answer, TestServer, raw};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const AUTHENTICATION: &str = "authentication.k8s.io";
@@ -20,7 +20,7 @@ struct Actor {
 }
 
 impl Actor {
-    async fn new(server: &Served, rules: Value) -> Self {
+    async fn new(server: &TestServer, rules: Value) -> Self {
         let namespace = server.namespace().await;
         let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
         server
@@ -43,7 +43,7 @@ impl Actor {
             .create(&format!("{RBAC}/clusterrolebindings"), binding)
             .await;
         let client = server.with_token(Some(token)).await;
-        eventually("the rights to be known", async || {
+        eventually("the rights to apply", async || {
             match raw(&client, "GET", "/ready", &[], "").await.code {
                 404 => Ok(()),
                 other => Err(other),
@@ -76,7 +76,7 @@ fn rule(verb: &str, group: &str, resource: &str, names: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn the_plain_verb_is_asked_for_each_part_of_somebody() {
+async fn impersonation_is_authorized_for_user_group_uid_and_extra() {
     let server = server().await;
     let rules = json!([
         rule("impersonate", "", "users", &["bob"]),
@@ -156,9 +156,9 @@ async fn the_plain_verb_is_asked_for_each_part_of_somebody() {
         &[("impersonate-extra-scopes", "view")],
     ] {
         let answer = actor.whoami(headers).await;
-        let said = answer.json["message"].as_str().unwrap_or_default();
+        let message = answer.json["message"].as_str().unwrap_or_default();
         assert!(
-            answer.code == 400 && said.ends_with("without impersonating a user name"),
+            answer.code == 400 && message.ends_with("without impersonating a user name"),
             "{headers:?}: {}",
             answer.text
         );
@@ -166,7 +166,7 @@ async fn the_plain_verb_is_asked_for_each_part_of_somebody() {
 }
 
 #[tokio::test]
-async fn somebody_may_be_allowed_to_act_as_another_for_one_verb() {
+async fn impersonation_can_be_limited_to_one_verb() {
     let server = server().await;
     let on = |verb: &str, mode: &str| {
         let verb = format!("impersonate-on:{mode}:{verb}");
@@ -263,7 +263,7 @@ async fn somebody_may_be_allowed_to_act_as_another_for_one_verb() {
 }
 
 #[tokio::test]
-async fn refusals_name_the_first_thing_that_is_missing() {
+async fn refusals_name_the_first_missing_right() {
     let server = server().await;
     let nothing = Actor::new(&server, json!([])).await;
     let reviews = r#"resource "selfsubjectreviews" in API group "authentication.k8s.io" at the cluster scope"#;

@@ -11,7 +11,7 @@ const ACCEPT: (&str, &str) = ("accept", "application/json");
 
 /// Clients recognise a missing resource by a 404 without the name of an object.
 #[tokio::test]
-async fn what_is_not_there_is_told_from_an_object_that_is_missing() {
+async fn missing_resources_differ_from_missing_objects() {
     let server = server().await;
     let namespace = server.namespace().await;
     let within = format!("/api/v1/namespaces/{namespace}");
@@ -22,7 +22,7 @@ async fn what_is_not_there_is_told_from_an_object_that_is_missing() {
         ("GET", "/api/users?limit=500&resourceVersion=0".to_owned()),
         (
             "PATCH",
-            format!("{within}/pods/nobody/nothing?fieldManager=k9s"),
+            format!("{within}/pods/missing/nothing?fieldManager=k9s"),
         ),
     ] {
         let answer = server.raw(method, &path, &[STRATEGIC, ACCEPT], "{}").await;
@@ -30,12 +30,12 @@ async fn what_is_not_there_is_told_from_an_object_that_is_missing() {
         assert_eq!(answer.json["reason"], "NotFound", "{path}");
         assert_eq!(answer.json["details"], json!({}), "{path}");
     }
-    let path = format!("{within}/pods/nobody/log?follow=true&tailLines=100&timestamps=true");
+    let path = format!("{within}/pods/missing/log?follow=true&tailLines=100&timestamps=true");
     let missing = server.raw("GET", &path, &[], "").await;
     assert_eq!(missing.code, 404, "{}", missing.text);
     assert_eq!(
         missing.json["details"],
-        json!({"kind": "pods", "name": "nobody"})
+        json!({"kind": "pods", "name": "missing"})
     );
 }
 

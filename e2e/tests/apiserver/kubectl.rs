@@ -42,19 +42,19 @@ fn steps(session: &str) -> Vec<Step<'_>> {
 
 #[needs(kubectl)]
 #[tokio::test]
-async fn imperative_commands_print_what_they_print_with_a_real_server() {
+async fn imperative_commands_print_the_recorded_output() {
     replay(IMPERATIVE).await;
 }
 
 #[needs(kubectl)]
 #[tokio::test]
-async fn commands_about_objects_print_what_they_print_with_a_real_server() {
+async fn object_commands_print_the_recorded_output() {
     replay(OBJECTS).await;
 }
 
 #[needs(kubectl)]
 #[tokio::test]
-async fn commands_about_pods_print_what_they_print_with_a_real_server() {
+async fn pod_commands_print_the_recorded_output() {
     replay(PODS).await;
 }
 

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, Said, map, names, said, version};
+use crate::objects::{Objects, ResponseStatus, map, names, status_of, version};
 use crate::server;
-use crate::server::{ROOT_CA, Served};
+use crate::server::{ROOT_CA, TestServer};
 
 /// Creates five ConfigMaps. `c1` and `c3` have the label `odd`.
-async fn five(server: &Served) -> Objects<'_> {
+async fn five_maps(server: &TestServer) -> Objects<'_> {
     let namespace = server.namespace().await;
     let maps = Objects::maps(server, &namespace);
     for i in 0..5 {
@@ -19,12 +19,12 @@ async fn five(server: &Served) -> Objects<'_> {
 }
 
 #[tokio::test]
-async fn pages_show_one_moment() {
+async fn pages_are_from_one_snapshot() {
     let server = server().await;
-    let maps = five(&server).await;
+    let maps = five_maps(&server).await;
     let page = maps.get("?limit=2").await;
     assert_eq!(names(&page), ["c0", "c1"]);
-    let left = 3 + server.own_maps();
+    let left = 3 + server.initial_maps();
     assert_eq!(page.json["metadata"]["remainingItemCount"], left);
     let token = page.json["metadata"]["continue"].as_str().unwrap();
     // Later pages do not show changes in between.
@@ -37,7 +37,7 @@ async fn pages_show_one_moment() {
         .get(&format!("?resourceVersion=1&continue={token}"))
         .await;
     let why = "specifying resource version is not allowed when using continue";
-    assert_eq!(said(&both), (400, why));
+    assert_eq!(status_of(&both), (400, why));
     assert_eq!(rest.json["metadata"].get("continue"), None);
     // The server omits the number of remaining items where it would have to filter all of them.
     let odd = maps.get("?limit=1&labelSelector=odd%3Dtrue").await;
@@ -51,9 +51,9 @@ async fn pages_show_one_moment() {
 }
 
 #[tokio::test]
-async fn a_list_is_of_the_version_that_is_asked_for() {
+async fn lists_honour_the_requested_version() {
     let server = server().await;
-    let maps = five(&server).await;
+    let maps = five_maps(&server).await;
     let before = version(&maps.get("").await.json).to_owned();
     assert_eq!(maps.delete("/c0", &Value::Null).await.code, 200);
     let old = ["c0", "c1", "c2", "c3", "c4"];
@@ -72,7 +72,7 @@ async fn a_list_is_of_the_version_that_is_asked_for() {
         format!("?resourceVersionMatch=NotOlderThan&resourceVersion={before}"),
     ] {
         // A list is never older than requested, but a cache may lag behind.
-        let list = berth_e2e::eventually("the deletion to be known", async || {
+        let list = berth_e2e::eventually("the deletion to be visible", async || {
             let list = maps.get(&query).await;
             if names(&list) == old[1..] {
                 Ok(list)
@@ -90,7 +90,7 @@ async fn a_list_is_of_the_version_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn lists_are_refused_what_makes_no_sense() {
+async fn invalid_list_options_are_refused() {
     let server = server().await;
     let maps = Objects::maps(&server, "default");
     let options =
@@ -149,7 +149,7 @@ async fn lists_are_refused_what_makes_no_sense() {
     ];
     for (query, code, message) in cases {
         let answer = maps.get(query).await;
-        let Said(found_code, found) = said(&answer);
+        let ResponseStatus(found_code, found) = status_of(&answer);
         assert!(
             found_code == code && found.starts_with(&message),
             "{query}: {found}"
@@ -157,7 +157,10 @@ async fn lists_are_refused_what_makes_no_sense() {
     }
     let pods = Objects::at(&server, "/api/v1/namespaces/default/pods");
     let unknown = pods.get("?fieldSelector=spec.foo%3D1").await;
-    assert_eq!(said(&unknown), (400, "field label not supported: spec.foo"));
+    assert_eq!(
+        status_of(&unknown),
+        (400, "field label not supported: spec.foo")
+    );
     for method in ["HEAD", "PUT", "PATCH"] {
         let merge = ("content-type", "application/merge-patch+json");
         let answer = maps.send(method, "", &[merge], "").await;
@@ -166,7 +169,7 @@ async fn lists_are_refused_what_makes_no_sense() {
 }
 
 #[tokio::test]
-async fn nobody_can_read_the_future() {
+async fn future_versions_cannot_be_read() {
     let server = server().await.without_retries().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -179,7 +182,7 @@ async fn nobody_can_read_the_future() {
         format!("?resourceVersionMatch=NotOlderThan&resourceVersion={future}"),
     ] {
         let answer = maps.get(&rest).await;
-        let Said(code, message) = said(&answer);
+        let ResponseStatus(code, message) = status_of(&answer);
         assert_eq!((code, &answer.json["reason"]), (504, &json!("Timeout")));
         let begins = format!("Timeout: Too large resource version: {future}, current: ");
         assert!(message.starts_with(&begins), "{rest}: {message}");
@@ -193,7 +196,7 @@ async fn nobody_can_read_the_future() {
 #[tokio::test]
 async fn labels_and_fields_select() {
     let server = server().await;
-    let maps = five(&server).await;
+    let maps = five_maps(&server).await;
     for (query, expected) in [
         ("?labelSelector=odd%3Dtrue", &["c1", "c3"][..]),
         ("?labelSelector=odd+notin+(true)", &["c0", "c2", "c4"]),
@@ -213,9 +216,9 @@ async fn labels_and_fields_select() {
 }
 
 #[tokio::test]
-async fn items_of_built_in_kinds_do_not_repeat_their_type() {
+async fn items_of_built_in_kinds_omit_kind_and_version() {
     let server = server().await;
-    let maps = five(&server).await;
+    let maps = five_maps(&server).await;
     let list = maps.get("").await.json;
     assert_eq!(
         (&list["kind"], &list["apiVersion"]),
@@ -244,9 +247,9 @@ async fn items_of_built_in_kinds_do_not_repeat_their_type() {
 }
 
 #[tokio::test]
-async fn answers_come_in_the_form_that_is_asked_for() {
+async fn responses_have_the_requested_format() {
     let server = server().await;
-    let maps = five(&server).await;
+    let maps = five_maps(&server).await;
     let partial = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
     let partials = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
     let object = maps.get("/c1").await.json;
@@ -287,7 +290,7 @@ async fn answers_come_in_the_form_that_is_asked_for() {
         ),
     ] {
         let answer = maps.get_as(rest, accept).await;
-        let Said(code, message) = said(&answer);
+        let ResponseStatus(code, message) = status_of(&answer);
         assert_eq!(
             (code, &answer.json["reason"]),
             (406, &json!("NotAcceptable"))
@@ -306,7 +309,7 @@ async fn answers_come_in_the_form_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_said_to_be_missing() {
+async fn missing_objects_return_404() {
     let server = server().await;
     for (path, message) in [
         (
@@ -319,7 +322,7 @@ async fn what_is_not_there_is_said_to_be_missing() {
         ),
     ] {
         let answer = server.raw("GET", path, &[], "").await;
-        assert_eq!(said(&answer), (404, message));
+        assert_eq!(status_of(&answer), (404, message));
     }
     for path in [
         "/api/v1/configmaps/a",
@@ -350,7 +353,7 @@ async fn what_is_not_there_is_said_to_be_missing() {
 }
 
 #[tokio::test]
-async fn a_long_list_is_whole_in_every_form() {
+async fn long_lists_are_complete_in_every_format() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);

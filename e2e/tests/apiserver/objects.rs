@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Answer, ROOT_CA, Served};
+use crate::server::{Answer, ROOT_CA, TestServer};
 
 pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
@@ -12,22 +12,22 @@ const APPLY: (&str, &str) = ("content-type", "application/apply-patch+yaml");
 
 /// A collection, of a namespace or of the cluster.
 pub(crate) struct Objects<'a> {
-    server: &'a Served,
+    server: &'a TestServer,
     path: String,
 }
 
 impl<'a> Objects<'a> {
-    pub(crate) fn at(server: &'a Served, path: impl Into<String>) -> Self {
+    pub(crate) fn at(server: &'a TestServer, path: impl Into<String>) -> Self {
         let path = path.into();
         Self { server, path }
     }
 
     /// Returns the ConfigMaps of a namespace, which no controller changes.
-    pub(crate) fn maps(server: &'a Served, namespace: &str) -> Self {
+    pub(crate) fn maps(server: &'a TestServer, namespace: &str) -> Self {
         Self::at(server, format!("/api/v1/namespaces/{namespace}/configmaps"))
     }
 
-    pub(crate) fn deployments(server: &'a Served, namespace: &str) -> Self {
+    pub(crate) fn deployments(server: &'a TestServer, namespace: &str) -> Self {
         Self::at(
             server,
             format!("/apis/apps/v1/namespaces/{namespace}/deployments"),
@@ -124,16 +124,16 @@ pub(crate) fn deployment(name: &str) -> Value {
 }
 
 /// Returns code and message of a response.
-pub(crate) fn said(answer: &Answer) -> Said<'_> {
+pub(crate) fn status_of(answer: &Answer) -> ResponseStatus<'_> {
     let message = answer.json["message"].as_str();
-    Said(answer.code, message.unwrap_or(&answer.text))
+    ResponseStatus(answer.code, message.unwrap_or(&answer.text))
 }
 
 /// Code and message of a response. Messages about invalid objects are equal if they name the same fields and reasons.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Said<'a>(pub(crate) u16, pub(crate) &'a str);
+pub(crate) struct ResponseStatus<'a>(pub(crate) u16, pub(crate) &'a str);
 
-impl PartialEq<(u16, &str)> for Said<'_> {
+impl PartialEq<(u16, &str)> for ResponseStatus<'_> {
     fn eq(&self, (code, message): &(u16, &str)) -> bool {
         self.0 == *code && outline(self.1) == outline(message)
     }

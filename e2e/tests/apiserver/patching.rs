@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, Said, deployment, map, said};
+use crate::objects::{Objects, ResponseStatus, deployment, map, status_of};
 use crate::server;
 
 #[tokio::test]
-async fn operations_of_a_json_patch_follow_one_another_or_none_is_done() {
+async fn json_patches_apply_in_order_or_not_at_all() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -44,16 +44,19 @@ async fn operations_of_a_json_patch_follow_one_another_or_none_is_done() {
     ] {
         let first = json!({"op": "add", "path": "/data/first", "value": "1"});
         let answer = maps.operations("/a", &json!([first, operation])).await;
-        assert_eq!(said(&answer), (422, fit), "{operation}");
+        assert_eq!(status_of(&answer), (422, fit), "{operation}");
     }
     assert_eq!(
         maps.get("/a").await.json,
         labelled.json,
-        "not even the first of them"
+        "no operation was applied"
     );
     let many = vec![json!({"op": "add", "path": "/data/k", "value": "1"}); 10_001];
     let why = "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001";
-    assert_eq!(said(&maps.operations("/a", &json!(many)).await), (413, why));
+    assert_eq!(
+        status_of(&maps.operations("/a", &json!(many)).await),
+        (413, why)
+    );
 }
 
 #[tokio::test]
@@ -84,15 +87,15 @@ async fn malformed_patches_are_refused() {
         maps.strategic("/none", &json!({})).await,
         maps.operations("/none", &json!([])).await,
     ] {
-        assert_eq!(said(&none), (404, "configmaps \"none\" not found"));
+        assert_eq!(status_of(&none), (404, "configmaps \"none\" not found"));
     }
     let forced = maps.merge("/a?force=true", &json!({})).await;
     let why = "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch";
-    assert_eq!(said(&forced), (422, why));
+    assert_eq!(status_of(&forced), (422, why));
 }
 
 #[tokio::test]
-async fn a_patch_cannot_make_it_another_object() {
+async fn patches_cannot_change_the_identity_of_an_object() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -140,7 +143,7 @@ async fn a_patch_cannot_make_it_another_object() {
         ),
     ] {
         let answer = maps.merge("/a", &patch).await;
-        let Said(found, message) = said(&answer);
+        let ResponseStatus(found, message) = status_of(&answer);
         assert!(
             found == code && message.starts_with(part),
             "{patch}: {found} {message}"
@@ -180,7 +183,7 @@ fn containers(object: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn strategic_patches_merge_lists_by_their_keys() {
+async fn strategic_patches_merge_lists_by_key() {
     let add = pods(json!({"containers": [{"name": "d", "image": "e"}]}));
     assert_eq!(
         containers(&patched(std::slice::from_ref(&add)).await),
@@ -194,7 +197,7 @@ async fn strategic_patches_merge_lists_by_their_keys() {
     assert_eq!(
         containers(&patched(&[order]).await),
         ["c", "d"],
-        "unless an order is given"
+        "unless the patch sets an order"
     );
     let delete = pods(json!({"containers": [{"name": "c", "$patch": "delete"}]}));
     assert_eq!(containers(&patched(&[add, delete]).await), ["d"]);
@@ -214,7 +217,7 @@ async fn strategic_patches_merge_lists_by_their_keys() {
 }
 
 #[tokio::test]
-async fn directives_of_strategic_patches_are_followed() {
+async fn strategic_patch_directives_are_applied() {
     let retain = json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}});
     let found = patched(&[retain]).await;
     assert_eq!(found["spec"]["strategy"], json!({"type": "Recreate"}));
@@ -258,7 +261,7 @@ async fn directives_of_strategic_patches_are_followed() {
     ] {
         let patch = pods(json!({"containers": [container]}));
         assert_eq!(
-            said(&deployments.strategic("/web", &patch).await),
+            status_of(&deployments.strategic("/web", &patch).await),
             (500, why)
         );
     }
@@ -274,7 +277,7 @@ async fn directives_of_strategic_patches_are_followed() {
 }
 
 #[tokio::test]
-async fn a_short_patch_makes_no_huge_object() {
+async fn short_patches_cannot_create_huge_objects() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -285,7 +288,7 @@ async fn a_short_patch_makes_no_huge_object() {
     let copy = json!({"op": "copy", "from": "/data/k", "path": "/data/l"});
     for operation in [double, copy] {
         let answer = maps.operations("/a", &json!(vec![operation; 40])).await;
-        assert_eq!(said(&answer), (422, fit));
+        assert_eq!(status_of(&answer), (422, fit));
     }
     assert_eq!(maps.get("/a").await.json, before);
 }

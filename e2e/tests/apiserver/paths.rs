@@ -11,7 +11,7 @@ const NO_PAGE: &str = "404 page not found\n";
 const NO_RESOURCE: &str = "the server could not find the requested resource";
 
 #[tokio::test]
-async fn a_path_is_decoded_before_anything_looks_at_it() {
+async fn paths_are_decoded_before_routing() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -47,7 +47,7 @@ async fn a_path_is_decoded_before_anything_looks_at_it() {
 }
 
 #[tokio::test]
-async fn paths_that_name_nothing_are_told_so() {
+async fn unknown_paths_return_404() {
     let server = server().await;
     let maps = "/api/v1/namespaces/default/configmaps";
     for path in [
@@ -135,7 +135,7 @@ async fn paths_that_name_nothing_are_told_so() {
 }
 
 #[tokio::test]
-async fn methods_are_for_what_they_are_for() {
+async fn unsupported_methods_are_refused() {
     let server = server().await;
     let maps = "/api/v1/namespaces/default/configmaps";
     let not_allowed = "the server does not allow this method on the requested resource";
@@ -188,7 +188,7 @@ async fn methods_are_for_what_they_are_for() {
 }
 
 #[tokio::test]
-async fn what_a_query_says_that_nobody_understands_is_left_out() {
+async fn unknown_query_parameters_are_ignored() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -214,7 +214,7 @@ async fn what_a_query_says_that_nobody_understands_is_left_out() {
     ] {
         let answer = maps.get(query).await;
         let items = answer.json["items"].as_array().map(Vec::len);
-        let own = if count == 3 { server.own_maps() } else { 0 };
+        let own = if count == 3 { server.initial_maps() } else { 0 };
         let expected = (200, Some(count + own));
         assert_eq!((answer.code, items), expected, "{query}");
     }
@@ -258,7 +258,7 @@ async fn what_a_query_says_that_nobody_understands_is_left_out() {
 }
 
 #[tokio::test]
-async fn a_watch_ends_when_it_is_asked_to() {
+async fn watches_end_after_their_timeout() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -269,7 +269,7 @@ async fn a_watch_ends_when_it_is_asked_to() {
         ended.unwrap()
     };
     let answer = watch(1).await;
-    let all = 1 + server.own_maps();
+    let all = 1 + server.initial_maps();
     assert_eq!((answer.code, answer.text.lines().count()), (200, all));
     // A negative timeout ends the watch at once, perhaps before the first event.
     let answer = watch(-5).await;

@@ -3,13 +3,13 @@
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
-use crate::objects::said;
+use crate::objects::status_of;
 use crate::server;
-use crate::server::{Answer, Served};
+use crate::server::{Answer, TestServer};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-async fn create(server: &Served, namespace: &str, plural: &str, object: Value) -> Answer {
+async fn create(server: &TestServer, namespace: &str, plural: &str, object: Value) -> Answer {
     let base = if plural == "deployments" {
         "/apis/apps/v1"
     } else {
@@ -30,7 +30,7 @@ fn claim(storage: &str) -> Value {
 }
 
 #[tokio::test]
-async fn limit_ranges_fill_in_and_refuse() {
+async fn limit_ranges_set_defaults_and_refuse_violations() {
     let server = server().await;
     let namespace = server.namespace().await;
     let range = json!({"metadata": {"name": "lr"}, "spec": {"limits": [
@@ -45,7 +45,7 @@ async fn limit_ranges_fill_in_and_refuse() {
     );
 
     // The server may see a new range with a delay.
-    let made = eventually("the range to count", async || {
+    let made = eventually("the range to apply", async || {
         let made = create(&server, &namespace, "pods", pod("a", json!({}), json!({}))).await;
         if made.json["metadata"]["annotations"].is_object() {
             return Ok(made.json);
@@ -103,7 +103,7 @@ async fn limit_ranges_fill_in_and_refuse() {
         ),
     ] {
         let answer = create(&server, &namespace, plural, object).await;
-        assert_eq!(said(&answer), (403, &*why));
+        assert_eq!(status_of(&answer), (403, &*why));
     }
     let greedy = pod("g", json!({"requests": {"cpu": "1500m"}}), json!({}));
     let answer = create(&server, &namespace, "pods", greedy).await;
@@ -115,10 +115,10 @@ async fn limit_ranges_fill_in_and_refuse() {
 }
 
 #[tokio::test]
-async fn quotas_refuse_what_there_is_no_room_for() {
+async fn exceeded_quotas_refuse_objects() {
     let server = server().await;
     let namespace = server.namespace().await;
-    let maps = (2 + server.own_maps()).to_string();
+    let maps = (2 + server.initial_maps()).to_string();
     let hard = json!({"pods": "1", "requests.cpu": "1", "limits.memory": "1Gi", "configmaps": maps,
         "count/deployments.apps": "1", "services": "1", "services.nodeports": "0", "cpu": "1"});
     let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": hard}});
@@ -140,7 +140,7 @@ async fn quotas_refuse_what_there_is_no_room_for() {
         let path = format!("{path}/status");
         assert_eq!(server.raw("PATCH", &path, &[merge], status).await.code, 200);
         // kube-apiserver caches quotas for a while.
-        eventually("the quota to be known", async || {
+        eventually("the quota to be visible", async || {
             let trial = pod("a", json!({}), json!({}));
             let pods = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
             let answer = server.raw("POST", &pods, &[JSON], trial.to_string()).await;
@@ -237,13 +237,13 @@ async fn quotas_refuse_what_there_is_no_room_for() {
             None => assert_eq!(answer.code, 201, "{name}: {}", answer.text),
             Some(why) => {
                 let why = why.replace("configmaps=2", &format!("configmaps={maps}"));
-                assert_eq!(said(&answer), (403, &*why));
+                assert_eq!(status_of(&answer), (403, &*why));
             }
         }
     }
     let used = json!({"pods": "1", "requests.cpu": "600m", "limits.memory": "536870913", "configmaps": maps,
         "count/deployments.apps": "1", "services": "1", "services.nodeports": "0", "cpu": "600m"});
-    eventually("the use to be noted", async || {
+    eventually("the usage to be recorded", async || {
         let quota = server.raw("GET", &path, &[], "").await.json;
         if quota["status"]["used"] == used && quota["status"]["hard"] == hard {
             Ok(())
@@ -255,7 +255,7 @@ async fn quotas_refuse_what_there_is_no_room_for() {
 }
 
 #[tokio::test]
-async fn quotas_may_be_about_classes_of_priority() {
+async fn quotas_can_be_scoped_to_priority_classes() {
     let server = server().await;
     let namespace = server.namespace().await;
     let class = format!("class-{namespace}");
@@ -283,7 +283,7 @@ async fn quotas_may_be_about_classes_of_priority() {
     };
     // The server may see a new quota and class with a delay.
     let why = "pods \"a\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0";
-    eventually("the quota to count", async || {
+    eventually("the quota to apply", async || {
         let trial = pod("a", Some(&class)).to_string();
         let path = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
         let answer = server.raw("POST", &path, &[JSON], trial).await;

@@ -14,7 +14,7 @@ use kube::{Client, Config};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use crate::certificates;
+use crate::client_certificates;
 use crate::objects::JSON;
 
 /// Editor for `kubectl edit`, which sets the replicas to seven.
@@ -24,7 +24,7 @@ const EDITOR: &str = "sed -i \"s/replicas:.*/replicas: 7/\"";
 pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";
 
 /// A server for a test. It stops with the last test that uses it.
-pub(crate) struct Served {
+pub(crate) struct TestServer {
     /// A client of the administrator, bound to the runtime of this test.
     pub(crate) client: Client,
     shared: Arc<Shared>,
@@ -51,7 +51,7 @@ impl Drop for Shared {
 static RUNNING: tokio::sync::Mutex<Weak<Shared>> = tokio::sync::Mutex::const_new(Weak::new());
 
 /// Returns the shared server, and starts it if no other test is using it.
-pub(crate) async fn server() -> Served {
+pub(crate) async fn server() -> TestServer {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let shared = {
         let mut running = RUNNING.lock().await;
@@ -64,23 +64,23 @@ pub(crate) async fn server() -> Served {
         }
     };
     let client = client_of(config(&shared.kubeconfig).await);
-    Served { client, shared }
+    TestServer { client, shared }
 }
 
 /// Starts a server for a single test. A real one keeps only a second or two of history.
-pub(crate) async fn forgetful() -> Served {
+pub(crate) async fn with_short_history() -> TestServer {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let flag = "--etcd-compaction-interval=1s".to_owned();
     let shared = Arc::new(start(&[flag]).await);
     let client = client_of(config(&shared.kubeconfig).await);
-    Served { client, shared }
+    TestServer { client, shared }
 }
 
 /// Starts a real server and an embedded one. The test needs `#[needs(apiserver)]`.
-pub(crate) async fn both() -> [Served; 2] {
+pub(crate) async fn real_and_embedded() -> [TestServer; 2] {
     let assets = RealServer::assets().unwrap();
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let served = async |shared: Shared| Served {
+    let served = async |shared: Shared| TestServer {
         client: client_of(config(&shared.kubeconfig).await),
         shared: Arc::new(shared),
     };
@@ -102,7 +102,7 @@ async fn real(assets: &Path, flags: &[String]) -> Shared {
     let mut flags = flags.to_vec();
     flags.push(format!(
         "--client-ca-file={}",
-        certificates::found(&folder.path().join("credentials")).display()
+        client_certificates::create_authority(&folder.path().join("credentials")).display()
     ));
     let real = RealServer::start_with(assets, folder.path(), &flags).await;
     Shared {
@@ -173,7 +173,7 @@ impl Answer {
 }
 
 #[allow(dead_code, reason = "each module uses what it needs")]
-impl Served {
+impl TestServer {
     /// The administrator's kubeconfig.
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.shared.kubeconfig
@@ -240,7 +240,7 @@ impl Served {
     }
 
     /// Returns the number of ConfigMaps that each namespace contains from the start. kube-apiserver creates none.
-    pub(crate) fn own_maps(&self) -> usize {
+    pub(crate) fn initial_maps(&self) -> usize {
         usize::from(!self.is_real())
     }
 

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::objects::said;
+use crate::objects::status_of;
 use crate::server;
-use crate::server::{Answer, Served};
+use crate::server::{Answer, TestServer};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 
-async fn create(server: &Served, namespace: &str, name: &str, spec: &Value) -> Answer {
+async fn create(server: &TestServer, namespace: &str, name: &str, spec: &Value) -> Answer {
     send(
         server,
         &format!("/api/v1/namespaces/{namespace}/services"),
@@ -22,12 +22,12 @@ async fn create(server: &Served, namespace: &str, name: &str, spec: &Value) -> A
     .await
 }
 
-async fn send(server: &Served, path: &str, name: &str, spec: &Value) -> Answer {
+async fn send(server: &TestServer, path: &str, name: &str, spec: &Value) -> Answer {
     let object = json!({"metadata": {"name": name}, "spec": spec});
     server.raw("POST", path, &[JSON], object.to_string()).await
 }
 
-async fn patch(server: &Served, namespace: &str, name: &str, spec: &Value) -> Answer {
+async fn patch(server: &TestServer, namespace: &str, name: &str, spec: &Value) -> Answer {
     let path = format!("/api/v1/namespaces/{namespace}/services/{name}?dryRun=All");
     let change = json!({"spec": spec}).to_string();
     server.raw("PATCH", &path, &[MERGE], change).await
@@ -38,7 +38,7 @@ fn open(number: u16) -> Value {
 }
 
 #[tokio::test]
-async fn addresses_and_ports_are_of_their_ranges_and_of_one_service() {
+async fn addresses_and_ports_are_in_range_and_unique() {
     let server = server().await;
     let namespace = server.namespace().await;
     let ports = json!([{"port": 80}]);
@@ -102,7 +102,7 @@ async fn addresses_and_ports_are_of_their_ranges_and_of_one_service() {
         let path = format!("/api/v1/namespaces/{namespace}/services{dry}");
         let answer = send(&server, &path, "wrong", &spec).await;
         let message = format!("Service \"wrong\" is invalid: {why}");
-        assert_eq!(said(&answer), (422, &*message), "{spec}");
+        assert_eq!(status_of(&answer), (422, &*message), "{spec}");
     }
 
     let one = create(&server, &namespace, "one", &json!({"ports": ports})).await;
@@ -143,7 +143,7 @@ async fn addresses_and_ports_are_of_their_ranges_and_of_one_service() {
 }
 
 #[tokio::test]
-async fn many_at_once_are_given_different_things() {
+async fn concurrent_services_get_distinct_addresses_and_ports() {
     let server = server().await;
     let namespace = server.namespace().await;
     let names: Vec<String> = (0..40).map(|i| format!("s{i}")).collect();
@@ -163,7 +163,7 @@ async fn many_at_once_are_given_different_things() {
 }
 
 #[tokio::test]
-async fn a_change_keeps_what_was_given_and_lets_go_what_no_longer_fits() {
+async fn updates_keep_allocations_that_still_apply() {
     let server = server().await;
     let namespace = server.namespace().await;
     let ports = json!([{"port": 80}]);
@@ -288,7 +288,7 @@ async fn a_change_keeps_what_was_given_and_lets_go_what_no_longer_fits() {
     ] {
         let answer = patch(&server, &namespace, name, &change).await;
         let message = format!("Service \"{name}\" is invalid: {why}");
-        assert_eq!(said(&answer), (422, &*message), "{change}");
+        assert_eq!(status_of(&answer), (422, &*message), "{change}");
     }
     // `kubectl replace` and Helm send no addresses.
     let path = format!("/api/v1/namespaces/{namespace}/services/inside");

@@ -9,7 +9,7 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 
 #[tokio::test]
-async fn a_binding_gives_a_pod_its_node_labels_and_annotations() {
+async fn pod_bindings_set_node_labels_and_annotations() {
     let server = server().await;
     let pods = format!("/api/v1/namespaces/{}/pods", server.namespace().await);
     let meta = json!({"name": "p", "labels": {"a": "1"}, "annotations": {"x": "1"}});
@@ -64,7 +64,7 @@ async fn a_binding_gives_a_pod_its_node_labels_and_annotations() {
         .create(&format!("{path}?dryRun=All"), binding.clone())
         .await;
     let pod = server.raw("GET", &format!("{pods}/p"), &[], "").await.json;
-    assert_eq!(pod["spec"]["nodeName"], json!(null), "only tried");
+    assert_eq!(pod["spec"]["nodeName"], json!(null), "dry run");
     server.create(&path, binding).await;
     let pod = server.raw("GET", &format!("{pods}/p"), &[], "").await.json;
     assert_eq!(pod["spec"]["nodeName"], "n");
@@ -94,7 +94,7 @@ async fn a_binding_gives_a_pod_its_node_labels_and_annotations() {
 }
 
 #[tokio::test]
-async fn a_scale_is_decoded_and_its_writers_have_no_time() {
+async fn scale_is_validated_and_its_managers_have_no_time() {
     let server = server().await;
     let namespace = server.namespace().await;
     let deployments = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
@@ -139,7 +139,7 @@ async fn a_scale_is_decoded_and_its_writers_have_no_time() {
 }
 
 #[tokio::test]
-async fn what_holds_a_namespace_has_a_name_of_its_own() {
+async fn namespace_finalizers_are_validated() {
     let server = server().await;
     let name = server.namespace().await;
     let path = format!("/api/v1/namespaces/{name}/finalize?dryRun=All");
@@ -158,7 +158,7 @@ async fn what_holds_a_namespace_has_a_name_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_is_decided_of_a_request_for_a_certificate_stays() {
+async fn approvals_of_certificate_requests_are_final() {
     let server = server().await;
     let name = server.namespace().await;
     let pair = rcgen::KeyPair::generate().unwrap();
@@ -222,9 +222,12 @@ async fn what_is_decided_of_a_request_for_a_certificate_stays() {
     )
     .await;
 
-    let mut told = approved.clone();
-    told["message"] = json!("fine");
-    assert_eq!(say("approval", json!([told]), false).await.code, 200);
+    let mut with_message = approved.clone();
+    with_message["message"] = json!("fine");
+    assert_eq!(
+        say("approval", json!([with_message]), false).await.code,
+        200
+    );
     refused("approval", json!([]), removed).await;
     refused("status", json!([]), removed).await;
     refused("approval", json!([denied]), removed).await;

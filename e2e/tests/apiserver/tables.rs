@@ -13,7 +13,7 @@ const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/js
 const RECORDED: &str = include_str!("data/columns.json");
 
 #[tokio::test]
-async fn each_kind_has_the_columns_of_a_real_server() {
+async fn each_kind_has_the_recorded_columns() {
     let server = server().await;
     let recorded: BTreeMap<String, Vec<(String, String, String, i64)>> =
         serde_json::from_str(RECORDED).unwrap();
@@ -50,7 +50,7 @@ fn cells(row: &Value, count: usize) -> Value {
 }
 
 #[tokio::test]
-async fn rows_carry_as_much_of_an_object_as_is_asked_for() {
+async fn rows_include_the_requested_part_of_the_object() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -76,7 +76,7 @@ async fn rows_carry_as_much_of_an_object_as_is_asked_for() {
 }
 
 #[tokio::test]
-async fn rows_are_watched_and_their_columns_told_once() {
+async fn watched_tables_send_columns_once() {
     let server = server().await;
     let namespace = server.namespace().await;
     let deployments = Objects::deployments(&server, &namespace);
@@ -120,7 +120,7 @@ async fn rows_are_watched_and_their_columns_told_once() {
 }
 
 #[tokio::test]
-async fn a_scale_is_shown_with_what_is_wanted_and_what_there_is() {
+async fn scale_tables_show_desired_and_available_replicas() {
     let server = server().await;
     let namespace = server.namespace().await;
     let deployments = Objects::deployments(&server, &namespace);
@@ -137,7 +137,7 @@ async fn a_scale_is_shown_with_what_is_wanted_and_what_there_is() {
 }
 
 #[tokio::test]
-async fn what_is_no_row_of_a_table_is_refused_as_one() {
+async fn objects_without_a_table_format_are_refused_as_tables() {
     const ONLY_TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
     let server = server().await;
     let namespace = server.namespace().await;

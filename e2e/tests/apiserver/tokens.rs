@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 
 use crate::objects::{JSON, outline};
 use crate::server;
-use crate::server::{Answer, Served, raw};
+use crate::server::{Answer, TestServer, raw};
 
 const OWN: &str = "https://kubernetes.default.svc";
 
 /// A namespace with the account `bot`.
 struct Scene<'a> {
-    server: &'a Served,
+    server: &'a TestServer,
     namespace: String,
 }
 
 impl<'a> Scene<'a> {
-    async fn new(server: &'a Served) -> Self {
+    async fn new(server: &'a TestServer) -> Self {
         let namespace = server.namespace().await;
         let scene = Self { server, namespace };
         scene
@@ -83,7 +83,7 @@ fn pod(name: &str, account: &str, node: Option<&str>) -> Value {
 }
 
 #[tokio::test]
-async fn a_token_is_good_for_its_audiences_only() {
+async fn tokens_are_valid_for_their_audiences_only() {
     let server = server().await;
     let scene = Scene::new(&server).await;
     let plain = scene.token(&json!({})).await;
@@ -129,7 +129,7 @@ async fn a_token_is_good_for_its_audiences_only() {
 }
 
 #[tokio::test]
-async fn a_token_tells_of_what_it_is_bound_to() {
+async fn tokens_name_the_objects_they_are_bound_to() {
     let server = server().await;
     let scene = Scene::new(&server).await;
     let node = format!("node-{}", scene.namespace);
@@ -165,16 +165,16 @@ async fn a_token_tells_of_what_it_is_bound_to() {
         ),
     ] {
         let token = scene.bound_to(kind, name).await;
-        let told = claims(&token);
+        let claimed = claims(&token);
         assert_eq!(
-            (&told["aud"], &told["iss"], &told["sub"]),
+            (&claimed["aud"], &claimed["iss"], &claimed["sub"]),
             (
                 &json!([OWN]),
                 &json!(OWN),
                 &json!(format!("system:serviceaccount:{}:bot", scene.namespace))
             )
         );
-        let mut found = told["kubernetes.io"].clone();
+        let mut found = claimed["kubernetes.io"].clone();
         assert_eq!(found["namespace"], scene.namespace.as_str());
         assert_eq!(found["serviceaccount"]["name"], "bot");
         found
@@ -196,7 +196,7 @@ async fn a_token_tells_of_what_it_is_bound_to() {
 }
 
 #[tokio::test]
-async fn a_token_dies_with_what_it_is_bound_to() {
+async fn tokens_expire_with_the_object_they_are_bound_to() {
     let server = server().await;
     let scene = Scene::new(&server).await;
     scene.create("pods", pod("p", "bot", None)).await;
@@ -210,7 +210,7 @@ async fn a_token_dies_with_what_it_is_bound_to() {
         let answer = server.raw("DELETE", &path, &[], "").await;
         assert_eq!(answer.code, 200, "{}", answer.text);
         let gone = "[invalid bearer token, service account token has been invalidated]";
-        eventually("the token to be worth nothing", async || {
+        eventually("the token to become invalid", async || {
             let status = scene.review(&token, &[]).await;
             if status == json!({"user": {}, "error": gone}) {
                 Ok(())
@@ -223,7 +223,7 @@ async fn a_token_dies_with_what_it_is_bound_to() {
 }
 
 #[tokio::test]
-async fn requests_for_tokens_that_make_no_sense_are_refused() {
+async fn invalid_token_requests_are_refused() {
     let server = server().await;
     let scene = Scene::new(&server).await;
     scene.create("pods", pod("p", "bot", None)).await;
@@ -307,7 +307,7 @@ async fn requests_for_tokens_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test]
-async fn others_find_the_key_that_tokens_are_checked_with() {
+async fn public_keys_of_tokens_are_published() {
     let server = server().await;
     let scene = Scene::new(&server).await;
     let token = scene.token(&json!({})).await;
@@ -352,9 +352,11 @@ async fn others_find_the_key_that_tokens_are_checked_with() {
             .unwrap();
         assert_eq!(bytes.len(), 32, "{keys:?}");
     }
-    let nobody = server.with_token(None).await;
+    let anonymous = server.with_token(None).await;
     assert_eq!(
-        raw(&nobody, "GET", "/openid/v1/jwks", &[], "").await.code,
+        raw(&anonymous, "GET", "/openid/v1/jwks", &[], "")
+            .await
+            .code,
         403
     );
 }

@@ -9,7 +9,7 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 
 /// Returns valid objects with the paths of their collections.
-fn fine() -> Vec<(&'static str, Value)> {
+fn valid_objects() -> Vec<(&'static str, Value)> {
     let containers = json!([{"name": "c", "image": "i"}]);
     let job = json!({"template": {"spec": {"restartPolicy": "Never", "containers": containers}}});
     vec![
@@ -45,7 +45,7 @@ fn fine() -> Vec<(&'static str, Value)> {
 /// Object, field, invalid value and expected message.
 type Case = (&'static str, &'static str, Value, &'static str);
 
-fn wrong() -> Vec<Case> {
+fn invalid_cases() -> Vec<Case> {
     let container = |more: Value| {
         let mut container = json!({"name": "c", "image": "i"});
         for (name, value) in more.as_object().unwrap() {
@@ -262,31 +262,31 @@ fn wrong() -> Vec<Case> {
     ]
 }
 
-fn put(object: &mut Value, place: &str, value: Value) {
-    let (parent, field) = place.rsplit_once('/').unwrap();
+fn put(object: &mut Value, field: &str, value: Value) {
+    let (parent, field) = field.rsplit_once('/').unwrap();
     let parent = object.pointer_mut(parent).unwrap();
     parent[field] = value;
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named() {
+async fn invalid_fields_are_named() {
     let server = server().await;
     let namespace = server.namespace().await;
-    let fine = fine();
+    let valid = valid_objects();
     let mut different = Vec::new();
-    for (name, place, value, said) in wrong() {
-        let (path, object) = fine
+    for (name, field, value, expected) in invalid_cases() {
+        let (path, object) = valid
             .iter()
             .find(|(_, o)| o["metadata"]["name"] == name)
             .unwrap();
         let mut object = object.clone();
-        put(&mut object, place, value);
+        put(&mut object, field, value);
         let path = format!("{}?dryRun=All", path.replace("NS", &namespace));
         let answer = server.raw("POST", &path, &[JSON], object.to_string()).await;
         let message = answer.json["message"].as_str().unwrap_or_default();
-        if (answer.code, outline(message)) != (422, outline(said)) {
+        if (answer.code, outline(message)) != (422, outline(expected)) {
             different.push(format!(
-                "{name} {place}: {} {message}\n  but expected is {said}",
+                "{name} {field}: {} {message}\n  expected: {expected}",
                 answer.code
             ));
         }
@@ -295,7 +295,7 @@ async fn what_is_wrong_is_named() {
 }
 
 #[tokio::test]
-async fn what_may_not_change_stays() {
+async fn immutable_fields_cannot_change() {
     let server = server().await;
     let namespace = server.namespace().await;
     let other = json!({"matchLabels": {"q": "r"}});
@@ -331,19 +331,19 @@ async fn what_may_not_change_stays() {
             "spec.template: Invalid value",
         ),
     ];
-    for (path, object) in fine() {
+    for (path, object) in valid_objects() {
         let path = path.replace("NS", &namespace);
         let name = object["metadata"]["name"].as_str().unwrap();
         let made = server.raw("POST", &path, &[JSON], object.to_string()).await;
         assert_eq!(made.code, 201, "{}", made.text);
-        for (_, change, said) in changes.iter().filter(|(of, ..)| *of == name) {
+        for (_, change, expected) in changes.iter().filter(|(of, ..)| *of == name) {
             let path = format!("{path}/{name}");
             let answer = server
                 .raw("PATCH", &path, &[MERGE], change.to_string())
                 .await;
             let message = answer.json["message"].as_str().unwrap_or_default();
             assert!(
-                answer.code == 422 && outline(message).contains(&outline(said)),
+                answer.code == 422 && outline(message).contains(&outline(expected)),
                 "{name}: {}",
                 answer.text
             );

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, map, said, version};
+use crate::objects::{Objects, map, status_of, version};
 use crate::server;
 use crate::server::ROOT_CA;
 
@@ -23,7 +23,7 @@ async fn events(maps: &Objects<'_>, query: &str) -> Vec<Value> {
 }
 
 /// Returns type and name of each event, such as `MODIFIED a`.
-fn short(events: &[Value]) -> Vec<String> {
+fn summaries(events: &[Value]) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     events
         .iter()
@@ -35,7 +35,7 @@ fn short(events: &[Value]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_watch_resumes_from_any_kept_version() {
+async fn watches_resume_from_any_stored_version() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -47,34 +47,34 @@ async fn a_watch_resumes_from_any_kept_version() {
     assert_eq!(maps.delete("/a", &Value::Null).await.code, 200);
 
     let all = events(&maps, &from).await;
-    assert_eq!(short(&all), ["ADDED b", "MODIFIED b", "DELETED a"]);
+    assert_eq!(summaries(&all), ["ADDED b", "MODIFIED b", "DELETED a"]);
     assert_eq!(all[0]["object"], second);
     assert_eq!(all[1]["object"], changed);
     // A deleted object is shown in its last state, with the version of its deletion.
-    let (mut gone, mut was) = (all[2]["object"].clone(), first.clone());
-    let versions = [&second, &changed, &gone].map(|o| version(o).parse::<u64>().unwrap());
+    let (mut deleted, mut was) = (all[2]["object"].clone(), first.clone());
+    let versions = [&second, &changed, &deleted].map(|o| version(o).parse::<u64>().unwrap());
     assert!(versions.is_sorted(), "{versions:?}");
-    for object in [&mut gone, &mut was] {
+    for object in [&mut deleted, &mut was] {
         object["metadata"]["resourceVersion"] = Value::Null;
     }
-    assert_eq!(gone, was);
+    assert_eq!(deleted, was);
     let rest = format!("resourceVersion={}", version(&changed));
-    assert_eq!(short(&events(&maps, &rest).await), ["DELETED a"]);
+    assert_eq!(summaries(&events(&maps, &rest).await), ["DELETED a"]);
 
     // An object that stops matching appears as deleted, in its last matching state. One that starts to match appears as
     // added.
     let old = events(&maps, &format!("{from}&labelSelector=l%3Dx")).await;
-    assert_eq!(short(&old), ["ADDED b", "DELETED b", "DELETED a"]);
+    assert_eq!(summaries(&old), ["ADDED b", "DELETED b", "DELETED a"]);
     assert_eq!(old[1]["object"]["metadata"]["labels"], json!({"l": "x"}));
     assert_eq!(version(&old[1]["object"]), version(&changed));
     let new = events(&maps, &format!("{from}&labelSelector=l%3Dy")).await;
-    assert_eq!(short(&new), ["ADDED b"]);
+    assert_eq!(summaries(&new), ["ADDED b"]);
     let one = events(&maps, &format!("{from}&fieldSelector=metadata.name%3Da")).await;
-    assert_eq!(short(&one), ["DELETED a"]);
+    assert_eq!(summaries(&one), ["DELETED a"]);
 }
 
 #[tokio::test]
-async fn a_watch_shows_first_what_is_there_if_it_is_asked_to() {
+async fn watches_send_initial_events_on_request() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -96,10 +96,10 @@ async fn a_watch_shows_first_what_is_there_if_it_is_asked_to() {
         ),
         ("labelSelector=l%3Dx", &["ADDED a"]),
     ] {
-        assert_eq!(short(&events(&maps, query).await), expected, "{query}");
+        assert_eq!(summaries(&events(&maps, query).await), expected, "{query}");
     }
     let streamed = events(&maps, &format!("{streaming}&allowWatchBookmarks=true")).await;
-    assert_eq!(short(&streamed), ["ADDED a", "ADDED b", "BOOKMARK "]);
+    assert_eq!(summaries(&streamed), ["ADDED a", "ADDED b", "BOOKMARK "]);
     let bookmark = &streamed[2]["object"];
     let end = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {
         "resourceVersion": version(bookmark), "annotations": {"k8s.io/initial-events-end": "true"}}});
@@ -109,11 +109,11 @@ async fn a_watch_shows_first_what_is_there_if_it_is_asked_to() {
     // A client can resume from the bookmark.
     maps.create(&map("c", json!({}), json!({}))).await;
     let on = format!("resourceVersion={}", version(bookmark));
-    assert_eq!(short(&events(&maps, &on).await), ["ADDED c"]);
+    assert_eq!(summaries(&events(&maps, &on).await), ["ADDED c"]);
 }
 
 #[tokio::test]
-async fn watches_are_refused_what_makes_no_sense() {
+async fn invalid_watch_options_are_refused() {
     let server = server().await;
     let maps = Objects::maps(&server, "default");
     let refused = |why: &str| format!("ListOptions.meta.k8s.io \"\" is invalid: {why}");
@@ -151,7 +151,7 @@ async fn watches_are_refused_what_makes_no_sense() {
         ),
     ] {
         let answer = maps.get(&format!("?watch=1&{query}")).await;
-        assert_eq!(said(&answer), (code, message.as_str()), "{query}");
+        assert_eq!(status_of(&answer), (code, message.as_str()), "{query}");
     }
     // Only `false` and `0` disable the watch.
     for (flag, watches) in [("yes", true), ("", true), ("false", false), ("0", false)] {
@@ -165,15 +165,15 @@ async fn watches_are_refused_what_makes_no_sense() {
 }
 
 #[tokio::test]
-async fn a_watch_from_too_long_ago_is_told() {
-    let server = server::forgetful().await;
+async fn watches_from_expired_versions_return_410() {
+    let server = server::with_short_history().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
     let first = maps.create(&map("a", json!({}), json!({}))).await;
     let large = "x".repeat(60_000);
     let mut count = 0;
     let from = format!("resourceVersion={}", version(&first));
-    let told = berth_e2e::eventually("the version to be forgotten", async || {
+    let status = berth_e2e::eventually("the version to expire", async || {
         for _ in 0..100 {
             count += 1;
             let patch = json!({"data": {"k": format!("{count}{large}")}});
@@ -182,18 +182,18 @@ async fn a_watch_from_too_long_ago_is_told() {
         let events = events(&maps, &from).await;
         match events.as_slice() {
             [one] if one["type"] == "ERROR" => Ok(one["object"].clone()),
-            _ => Err("it still goes on from there"),
+            _ => Err("the version is still available"),
         }
     })
     .await;
     assert_eq!(
-        (&told["kind"], &told["code"], &told["reason"]),
+        (&status["kind"], &status["code"], &status["reason"]),
         (&json!("Status"), &json!(410), &json!("Expired"))
     );
 }
 
 #[tokio::test]
-async fn writers_at_the_same_time_get_versions_of_their_own_and_nobody_overwrites_another() {
+async fn concurrent_writers_get_distinct_versions_and_lose_no_update() {
     const WRITERS: usize = 8;
     const WRITES: usize = 10;
     let server = server().await;
@@ -219,7 +219,7 @@ async fn writers_at_the_same_time_get_versions_of_their_own_and_nobody_overwrite
                 }
                 let why = "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please \
                            apply your changes to the latest version and try again";
-                assert_eq!(said(&answer), (409, why));
+                assert_eq!(status_of(&answer), (409, why));
             }
         }
         versions
@@ -243,11 +243,11 @@ async fn writers_at_the_same_time_get_versions_of_their_own_and_nobody_overwrite
         .map(|event| event["object"]["data"]["sum"].as_str().unwrap())
         .collect();
     let expected: Vec<String> = (1..=WRITERS * WRITES).map(|n| n.to_string()).collect();
-    assert_eq!(sums, expected, "each of them, in order, and no two at once");
+    assert_eq!(sums, expected, "every sum once, in order");
 }
 
 #[tokio::test]
-async fn the_paths_of_watches_from_before_are_still_read() {
+async fn deprecated_watch_paths_work() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -267,7 +267,7 @@ async fn the_paths_of_watches_from_before_are_still_read() {
             .map(|line| serde_json::from_str(line).unwrap())
             .filter(|event: &Value| event["object"]["metadata"]["name"] != ROOT_CA)
             .collect();
-        short(&events)
+        summaries(&events)
     };
     let of = |rest: &str| format!("namespaces/{namespace}/configmaps{rest}timeoutSeconds=1");
     let both = ["ADDED a", "ADDED b"];
@@ -280,7 +280,7 @@ async fn the_paths_of_watches_from_before_are_still_read() {
     assert_eq!(seen(&own).await, [format!("ADDED {namespace}")]);
     let other = of("/b?fieldSelector=metadata.name%3Da&");
     let why = "fieldSelector metadata.name doesn't match requested name";
-    assert_eq!(said(&get("GET", &other).await), (400, why));
+    assert_eq!(status_of(&get("GET", &other).await), (400, why));
     for unknown in [of("/b/status?"), "nothing".to_owned()] {
         assert_eq!(get("GET", &unknown).await.code, 404, "{unknown}");
     }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, Objects, Said, deployment, map, said, version};
+use crate::objects::{JSON, Objects, ResponseStatus, deployment, map, status_of, version};
 use crate::server;
 
 #[tokio::test]
-async fn a_new_object_gets_what_the_server_gives() {
+async fn created_objects_get_server_fields() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -68,12 +68,12 @@ async fn a_new_object_gets_what_the_server_gives() {
         ),
     ];
     for (object, code, message) in refusals {
-        assert_eq!(said(&maps.post("", &object).await), (code, message));
+        assert_eq!(status_of(&maps.post("", &object).await), (code, message));
     }
     let nowhere = Objects::maps(&server, "no-such-place");
     let answer = nowhere.post("", &map("a", json!({}), json!({}))).await;
     assert_eq!(
-        said(&answer),
+        status_of(&answer),
         (404, "namespaces \"no-such-place\" not found")
     );
     let everywhere = Objects::at(&server, "/api/v1/configmaps");
@@ -82,7 +82,7 @@ async fn a_new_object_gets_what_the_server_gives() {
 }
 
 #[tokio::test]
-async fn a_trial_leaves_no_trace_whatever_the_verb() {
+async fn dry_runs_change_nothing() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -125,11 +125,11 @@ async fn a_trial_leaves_no_trace_whatever_the_verb() {
     let taken = maps
         .post("?dryRun=All", &map("a", json!({}), json!({})))
         .await;
-    assert_eq!(said(&taken), (409, "configmaps \"a\" already exists"));
+    assert_eq!(status_of(&taken), (409, "configmaps \"a\" already exists"));
 }
 
 #[tokio::test]
-async fn who_replaces_says_what_and_may_say_which_version() {
+async fn replacements_may_name_a_version() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -142,7 +142,7 @@ async fn who_replaces_says_what_and_may_say_which_version() {
     let stale = maps.put("/a", &next).await;
     let modified = "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply \
                     your changes to the latest version and try again";
-    assert_eq!(said(&stale), (409, modified));
+    assert_eq!(status_of(&stale), (409, modified));
     assert_eq!(
         stale.json["details"],
         json!({"name": "a", "kind": "configmaps"})
@@ -181,22 +181,22 @@ async fn who_replaces_says_what_and_may_say_which_version() {
             "strconv.ParseUint: parsing \"x\": invalid syntax",
         ),
     ] {
-        assert_eq!(said(&maps.put("/a", &object).await), (code, message));
+        assert_eq!(status_of(&maps.put("/a", &object).await), (code, message));
     }
     let other = json!({"metadata": {"name": "a", "uid": "other"}});
     let other = maps.put("/a", &other).await;
-    let Said(code, message) = said(&other);
+    let ResponseStatus(code, message) = status_of(&other);
     let ends = format!(
         "Precondition failed: UID in precondition: other, UID in object meta: {}",
         made["metadata"]["uid"].as_str().unwrap()
     );
     assert!(code == 409 && message.ends_with(&ends), "{message}");
     let missing = maps.put("/none", &map("none", json!({}), json!({}))).await;
-    assert_eq!(said(&missing), (404, "configmaps \"none\" not found"));
+    assert_eq!(status_of(&missing), (404, "configmaps \"none\" not found"));
 }
 
 #[tokio::test]
-async fn generation_follows_the_spec_and_status_has_its_own_door() {
+async fn spec_changes_increment_the_generation_and_status_is_separate() {
     let server = server().await;
     let namespace = server.namespace().await;
     let deployments = Objects::deployments(&server, &namespace);
@@ -223,7 +223,7 @@ async fn generation_follows_the_spec_and_status_has_its_own_door() {
         .await
         .json;
     assert_eq!(main["status"]["replicas"], 3);
-    assert_eq!(version(&main), version(&status), "nothing has changed");
+    assert_eq!(version(&main), version(&status), "nothing changed");
     for (patch, generation) in [
         (json!({"spec": {"replicas": 4}}), 2),
         (json!({"metadata": {"labels": {"x": "y"}}}), 2),
@@ -249,7 +249,7 @@ async fn generation_follows_the_spec_and_status_has_its_own_door() {
 }
 
 #[tokio::test]
-async fn with_a_status_go_labels_and_finalizers_of_built_in_kinds() {
+async fn status_updates_of_built_in_kinds_may_change_metadata() {
     let server = server().await;
     let namespace = server.namespace().await;
     let deployments = Objects::deployments(&server, &namespace);
@@ -270,7 +270,7 @@ async fn with_a_status_go_labels_and_finalizers_of_built_in_kinds() {
 }
 
 #[tokio::test]
-async fn replicas_have_a_door_of_their_own() {
+async fn the_scale_subresource_changes_replicas() {
     let server = server().await;
     let namespace = server.namespace().await;
     let deployments = Objects::deployments(&server, &namespace);
@@ -289,7 +289,7 @@ async fn replicas_have_a_door_of_their_own() {
     assert_eq!(
         deployments.put("/web/scale", &larger).await.code,
         409,
-        "a version that is past"
+        "an old version"
     );
     let merged = deployments
         .merge("/web/scale", &json!({"spec": {"replicas": 6}}))
@@ -297,11 +297,7 @@ async fn replicas_have_a_door_of_their_own() {
     assert_eq!(merged.json["spec"]["replicas"], 6);
     let operations = json!([{"op": "replace", "path": "/spec/replicas", "value": 0}]);
     let none = deployments.operations("/web/scale", &operations).await;
-    assert_eq!(
-        none.json["spec"],
-        json!({}),
-        "nothing is left out where it is nothing"
-    );
+    assert_eq!(none.json["spec"], json!({}), "zero values are included");
     let tried = deployments
         .merge("/web/scale?dryRun=All", &json!({"spec": {"replicas": 9}}))
         .await;
@@ -326,20 +322,23 @@ async fn replicas_have_a_door_of_their_own() {
     ];
     for (body, begins) in refusals {
         let answer = deployments.put("/web/scale", &body).await;
-        let Said(code, message) = said(&answer);
+        let ResponseStatus(code, message) = status_of(&answer);
         assert!(code == 400 && message.starts_with(begins), "{message}");
     }
     let negative = deployments
         .merge("/web/scale", &json!({"spec": {"replicas": -1}}))
         .await;
     let why = "Scale.autoscaling \"web\" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0";
-    assert_eq!(said(&negative), (422, why));
+    assert_eq!(status_of(&negative), (422, why));
     let missing = deployments.get("/none/scale").await;
-    assert_eq!(said(&missing), (404, "deployments.apps \"none\" not found"));
+    assert_eq!(
+        status_of(&missing),
+        (404, "deployments.apps \"none\" not found")
+    );
 }
 
 #[tokio::test]
-async fn how_strict_a_server_is_with_strange_fields_is_up_to_the_client() {
+async fn clients_choose_how_unknown_fields_are_handled() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -347,7 +346,7 @@ async fn how_strict_a_server_is_with_strange_fields_is_up_to_the_client() {
         "nope":1,"data":{"k":"1","k":"2"},"less":1,"less":2}"#;
     let post = async |query: &str| maps.send("POST", query, &[JSON], body).await;
     let strict = post("?fieldValidation=Strict").await;
-    let Said(code, message) = said(&strict);
+    let ResponseStatus(code, message) = status_of(&strict);
     let start =
         "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: ";
     assert_eq!(code, 400, "{message}");
@@ -398,7 +397,7 @@ async fn how_strict_a_server_is_with_strange_fields_is_up_to_the_client() {
             let header = ("content-type", kind.as_str());
             let rest = "/a?fieldValidation=Strict";
             let answer = maps.send("PATCH", rest, &[header], patch).await;
-            let Said(code, message) = said(&answer);
+            let ResponseStatus(code, message) = status_of(&answer);
             assert_eq!(code, 422, "{message}");
             let why = format!("strict decoding error: {why}");
             assert!(message.ends_with(&why), "{message}");
@@ -407,7 +406,7 @@ async fn how_strict_a_server_is_with_strange_fields_is_up_to_the_client() {
 }
 
 #[tokio::test]
-async fn both_event_apis_show_one_store() {
+async fn both_event_apis_share_their_objects() {
     let server = server().await;
     let namespace = server.namespace().await;
     let new = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");

@@ -1,0 +1,166 @@
+//! Authentication: anonymous requests, service account tokens and impersonation.
+
+use serde_json::{Value, json};
+
+use crate::objects::JSON;
+use crate::server;
+use crate::server::raw;
+
+#[tokio::test]
+async fn requests_without_a_token_are_anonymous_and_invalid_tokens_are_refused() {
+    let server = server().await;
+    let anonymous = server.with_token(None).await;
+    for path in ["/healthz", "/livez", "/readyz", "/version"] {
+        let answer = raw(&anonymous, "GET", path, &[], "").await;
+        assert_eq!(answer.code, 200, "{path}: {}", answer.text);
+    }
+    for (path, message) in [
+        (
+            "/api/v1/namespaces/default/configmaps",
+            r#"configmaps is forbidden: User "system:anonymous" cannot list resource "configmaps" in API group "" in the namespace "default""#,
+        ),
+        (
+            "/metrics",
+            r#"forbidden: User "system:anonymous" cannot get path "/metrics""#,
+        ),
+        (
+            "/api",
+            r#"forbidden: User "system:anonymous" cannot get path "/api""#,
+        ),
+    ] {
+        let answer = raw(&anonymous, "GET", path, &[], "").await;
+        assert_eq!(
+            (answer.code, &answer.json["message"]),
+            (403, &json!(message))
+        );
+    }
+    let invalid = server.with_token(Some("made-up")).await;
+    let answer = raw(&invalid, "GET", "/version", &[], "").await;
+    assert_eq!(
+        (answer.code, &answer.json["reason"]),
+        (401, &json!("Unauthorized"))
+    );
+}
+
+#[tokio::test]
+async fn tokens_expire_with_their_service_account() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
+    server
+        .create(&accounts, json!({"metadata": {"name": "bot"}}))
+        .await;
+    let path = format!("{accounts}/bot/token");
+    let request = async |spec: Value| {
+        let body = json!({ "spec": spec }).to_string();
+        server.raw("POST", &path, &[JSON], body).await
+    };
+    let answer = request(json!({"expirationSeconds": 10})).await;
+    assert_eq!(
+        answer.json["message"],
+        "TokenRequest.authentication.k8s.io \"\" is invalid: spec.expirationSeconds: Invalid value: 10: may not specify a duration less than 10 minutes"
+    );
+    let answer = request(json!({})).await;
+    assert_eq!(answer.code, 201, "{}", answer.text);
+    assert_eq!(
+        answer.json["spec"],
+        json!({"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 3600, "boundObjectRef": null})
+    );
+    let token = answer.json["status"]["token"].as_str().unwrap().to_owned();
+    let bot = server.with_token(Some(&token)).await;
+    let whoami = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let answer = raw(&bot, "POST", whoami, &[JSON], "{}").await;
+    let info = &answer.json["status"]["userInfo"];
+    let user = format!("system:serviceaccount:{namespace}:bot");
+    assert_eq!(info["username"], user.as_str(), "{}", answer.text);
+    assert_eq!(
+        info["groups"],
+        json!([
+            "system:serviceaccounts",
+            format!("system:serviceaccounts:{namespace}"),
+            "system:authenticated"
+        ])
+    );
+    let review = async |token: &str| {
+        let body = json!({"spec": {"token": token}}).to_string();
+        let path = "/apis/authentication.k8s.io/v1/tokenreviews";
+        server.raw("POST", path, &[JSON], body).await.json["status"].clone()
+    };
+    let status = review(&token).await;
+    assert_eq!(
+        (&status["authenticated"], &status["user"]["username"]),
+        (&json!(true), &json!(user))
+    );
+    assert_eq!(
+        review("made-up").await,
+        json!({"user": {}, "error": "invalid bearer token"})
+    );
+    let elsewhere = request(json!({"audiences": ["elsewhere"]})).await;
+    let elsewhere = elsewhere.json["status"]["token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let client = server.with_token(Some(&elsewhere)).await;
+    assert_eq!(raw(&client, "GET", "/version", &[], "").await.code, 401);
+
+    let answer = server
+        .raw("DELETE", &format!("{accounts}/bot"), &[], "")
+        .await;
+    assert_eq!(answer.code, 200);
+    // kube-apiserver caches valid tokens for a while.
+    if !server.is_real() {
+        assert_eq!(raw(&bot, "GET", "/version", &[], "").await.code, 401);
+    }
+    let answer = request(json!({})).await;
+    assert_eq!(answer.json["message"], "serviceaccounts \"bot\" not found");
+}
+
+#[tokio::test]
+async fn impersonation_needs_a_right() {
+    let server = server().await;
+    let headers = [
+        JSON,
+        ("impersonate-user", "bob"),
+        ("impersonate-group", "devs"),
+        ("impersonate-uid", "77"),
+        ("impersonate-extra-scopes", "view"),
+    ];
+    let whoami = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let answer = server.raw("POST", whoami, &headers, "{}").await;
+    assert_eq!(
+        answer.json["status"]["userInfo"],
+        json!({"username": "bob", "uid": "77", "groups": ["devs", "system:authenticated"],
+            "extra": {"scopes": ["view"]}})
+    );
+    let headers = [JSON, ("impersonate-user", "system:serviceaccount:a:b")];
+    let answer = server.raw("POST", whoami, &headers, "{}").await;
+    assert_eq!(
+        answer.json["status"]["userInfo"]["groups"],
+        json!([
+            "system:serviceaccounts",
+            "system:serviceaccounts:a",
+            "system:authenticated"
+        ])
+    );
+    let answer = server
+        .raw("GET", "/api", &[("impersonate-group", "devs")], "")
+        .await;
+    assert_eq!(answer.code, 400, "{}", answer.text);
+
+    let namespace = server.namespace().await;
+    let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
+    server
+        .create(&accounts, json!({"metadata": {"name": "bot"}}))
+        .await;
+    let token = server
+        .raw("POST", &format!("{accounts}/bot/token"), &[JSON], "{}")
+        .await;
+    let bot = server
+        .with_token(token.json["status"]["token"].as_str())
+        .await;
+    let answer = raw(&bot, "GET", "/api", &[("impersonate-user", "bob")], "").await;
+    assert_eq!(
+        (answer.code, &answer.json["reason"]),
+        (403, &json!("Forbidden"))
+    );
+}

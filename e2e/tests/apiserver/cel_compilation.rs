@@ -1,0 +1,65 @@
+//! Compilation of CEL rules: recorded rules that kube-apiserver 1.36 accepts, and rules with unknown names, wrong
+//! syntax or wrong constants, which are refused at their field.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::definitions::{DEFINITIONS, JSON, definition};
+use crate::server::{Answer, TestServer, server};
+
+const RECORDED: &str = include_str!("data/rules.json");
+
+#[derive(Deserialize)]
+struct Group {
+    schema: Value,
+    accepted: Vec<String>,
+    refused: Vec<String>,
+}
+
+async fn defined(server: &TestServer, schema: &Value, rule: &str) -> Answer {
+    let mut spec = schema.clone();
+    spec["x-kubernetes-validations"] = json!([{"rule": rule}]);
+    let body = definition(spec).to_string();
+    let path = format!("{DEFINITIONS}?dryRun=All");
+    server.raw("POST", &path, &[JSON], body).await
+}
+
+#[tokio::test]
+async fn rules_with_valid_names_and_syntax_are_accepted() {
+    let server = server().await;
+    let at = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule FieldValueInvalid";
+    let groups: Vec<Group> = serde_json::from_str(RECORDED).unwrap();
+    let (mut count, mut wrong) = (0, Vec::new());
+    for group in &groups {
+        for rule in &group.accepted {
+            let answer = defined(&server, &group.schema, rule).await;
+            if answer.code != 201 {
+                wrong.push(format!("{rule}: {}", answer.text));
+            }
+        }
+        for rule in &group.refused {
+            let answer = defined(&server, &group.schema, rule).await;
+            if answer.code != 422 || answer.causes() != [at] {
+                wrong.push(format!("{rule}: {} {:?}", answer.code, answer.causes()));
+            }
+        }
+        count += group.accepted.len() + group.refused.len();
+    }
+    assert!(count > 200, "{count}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn expensive_rules_are_stopped_during_evaluation() {
+    let server = server().await;
+    let spec = json!({"type": "object", "properties": {"l": {"type": "array", "items": {"type": "integer"}}},
+        "x-kubernetes-validations": [{"rule": "self.l.all(a, self.l.all(b, self.l.all(c, a + b + c >= 0)))"}]});
+    let kind = crate::definitions::Kind::install(&server, &definition(spec)).await;
+    assert_eq!(
+        kind.create("small", &json!({"l": [1, 2, 3]})).await.code,
+        201
+    );
+    let large = kind.create("large", &json!({"l": vec![1; 1000]})).await;
+    assert_eq!(large.code, 422, "{}", large.text);
+    assert_eq!(large.causes(), ["spec FieldValueInvalid"]);
+}

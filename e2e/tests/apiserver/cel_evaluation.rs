@@ -1,0 +1,402 @@
+//! Evaluation of CEL rules: errors within loops, numeric types, time zones, and conversions of constants.
+
+use serde_json::{Value, json};
+
+use crate::definitions::{DEFINITIONS, JSON, Kind, causes, definition};
+use crate::server::server;
+
+/// The outcome of a rule.
+#[derive(Debug, Clone, Copy)]
+enum Outcome {
+    Holds,
+    Fails,
+    /// The evaluation fails with this message.
+    Error(&'static str),
+    /// No function accepts these types.
+    NoOverload,
+}
+use Outcome::{Error, Fails, Holds, NoOverload};
+
+fn definition_with_rules(rules: &[&str]) -> Value {
+    let rules: Vec<Value> = rules.iter().map(|rule| json!({"rule": rule})).collect();
+    definition(json!({"type": "object",
+        "properties": {
+            "l": {"type": "array", "maxItems": 5, "items": {"type": "integer"}},
+            "m": {"type": "object", "maxProperties": 5, "additionalProperties": {"type": "integer"}},
+            "n": {"type": "integer"}, "z": {"type": "integer"}, "f": {"type": "number"},
+            "s": {"type": "string", "maxLength": 40}, "is": {"x-kubernetes-int-or-string": true},
+            "t": {"type": "string", "format": "date-time"},
+        },
+        "x-kubernetes-validations": rules}))
+}
+
+/// Compares the outcome of each rule.
+async fn check(cases: &[(&str, Outcome)]) {
+    let server = server().await;
+    let rules: Vec<&str> = cases.iter().map(|(rule, _)| *rule).collect();
+    let kind = Kind::install(&server, &definition_with_rules(&rules)).await;
+    let spec = json!({"l": [0, 1, 2], "m": {"a": 0, "b": 1}, "n": 3, "z": 0, "f": 1.0, "is": 5, "s": "x",
+        "t": "2025-03-30T00:30:00Z"});
+    let answer = kind.create("o", &spec).await;
+    let mut expected: Vec<String> = cases
+        .iter()
+        .filter_map(|(rule, outcome)| {
+            let says = match outcome {
+                Holds => return None,
+                Fails => format!("failed rule: {rule}"),
+                Error(message) => format!("\"object\": {message} evaluating rule: {rule}"),
+                NoOverload => format!("\"object\": no such overload evaluating rule: {rule}"),
+            };
+            Some(format!("spec: Invalid value: {says}"))
+        })
+        .collect();
+    expected.sort();
+    let found = causes(&answer);
+    let only = |some: &[String], others: &[String]| -> Vec<String> {
+        some.iter()
+            .filter(|s| !others.contains(s))
+            .cloned()
+            .collect()
+    };
+    assert_eq!(
+        found,
+        expected,
+        "{:#?} instead of {:#?}",
+        only(&found, &expected),
+        only(&expected, &found)
+    );
+}
+
+#[tokio::test]
+async fn errors_are_ignored_if_another_operand_decides() {
+    check(&[
+        ("self.l.exists(x, 2 / x == 2)", Holds),
+        ("self.l.all(x, 2 / x == 7)", Fails),
+        ("self.l.exists(x, 2 / x == 9)", Error("division by zero")),
+        ("self.l.all(x, 2 / x > 0)", Error("division by zero")),
+        (
+            "self.l.exists_one(x, 2 / x == 2)",
+            Error("division by zero"),
+        ),
+        (
+            "self.l.map(x, 2 / x).size() == 3",
+            Error("division by zero"),
+        ),
+        ("self.m.exists(k, 2 / self.m[k] == 2)", Holds),
+        ("self.m.all(k, v, 2 / v == 7)", Fails),
+        ("self.m.exists(k, v, 2 / v == 2)", Holds),
+        ("self.m.all(k, v, 2 / v == 2)", Error("division by zero")),
+        ("[[1, 0], [2, 1]].exists(p, p.all(q, 2 / q == 1))", Fails),
+        (
+            "[[1, 0], [2, 1]].all(p, p.exists(q, 2 / q == 1))",
+            Error("division by zero"),
+        ),
+        (
+            "[1, 2].exists(x, self.l[x + 5] == 1)",
+            Error("index out of bounds: 6"),
+        ),
+        ("1 / self.z == 1 || true", Holds),
+        ("1 / self.z == 1 && false", Fails),
+        ("1 / self.z == 1 || false", Error("division by zero")),
+        (
+            "1 / self.z == 1 || 1 % self.z == 1",
+            Error("division by zero"),
+        ),
+        (
+            "1 % self.z == 1 && 1 / self.z == 1",
+            Error("modulus by zero"),
+        ),
+        ("self.l[7] == 1 || 1 / self.z == 1 || true", Holds),
+        (
+            "self.l[7] == 1 || 1 / self.z == 1 || false",
+            Error("index out of bounds: 7"),
+        ),
+        ("dyn(1) || true", Holds),
+        ("dyn(1) || false", NoOverload),
+        ("false || dyn(1)", NoOverload),
+        ("dyn('a') && false", Fails),
+        ("dyn('a') && true", NoOverload),
+        ("dyn(1) ? true : false", NoOverload),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn numbers_of_different_types_are_compared_by_value() {
+    check(&[
+        ("dyn(1) == dyn(1.0)", Holds),
+        ("dyn(1u) == 1", Holds),
+        ("dyn(1) != dyn(1.5)", Holds),
+        ("dyn(1) == dyn('1')", Fails),
+        ("dyn(1) == dyn(true)", Fails),
+        ("dyn(-1) == dyn(18446744073709551615u)", Fails),
+        ("dyn(2) < 1.5", Fails),
+        ("dyn(1u) < -1", Fails),
+        ("dyn(1.5) <= 2u", Holds),
+        ("dyn(2u) >= 2.0", Holds),
+        ("dyn(1) > dyn(0.5)", Holds),
+        ("dyn(1) < 'a'", NoOverload),
+        ("0.0 / 0.0 == 0.0 / 0.0", Fails),
+        ("dyn([1, 2]) == dyn([1.0, 2.0])", Holds),
+        ("dyn([1]) == [1u]", Holds),
+        ("dyn({1: 1}) == dyn({1u: 1.0})", Holds),
+        ("dyn({'a': 1}) == dyn({'a': 1.0})", Holds),
+        ("1 in dyn([1.0])", Holds),
+        ("1.0 in dyn([1, 2])", Holds),
+        ("dyn(1.5) in [1, 2]", Fails),
+        ("'a' in dyn([1])", Fails),
+        ("1 in dyn({1u: 1})", Holds),
+        ("1.0 in dyn({1: 1})", Holds),
+        ("1.5 in dyn({1: 1})", Fails),
+        ("dyn([5, 6])[1.0] == 6", Holds),
+        ("dyn([5, 6])[1u] == 6", Holds),
+        (
+            "dyn([5, 6])[1.5] == 6",
+            Error("unsupported index value 1.5 in list"),
+        ),
+        (
+            "dyn([5, 6])['a'] == 6",
+            Error("unsupported index type 'string' in list"),
+        ),
+        ("dyn({1: 2})[1u] == 2", Holds),
+        ("dyn({1: 2})[1.0] == 2", Holds),
+        ("dyn({1u: 2})[1] == 2", Holds),
+        ("dyn({1: 2})[1.5] == 2", Error("no such key: 1.5")),
+        ("dyn({'a': 1})[1] == 1", Error("no such key: 1")),
+        ("dyn(1) + dyn(1.0) == 2.0", NoOverload),
+        ("dyn(self.f) == 1", Holds),
+        ("dyn(self.n) == 3.0", Holds),
+        ("self.is == 5", Holds),
+        ("dyn(self.is) == 5.0", Holds),
+        ("self.is == dyn(5u)", Holds),
+        ("[1, 2].exists(x, dyn(x) == 2.0)", Holds),
+        ("sets.contains([dyn(1), dyn(2)], [dyn(1.0)])", Holds),
+        ("sets.equivalent([dyn(1)], [dyn(1u)])", Holds),
+        ("dyn([1, 2]).indexOf(dyn(1.0)) == 0", Holds),
+        ("dyn(null) == dyn(0)", Fails),
+        ("dyn(b'a') == dyn('a')", Fails),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn time_fields_use_the_named_zone() {
+    check(&[
+        (
+            "timestamp('2025-03-30T01:30:00.5Z').getHours('Europe/Berlin') == 3",
+            Holds,
+        ),
+        ("self.t.getHours('Europe/Berlin') == 1", Holds),
+        (
+            "timestamp('2025-03-30T01:30:00Z').getHours('America/New_York') == 21",
+            Holds,
+        ),
+        (
+            "timestamp('2025-03-30T01:30:00Z').getHours('+02:00') == 3",
+            Holds,
+        ),
+        (
+            "timestamp('2025-03-30T01:30:00Z').getHours('02:00') == 3",
+            Holds,
+        ),
+        (
+            "timestamp('2025-03-30T01:30:00Z').getHours('+2:00') == 3",
+            Holds,
+        ),
+        (
+            "timestamp('2025-03-30T01:30:00Z').getHours('-02:30') == 23",
+            Holds,
+        ),
+        (
+            "timestamp('2025-03-30T01:30:00Z').getMinutes('-02:30') == 0",
+            Holds,
+        ),
+        (
+            "timestamp('2025-03-30T01:30:00Z').getHours('UTC') == 1",
+            Holds,
+        ),
+        ("timestamp('2025-03-30T01:30:00Z').getHours('') == 1", Holds),
+        (
+            "timestamp('2025-03-30T01:30:00Z').getHours('24:00') == 1",
+            Holds,
+        ),
+        (
+            "timestamp('2025-03-30T01:30:00Z').getHours('EST') == 20",
+            Holds,
+        ),
+        (
+            "timestamp('2025-03-30T01:30:00Z').getHours('Nowhere/City') == 1",
+            Error("unknown time zone Nowhere/City"),
+        ),
+        (
+            "timestamp('2025-03-30T01:30:00Z').getHours('europe/berlin') == 3",
+            Error("unknown time zone europe/berlin"),
+        ),
+        (
+            "timestamp('2025-03-30T01:30:00Z').getHours(self.s) == 1",
+            Error("unknown time zone x"),
+        ),
+        (
+            "timestamp('2025-03-30T01:30:00Z').getHours('+a:00') == 3",
+            Error("invalid UTC offset '+a'"),
+        ),
+        (
+            "timestamp('2025-03-30T01:30:00Z').getHours('../etc') == 1",
+            Error("invalid time zone name"),
+        ),
+        (
+            "timestamp('2024-12-31T23:30:00Z').getFullYear('Asia/Tokyo') == 2025",
+            Holds,
+        ),
+        (
+            "timestamp('2024-12-31T23:30:00Z').getMonth('Asia/Tokyo') == 0",
+            Holds,
+        ),
+        (
+            "timestamp('2024-12-31T23:30:00Z').getDayOfYear('Asia/Tokyo') == 0",
+            Holds,
+        ),
+        (
+            "timestamp('2024-12-31T23:30:00Z').getDayOfYear() == 365",
+            Holds,
+        ),
+        (
+            "timestamp('2024-12-31T23:30:00Z').getDayOfMonth('Asia/Tokyo') == 0",
+            Holds,
+        ),
+        (
+            "timestamp('2024-12-31T23:30:00Z').getDate('Asia/Tokyo') == 1",
+            Holds,
+        ),
+        (
+            "timestamp('2024-12-31T23:30:00Z').getDayOfWeek('Asia/Tokyo') == 3",
+            Holds,
+        ),
+        (
+            "timestamp('2024-12-31T23:30:12.345Z').getSeconds('Asia/Kolkata') == 12",
+            Holds,
+        ),
+        (
+            "timestamp('2024-12-31T23:30:12.345Z').getMilliseconds('Asia/Kolkata') == 345",
+            Holds,
+        ),
+        (
+            "timestamp('2024-12-31T23:30:12.345Z').getMinutes('Asia/Kolkata') == 0",
+            Holds,
+        ),
+        (
+            "timestamp('2024-12-31T23:30:12+05:00').getHours() == 18",
+            Holds,
+        ),
+        (
+            "timestamp('2024-12-31T23:30:12+05:00').getHours('+01:00') == 19",
+            Holds,
+        ),
+        (
+            "timestamp('1890-01-01T00:00:00Z').getMinutes('Europe/Berlin') == 53",
+            Holds,
+        ),
+        ("duration('90m').getHours() == 1", Holds),
+        ("duration('90m').getMinutes() == 90", Holds),
+        ("duration('1.5s').getMilliseconds() == 1500", Holds),
+        ("duration('-90m').getHours() == -1", Holds),
+        ("dyn(timestamp(0)).getHours('Europe/Berlin') == 1", Holds),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn inconvertible_constants_are_refused_with_the_definition() {
+    let server = server().await;
+    let cases = [
+        ("int('7') == 7", None),
+        ("int('+5') == 5", None),
+        ("double('1e5') == 1.0", None),
+        ("int('x' + 'y') == 1", None),
+        ("int(self.s) == 1", None),
+        ("'a'.matches('a{1000}')", None),
+        ("self.l.exists_one(x, x == 1)", None),
+        ("self.l.existsOne(i, x, x == 1)", None),
+        (
+            "int('x') == 1",
+            Some("type conversion error from 'string' to 'int'"),
+        ),
+        (
+            "int('') == 1",
+            Some("type conversion error from 'string' to 'int'"),
+        ),
+        (
+            "int(dyn('x')) == 1",
+            Some("type conversion error from 'string' to 'int'"),
+        ),
+        (
+            "double(int('x')) == 1.0",
+            Some("type conversion error from 'string' to 'int'"),
+        ),
+        (
+            "false && int('x') == 1",
+            Some("type conversion error from 'string' to 'int'"),
+        ),
+        (
+            "int('99999999999999999999') == 1",
+            Some("type conversion error from 'string' to 'int'"),
+        ),
+        ("int(1e300) == 1", Some("integer overflow")),
+        ("int(18446744073709551615u) == 1", Some("integer overflow")),
+        ("uint(-1) == 1u", Some("unsigned integer overflow")),
+        ("uint(1e300) == 1u", Some("unsigned integer overflow")),
+        (
+            "uint('+5') == 5u",
+            Some("type conversion error from 'string' to 'uint'"),
+        ),
+        (
+            "double('x') == 1.0",
+            Some("type conversion error from 'string' to 'double'"),
+        ),
+        (
+            "bool('yes')",
+            Some("type conversion error from 'string' to 'bool'"),
+        ),
+        (
+            "string(b'\\xff') == 'x'",
+            Some("invalid UTF-8 in bytes, cannot convert to string"),
+        ),
+        (
+            "duration(dyn('x')) == duration('1s')",
+            Some("type conversion error from 'string' to 'google.protobuf.Duration'"),
+        ),
+        (
+            "timestamp(dyn('x')) == timestamp(0)",
+            Some("type conversion error from 'string' to 'google.protobuf.Timestamp'"),
+        ),
+    ];
+    let (mut wrong, path) = (Vec::new(), format!("{DEFINITIONS}?dryRun=All"));
+    for (rule, refused) in cases {
+        let body = definition_with_rules(&[rule]).to_string();
+        let answer = server.raw("POST", &path, &[JSON], body).await;
+        let fits = match refused {
+            None => answer.code == 201,
+            Some(why) => {
+                answer.code == 422
+                    && answer.json["message"]
+                        .as_str()
+                        .is_some_and(|message| message.contains(why))
+            }
+        };
+        if !fits {
+            wrong.push(format!("{rule}: {}", answer.text));
+        }
+    }
+    for rule in [
+        "self.l.existsOne(x, x == 1)",
+        "'a'.matches('a{1001}')",
+        "'a'.matches('(a{100}){11}')",
+    ] {
+        let body = definition_with_rules(&[rule]).to_string();
+        let answer = server.raw("POST", &path, &[JSON], body).await;
+        if answer.code != 422 {
+            wrong.push(format!("{rule}: {}", answer.text));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

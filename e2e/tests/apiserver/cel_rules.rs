@@ -1,0 +1,360 @@
+//! CEL validation rules of custom resources.
+
+use serde_json::{Value, json};
+
+use crate::definitions::{Kind, causes, define, definition};
+use crate::server::server;
+
+/// Returns a definition with these rules on `spec`.
+fn definition_with_rules(properties: Value, rules: Value) -> Value {
+    definition(
+        json!({"type": "object", "properties": properties, "x-kubernetes-validations": rules}),
+    )
+}
+
+#[tokio::test]
+async fn failed_rules_report_message_reason_and_path() {
+    let server = server().await;
+    let kind = Kind::install(
+        &server,
+        &definition_with_rules(
+            json!({"a": {"type": "integer"}, "b": {"type": "integer"},
+                "m": {"type": "object", "maxProperties": 5, "additionalProperties": {"type": "integer",
+                    "x-kubernetes-validations": [{"rule": "self < 50", "message": "small"}]}}}),
+            json!([
+                {"rule": "self.a <= self.b"},
+                {"rule": "self.a > 0", "message": "a must be positive"},
+                {"rule": "self.b < 100", "message": " b big ", "reason": "FieldValueForbidden", "fieldPath": ".b"},
+                {"rule": "self.a != 7", "reason": "FieldValueDuplicate", "fieldPath": ".a"},
+                {"rule": "self.a != 8", "reason": "FieldValueRequired", "message": "req", "fieldPath": ".a"},
+                {"rule": "self.a != 9", "messageExpression": "self.a == 9 ? 'a is nine' : 'other'"},
+            ]),
+        ),
+    )
+    .await;
+    let cases = [
+        (json!({"a": 1, "b": 2}), vec![]),
+        (
+            json!({"a": 3, "b": 2}),
+            vec!["spec: Invalid value: failed rule: self.a <= self.b"],
+        ),
+        (
+            json!({"a": -1, "b": 200}),
+            vec![
+                "spec.b: Forbidden: b big",
+                "spec: Invalid value: a must be positive",
+            ],
+        ),
+        (json!({"a": 7, "b": 9}), vec!["spec.a: Duplicate value"]),
+        (json!({"a": 8, "b": 9}), vec!["spec.a: Required value: req"]),
+        (
+            json!({"a": 9, "b": 9}),
+            vec!["spec: Invalid value: a is nine"],
+        ),
+        (
+            json!({"a": 1, "b": 2, "m": {"x/y": 50}}),
+            vec!["spec.m[x/y]: Invalid value: 50: small"],
+        ),
+    ];
+    for (i, (spec, mut expected)) in cases.into_iter().enumerate() {
+        let answer = kind.create(&format!("o{i}"), &spec).await;
+        expected.sort_unstable();
+        assert_eq!(causes(&answer), expected, "{spec}: {}", answer.text);
+        assert_eq!(answer.code, if expected.is_empty() { 201 } else { 422 });
+    }
+    let answer = kind.create("absent", &json!({"b": 2})).await;
+    assert!(
+        causes(&answer).contains(
+            &"spec: Invalid value: \"object\": no such key: a evaluating rule: self.a <= self.b"
+                .to_owned()
+        ),
+        "{}",
+        answer.text
+    );
+}
+
+#[tokio::test]
+async fn transition_rules_compare_with_the_old_value() {
+    let server = server().await;
+    let kind = Kind::install(
+        &server,
+        &definition_with_rules(
+            json!({
+                "s": {"type": "string", "maxLength": 9, "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "s is immutable"}]},
+                "n": {"type": "integer", "x-kubernetes-validations": [
+                    {"rule": "!oldSelf.hasValue() || oldSelf.value() <= self", "optionalOldSelf": true, "message": "no decrease"}]},
+                "old": {"type": "integer"},
+                "l": {"type": "array", "maxItems": 9, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+                    "items": {"type": "object", "required": ["name"],
+                        "properties": {"name": {"type": "string", "maxLength": 9}, "v": {"type": "integer"}},
+                        "x-kubernetes-validations": [{"rule": "self.v >= oldSelf.v", "message": "v up"}]}},
+                "set": {"type": "array", "maxItems": 9, "x-kubernetes-list-type": "set", "items": {"type": "string", "maxLength": 9},
+                    "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "same set"}]},
+            }),
+            json!([{"rule": "!oldSelf.hasValue() || !has(self.old)", "optionalOldSelf": true, "message": "create only"}]),
+        ),
+    )
+    .await;
+    let first = json!({"s": "x", "n": 3, "set": ["a", "b"], "l": [{"name": "a", "v": 1}, {"name": "b", "v": 5}]});
+    assert_eq!(kind.create("o", &first).await.code, 201);
+    let refused = [
+        (
+            json!({"s": "y"}),
+            "spec.s: Invalid value: \"y\": s is immutable",
+        ),
+        (json!({"n": 2}), "spec.n: Invalid value: 2: no decrease"),
+        (json!({"old": 1}), "spec: Invalid value: create only"),
+        (
+            json!({"l": [{"name": "b", "v": 4}, {"name": "c", "v": 0}]}),
+            "spec.l[0]: Invalid value: v up",
+        ),
+        (json!({"set": ["b"]}), "spec.set: Invalid value: same set"),
+    ];
+    for (spec, expected) in refused {
+        let answer = kind.replace("o", &spec).await;
+        assert_eq!(causes(&answer), [expected], "{spec}: {}", answer.text);
+    }
+    let good = json!({"s": "x", "n": 4, "set": ["b", "a"], "l": [{"name": "b", "v": 6}, {"name": "c", "v": 0}]});
+    let answer = kind.replace("o", &good).await;
+    assert_eq!(answer.code, 200, "{}", answer.text);
+}
+
+#[tokio::test]
+async fn the_cel_libraries_of_kubernetes_are_supported() {
+    let server = server().await;
+    let rules = [
+        "!has(self.l) || self.l.isSorted()",
+        "!has(self.l) || self.l.sum() < 100",
+        "!has(self.l) || self.l.min() > 0",
+        "!has(self.l) || self.l.max() < 60",
+        "!has(self.l) || self.l.indexOf(5) != 0",
+        "!has(self.s) || self.s.find('[0-9]+') != '7'",
+        "!has(self.s) || self.s.findAll('[0-9]').size() < 3",
+        "!has(self.s) || !isURL(self.s) || url(self.s).getHost() == 'x.io'",
+        "!has(self.q) || quantity(self.q).isLessThan(quantity('2Gi'))",
+        "!has(self.s) || self.s.matches('^[a-z0-9:/.]*$')",
+        "!has(self.s) || self.s.upperAscii() != 'ABC'",
+        "!has(self.s) || self.s.split('.').size() < 4",
+        "self.?l.orValue([0]).size() < 4",
+        "self.?m[?'k'].orValue('good') != 'bad'",
+        "self.?n.optMap(x, x * 2).orValue(0) < 8",
+        "type(self.p) == int ? self.p < 10 : string(self.p).endsWith('%')",
+        "!has(self.d) || self.d < duration('1h')",
+        "!has(self.t) || self.t < timestamp('2030-01-01T00:00:00Z')",
+        "!has(self.bytes) || size(self.bytes) == 3",
+        "self.foo__dash__bar < 3",
+        "sets.contains([1, 2], [1]) && '%d-%s'.format([1, 'a']) == '1-a' && ip('10.0.0.1').family() == 4",
+        "cidr('10.0.0.0/8').containsIP('10.1.1.1') && semver('1.2.3').isLessThan(semver('1.3.0'))",
+        "!format.dns1123Label().validate('a').hasValue()",
+        "has(self.l) ? self.l.all(x, x < 1000) && self.l.map(x, x * 2).exists(x, x > 0) : true",
+    ];
+    let definition = definition_with_rules(
+        json!({
+            "l": {"type": "array", "maxItems": 10, "items": {"type": "integer"}},
+            "s": {"type": "string", "maxLength": 30}, "q": {"type": "string", "maxLength": 9},
+            "m": {"type": "object", "maxProperties": 3, "additionalProperties": {"type": "string", "maxLength": 5}},
+            "n": {"type": "integer"}, "p": {"x-kubernetes-int-or-string": true, "default": 1, "maxLength": 9},
+            "d": {"type": "string", "format": "duration"}, "t": {"type": "string", "format": "date-time"},
+            "bytes": {"type": "string", "format": "byte", "maxLength": 20}, "foo-bar": {"type": "integer", "default": 1},
+        }),
+        rules.iter().map(|r| json!({"rule": r})).collect(),
+    );
+    let kind = Kind::install(&server, &definition).await;
+    let good = json!({"l": [1, 2, 3], "s": "http://x.io", "q": "1Gi", "m": {"k": "v"}, "n": 3, "p": "5%",
+        "d": "30m", "t": "2025-01-01T00:00:00Z", "bytes": "YWJj"});
+    let answer = kind.create("good", &good).await;
+    assert_eq!(answer.code, 201, "{}", answer.text);
+    let cases = [
+        (json!({"l": [3, 2, 1]}), 0),
+        (json!({"l": [20, 30, 50]}), 1),
+        (json!({"l": [0, 1]}), 2),
+        (json!({"l": [1, 60]}), 3),
+        (json!({"l": [5, 6]}), 4),
+        (json!({"s": "7"}), 5),
+        (json!({"s": "1a2b3"}), 6),
+        (json!({"s": "http://y.io"}), 7),
+        (json!({"q": "3Gi"}), 8),
+        (json!({"s": "A"}), 9),
+        (json!({"s": "abc"}), 10),
+        (json!({"s": "a.b.c.d"}), 11),
+        (json!({"l": [1, 2, 3, 4]}), 12),
+        (json!({"m": {"k": "bad"}}), 13),
+        (json!({"n": 4}), 14),
+        (json!({"p": "5"}), 15),
+        (json!({"d": "2h"}), 16),
+        (json!({"t": "2031-01-01T00:00:00Z"}), 17),
+        (json!({"bytes": "YWJjZA=="}), 18),
+        (json!({"foo-bar": 5}), 19),
+    ];
+    for (spec, rule) in cases {
+        let answer = kind.create("bad", &spec).await;
+        let expected = format!("spec: Invalid value: failed rule: {}", rules[rule]);
+        assert_eq!(causes(&answer), [expected], "{spec}: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn rules_are_evaluated_only_on_structurally_valid_objects() {
+    let server = server().await;
+    let kind = Kind::install(
+        &server,
+        &definition_with_rules(
+            json!({"a": {"type": "integer"}, "s": {"type": "string", "maxLength": 3}}),
+            json!([{"rule": "!has(self.a) || self.a > 0", "message": "pos"}]),
+        ),
+    )
+    .await;
+    let answer = kind.create("o", &json!({"a": -1, "s": "abcd"})).await;
+    assert_eq!(
+        causes(&answer),
+        [
+            "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+            "spec.s: Too long: may not be more than 3 bytes",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn invalid_rules_are_refused_with_their_definition() {
+    let server = server().await;
+    let at = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0]";
+    for (rule, cause) in [
+        (json!({"rule": ""}), "rule FieldValueRequired"),
+        (json!({"rule": "self.b > 1"}), "rule FieldValueInvalid"),
+        (json!({"rule": "self.a.c > 1"}), "rule FieldValueInvalid"),
+        (json!({"rule": "foo > 1"}), "rule FieldValueInvalid"),
+        (json!({"rule": "nofn(self.a)"}), "rule FieldValueInvalid"),
+        (json!({"rule": "self.a"}), "rule FieldValueInvalid"),
+        (json!({"rule": "self.a >"}), "rule FieldValueInvalid"),
+        (
+            json!({"rule": "true", "message": "a\nb"}),
+            "message FieldValueInvalid",
+        ),
+        (
+            json!({"rule": "true", "messageExpression": "self.zz"}),
+            "messageExpression FieldValueInvalid",
+        ),
+        (
+            json!({"rule": "true", "fieldPath": ".zz"}),
+            "fieldPath FieldValueInvalid",
+        ),
+        (
+            json!({"rule": "true", "reason": "Nope"}),
+            "reason FieldValueNotSupported",
+        ),
+    ] {
+        let definition = definition_with_rules(json!({"a": {"type": "integer"}}), json!([rule]));
+        let answer = define(&server, &definition).await;
+        assert_eq!(answer.causes(), [format!("{at}.{cause}")], "{rule}");
+    }
+}
+
+#[tokio::test]
+async fn sets_and_keyed_lists_are_compared_and_merged_by_item() {
+    let server = server().await;
+    let text = || json!({"type": "string", "maxLength": 5});
+    let set = || json!({"type": "array", "maxItems": 5, "x-kubernetes-list-type": "set", "items": text()});
+    let keyed = || {
+        json!({"type": "array", "maxItems": 5, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+            "items": {"type": "object", "required": ["name"], "properties": {"name": text(), "v": {"type": "integer"}}}})
+    };
+    let rules = [
+        "(self.s + self.t).size() == 3",
+        "self.s + self.t == ['c', 'b', 'a'] && self.t + self.s != ['a', 'b']",
+        "(self.s + ['a', 'x'] + ['x']).map(e, e) == ['a', 'b', 'x']",
+        "(self.k + oldSelf.k).size() <= 3 && (self.k + self.k) == self.k",
+        "(oldSelf.k + self.k).exists(e, e.name == 'q' && e.v == 30)",
+        "(self.k + oldSelf.k).exists(e, e.name == 'q' && e.v == 3)",
+        "(self.plain + self.plain).size() == 4",
+        "(self.s.size() > 0 ? self.s : self.t) + self.s == ['b', 'a']",
+        "self.__namespace__ == self.namespace && has(self.namespace) && self.?namespace.orValue('') == 'n'",
+    ];
+    let listed: Vec<Value> = rules.iter().map(|rule| json!({"rule": rule})).collect();
+    let kind = Kind::install(
+        &server,
+        &definition_with_rules(
+            json!({"s": set(), "t": set(), "k": keyed(), "namespace": text(),
+                "plain": {"type": "array", "maxItems": 5, "items": text()}}),
+            json!(listed),
+        ),
+    )
+    .await;
+    let good = json!({"s": ["a", "b"], "t": ["b", "c"], "plain": ["a", "b"], "namespace": "n",
+        "k": [{"name": "p", "v": 1}, {"name": "q", "v": 3}]});
+    let answer = kind.create("good", &good).await;
+    assert_eq!(answer.code, 201, "{}", answer.text);
+    for (field, value, broken) in [
+        ("t", json!(["b", "d"]), 1),
+        ("t", json!(["b"]), 0),
+        ("plain", json!(["a"]), 6),
+        ("namespace", json!("m"), 8),
+    ] {
+        let mut bad = good.clone();
+        bad[field] = value;
+        let answer = kind.create("bad", &bad).await;
+        let expected = format!("spec: Invalid value: failed rule: {}", rules[broken]);
+        assert!(causes(&answer).contains(&expected), "{}", answer.text);
+    }
+    let mut next = good.clone();
+    next["k"] = json!([{"name": "r", "v": 5}, {"name": "q", "v": 30}]);
+    let answer = kind.replace("good", &next).await;
+    assert_eq!(answer.code, 200, "{}", answer.text);
+    next["k"] = json!([{"name": "x", "v": 5}, {"name": "y", "v": 30}]);
+    let answer = kind.replace("good", &next).await;
+    let expected: Vec<String> = [3, 5]
+        .map(|broken| format!("spec: Invalid value: failed rule: {}", rules[broken]))
+        .into();
+    let mut found = causes(&answer);
+    found.sort_by_key(|cause| rules.iter().position(|rule| cause.ends_with(rule)));
+    assert_eq!(found, expected, "{}", answer.text);
+}
+
+#[tokio::test]
+async fn loops_with_two_variables_and_sorting_are_supported() {
+    let server = server().await;
+    let rules = [
+        "self.l.all(i, v, v > i)",
+        "self.l.exists(i, v, v == 10 * i) && !self.m.exists(k, v, k == v)",
+        "self.l.existsOne(i, v, i == 1) && self.m.exists_one(k, v, v == 'x')",
+        "self.l.transformList(i, v, i * v) == [0, 10] && self.l.transformList(i, v, i > 0, v) == [10]",
+        "self.m.transformMap(k, v, k + v) == {'a': 'ax', 'b': 'by'} && self.l.transformMap(i, v, i > 0, v) == {1: 10}",
+        "self.m.transformMapEntry(k, v, {v: k}) == {'x': 'a', 'y': 'b'}",
+        "self.l.sortBy(v, -v) == [10, 5] && self.o.sortBy(e, e.n).map(e, e.n) == ['a', 'b']",
+        "self.o.transformMapEntry(i, e, {e.n: i}) == {'b': 0, 'a': 1}",
+    ];
+    let listed: Vec<Value> = rules.iter().map(|rule| json!({"rule": rule})).collect();
+    let text = || json!({"type": "string", "maxLength": 3});
+    let kind = Kind::install(
+        &server,
+        &definition_with_rules(
+            json!({"l": {"type": "array", "maxItems": 3, "items": {"type": "integer"}},
+                "m": {"type": "object", "maxProperties": 3, "additionalProperties": text()},
+                "o": {"type": "array", "maxItems": 3, "items": {"type": "object", "properties": {"n": text()}}}}),
+            json!(listed),
+        ),
+    )
+    .await;
+    let good = json!({"l": [5, 10], "m": {"a": "x", "b": "y"}, "o": [{"n": "b"}, {"n": "a"}]});
+    let answer = kind.create("good", &good).await;
+    assert_eq!(answer.code, 201, "{}", answer.text);
+    for (field, value, broken) in [
+        ("l", json!([5, 1]), 0),
+        ("m", json!({"a": "a", "b": "y"}), 1),
+        ("m", json!({"a": "x", "b": "x"}), 2),
+        ("o", json!([{"n": "c"}, {"n": "a"}]), 6),
+    ] {
+        let mut bad = good.clone();
+        bad[field] = value;
+        let answer = kind.create("bad", &bad).await;
+        let expected = format!("spec: Invalid value: failed rule: {}", rules[broken]);
+        assert!(causes(&answer).contains(&expected), "{}", answer.text);
+    }
+    let mut twice = good.clone();
+    twice["o"] = json!([{"n": "a"}, {"n": "a"}]);
+    let answer = kind.create("twice", &twice).await;
+    let expected = format!(
+        "spec: Invalid value: \"object\": insert failed: key a already exists evaluating rule: {}",
+        rules[7]
+    );
+    assert!(causes(&answer).contains(&expected), "{}", answer.text);
+}

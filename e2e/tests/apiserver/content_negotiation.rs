@@ -1,0 +1,353 @@
+//! HTTP features of discovery, schemas, health and large lists: caching by `ETag`, content negotiation and compression.
+
+use berth_test_requirements::needs;
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::objects::{Objects, map};
+use crate::server;
+use crate::server::TestServer;
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+
+#[tokio::test]
+async fn unchanged_documents_are_not_sent_again() {
+    let server = server().await;
+    for (path, accept) in [
+        ("/api", AGGREGATED),
+        ("/apis", AGGREGATED),
+        ("/openapi/v2", "application/json"),
+        ("/openapi/v2", PROTOBUF),
+        (
+            "/openapi/v3/apis/coordination.k8s.io/v1",
+            "application/json",
+        ),
+    ] {
+        let accept = ("accept", accept);
+        let first = server.raw("GET", path, &[accept], "").await;
+        assert_eq!(first.code, 200, "{path}: {}", first.text);
+        let tag = first.headers["etag"].to_str().unwrap();
+        assert!(tag.starts_with('"') && tag.len() > 10, "{tag}");
+        let mut vary = first.headers.get_all("vary").iter();
+        assert!(vary.any(|value| value == "Accept"), "{path}");
+        // Another test may add a kind in between.
+        let again = berth_e2e::eventually("a document to stay unchanged", async || {
+            let now = server.raw("GET", path, &[accept], "").await;
+            let tag = now.headers["etag"].to_str().unwrap();
+            let known = [accept, ("if-none-match", tag)];
+            let again = server.raw("GET", path, &known, "").await;
+            match (again.code, again.headers["etag"] == tag) {
+                (304, true) => Ok(again),
+                other => Err(format!("{path}: {other:?}")),
+            }
+        })
+        .await;
+        assert_eq!(again.text, "", "{path}");
+        let strange = [accept, ("if-none-match", "\"other\"")];
+        let other = server.raw("GET", path, &strange, "").await;
+        assert!(other.code == 200 && !other.text.is_empty(), "{path}");
+    }
+    // Discovery that is not aggregated has no `ETag`.
+    let plain = server.raw("GET", "/apis", &[], "").await;
+    assert_eq!(plain.headers.get("etag"), None);
+}
+
+#[tokio::test]
+async fn json_responses_are_a_single_line() {
+    let server = server().await;
+    let space = format!("/api/v1/namespaces/{}", server.namespace().await);
+    let (maps, none) = (format!("{space}/configmaps"), format!("{space}/pods/none"));
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    for (path, accept) in [
+        (&*space, "application/json"),
+        (&maps, "application/json"),
+        (&maps, table),
+        (&none, "application/json"),
+        ("/api", AGGREGATED),
+    ] {
+        let answer = server.raw("GET", path, &[("accept", accept)], "").await;
+        let lines = answer.text.matches('\n').count();
+        assert!(
+            answer.text.ends_with("}\n") && lines == 1,
+            "{path}: {answer:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn changed_documents_have_another_etag() {
+    let server = server().await;
+    let name = format!("things.{}.example.com", server.namespace().await);
+    let (_, group) = name.split_once('.').unwrap();
+    let accept = ("accept", AGGREGATED);
+    let before = server.raw("GET", "/apis", &[accept], "").await;
+    let tag = before.headers["etag"].to_str().unwrap();
+    let definition = json!({"metadata": {"name": name}, "spec": {"group": group, "scope": "Namespaced",
+        "names": {"plural": "things", "kind": "Thing"},
+        "versions": [{"name": "v1", "served": true, "storage": true,
+            "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+    let definitions = Objects::at(
+        &server,
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    );
+    definitions.create(&definition).await;
+    berth_e2e::eventually("the new group", async || {
+        let answer = server
+            .raw("GET", "/apis", &[accept, ("if-none-match", tag)], "")
+            .await;
+        if answer.code == 200 && answer.text.contains(group) {
+            Ok(())
+        } else {
+            Err(answer.code)
+        }
+    })
+    .await;
+    let document = format!("/openapi/v3/apis/{group}/v1");
+    let url = berth_e2e::eventually("its schema", async || {
+        let index = server.raw("GET", "/openapi/v3", &[], "").await.json;
+        let url = &index["paths"][format!("apis/{group}/v1")]["serverRelativeURL"];
+        url.as_str().map(str::to_owned).ok_or("not yet")
+    })
+    .await;
+    // A request with an old hash is redirected to the current one.
+    let moved = server
+        .raw("GET", &format!("{document}?hash=OLD"), &[], "")
+        .await;
+    assert_eq!(moved.code, 301, "{}", moved.text);
+    assert_eq!(moved.headers["location"], url.as_str());
+    let found = server.raw("GET", &url, &[], "").await;
+    let tag = found.headers["etag"].to_str().unwrap();
+    assert_eq!(url, format!("{document}?hash={}", tag.trim_matches('"')));
+    let gone = server
+        .raw("GET", "/openapi/v3/apis/nothing/v1", &[], "")
+        .await;
+    assert_eq!((gone.code, gone.text.as_str()), (404, ""));
+    definitions.delete(&format!("/{name}"), &Value::Null).await;
+}
+
+#[tokio::test]
+async fn discovery_supports_yaml_and_refuses_other_formats() {
+    let server = server().await;
+    for path in ["/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1"] {
+        let get = async |accept: &str| server.raw("GET", path, &[("accept", accept)], "").await;
+        let yaml = get("application/yaml").await;
+        assert_eq!(yaml.headers["content-type"], "application/yaml", "{path}");
+        assert!(yaml.text.contains("kind: API"), "{path}: {}", yaml.text);
+        for strange in ["text/html", "application/json;as=Table;v=v1;g=meta.k8s.io"] {
+            // The roots also accept the aggregated format.
+            if strange.contains("as=") && matches!(path, "/api" | "/apis") {
+                continue;
+            }
+            let answer = get(strange).await;
+            assert_eq!(
+                (answer.code, &answer.json["reason"]),
+                (406, &json!("NotAcceptable")),
+                "{path} {strange}"
+            );
+        }
+        let either = get("text/html, */*;q=0.1").await;
+        assert_eq!(either.headers["content-type"], "application/json", "{path}");
+    }
+    let none = server
+        .raw("GET", "/openapi/v2", &[("accept", "text/html")], "")
+        .await;
+    assert_eq!(none.code, 406);
+    // These paths are indented, for people.
+    for path in ["/", "/version"] {
+        let text = server.raw("GET", path, &[], "").await.text;
+        assert!(text.starts_with("{\n  \""), "{text}");
+    }
+    let paths = server.raw("GET", "/", &[], "").await.json;
+    for path in [
+        "/api/v1",
+        "/apis/apps",
+        "/apis/apps/v1",
+        "/metrics",
+        "/openid/v1/jwks",
+    ] {
+        assert!(
+            paths["paths"].as_array().unwrap().contains(&json!(path)),
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn health_checks_can_be_selected_and_excluded() {
+    let server = server().await;
+    let get = async |path: &str| {
+        let answer = server.raw("GET", path, &[], "").await;
+        (answer.code, answer.text)
+    };
+    for path in [
+        "/livez/ping",
+        "/livez/etcd",
+        "/livez/etcd?verbose",
+        "/healthz/log",
+        "/readyz/ping",
+        "/readyz/informer-sync",
+        "/readyz/shutdown",
+        "/livez?exclude=nope",
+        "/readyz?exclude=ping",
+    ] {
+        assert_eq!(get(path).await, (200, "ok".to_owned()), "{path}");
+    }
+    for path in ["/readyz/etcd", "/livez/shutdown"] {
+        assert_eq!(get(path).await.0, 404, "{path}");
+    }
+    let (_, text) = get("/livez?verbose&exclude=etcd").await;
+    assert!(text.starts_with("[+]ping ok\n[+]log ok\n"), "{text}");
+    assert!(text.contains("[+]etcd excluded: ok\n"), "{text}");
+    let (_, text) = get("/readyz?verbose&exclude=nope&exclude=ping").await;
+    assert!(text.starts_with("[+]ping excluded: ok\n"), "{text}");
+    let end = "[+]shutdown ok\nwarn: some health checks cannot be excluded: no matches for \"nope\"\nreadyz check passed\n";
+    assert!(text.ends_with(end), "{text}");
+}
+
+/// Returns the raw body of a response, and its encoding.
+async fn encoded(
+    server: &TestServer,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> (Option<String>, Vec<u8>) {
+    let mut request = http::Request::get(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let answer = server
+        .client
+        .send(request.body(Body::empty()).unwrap())
+        .await
+        .unwrap();
+    assert_eq!(answer.status(), 200, "{path}");
+    let encoding = answer.headers().get("content-encoding");
+    let encoding = encoding.map(|value| value.to_str().unwrap().to_owned());
+    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+    (encoding, bytes.to_vec())
+}
+
+#[tokio::test]
+async fn large_responses_are_compressed_for_clients_that_accept_gzip() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let filler = "some words that compress well ".repeat(1000);
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        maps.create(&map(name, json!({"k": filler}), json!({})))
+            .await;
+    }
+    let list = format!("/api/v1/namespaces/{namespace}/configmaps");
+    let one = format!("{list}/a");
+    let watch = format!("{list}?watch=true&timeoutSeconds=1");
+    let (none, plain) = encoded(&server, &list, &[]).await;
+    assert!(
+        none.is_none() && plain.len() > 128 << 10,
+        "{none:?} {}",
+        plain.len()
+    );
+    for accepts in ["gzip", "deflate, gzip", "gzip, br"] {
+        let (encoding, bytes) = encoded(&server, &list, &[("accept-encoding", accepts)]).await;
+        assert_eq!(encoding.as_deref(), Some("gzip"), "{accepts}");
+        assert!(bytes.len() < plain.len() / 4, "{}", bytes.len());
+        let mut text = Vec::new();
+        GzDecoder::new(&*bytes).read_to_end(&mut text).unwrap();
+        let (found, expected): (Value, Value) = (
+            serde_json::from_slice(&text).unwrap(),
+            serde_json::from_slice(&plain).unwrap(),
+        );
+        assert_eq!(found["items"], expected["items"]);
+    }
+    for (path, accepts) in [
+        (&list, "identity"),
+        (&list, "gzip;q=0"),
+        (&list, "br"),
+        // A small response, and a watch.
+        (&one, "gzip"),
+        (&watch, "gzip"),
+    ] {
+        let (encoding, _) = encoded(&server, path, &[("accept-encoding", accepts)]).await;
+        assert_eq!(encoding, None, "{path} {accepts}");
+    }
+    let gzip = ("accept-encoding", "gzip");
+    for accept in ["application/yaml", "application/json"] {
+        let (encoding, _) = encoded(&server, &list, &[gzip, ("accept", accept)]).await;
+        assert_eq!(encoding.as_deref(), Some("gzip"), "{accept}");
+    }
+    let (encoding, bytes) = encoded(&server, "/openapi/v2", &[gzip]).await;
+    assert_eq!(encoding.as_deref(), Some("gzip"));
+    let mut text = Vec::new();
+    GzDecoder::new(&*bytes).read_to_end(&mut text).unwrap();
+    let schemas: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(schemas["swagger"], "2.0");
+}
+
+#[needs(kubectl)]
+#[tokio::test]
+async fn kinds_that_preserve_unknown_root_fields_are_published() {
+    let server = server().await;
+    let group = format!("open-{}.example.com", server.namespace().await);
+    let open = json!({"type": "object", "description": "published in version 3 only",
+        "x-kubernetes-preserve-unknown-fields": true});
+    let mut partly = open.clone();
+    partly["properties"] = json!({"spec": {"type": "object"}});
+    for (kind, schema) in [("Bare", &open), ("Partly", &partly)] {
+        let plural = format!("{}s", kind.to_lowercase());
+        let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {"group": group, "scope": "Namespaced", "names": {"plural": plural, "kind": kind},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": schema}}]}});
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        server.create(path, definition).await;
+        let reversed: Vec<&str> = group.rsplit('.').collect();
+        let name = format!("{}.v1.{kind}", reversed.join("."));
+        let kinds = json!([{"group": group, "version": "v1", "kind": kind}]);
+        berth_e2e::eventually("OpenAPI v2 to contain the kind", async || {
+            let whole = server.raw("GET", "/openapi/v2", &[], "").await.json;
+            let found = &whole["definitions"][&name];
+            let expected = json!({"type": "object", "x-kubernetes-group-version-kind": kinds});
+            if *found == expected {
+                Ok(())
+            } else {
+                Err(found.to_string())
+            }
+        })
+        .await;
+        let path = format!("/openapi/v3/apis/{group}/v1");
+        berth_e2e::eventually("OpenAPI v3 to contain the kind", async || {
+            let document = server.raw("GET", &path, &[], "").await.json;
+            let found = &document["components"]["schemas"][&name];
+            let is_there = found["type"] == "object"
+                && found["x-kubernetes-preserve-unknown-fields"] == true
+                && found["x-kubernetes-group-version-kind"] == kinds
+                && found["properties"]["apiVersion"]["type"] == "string"
+                && found["properties"]["metadata"].is_object();
+            if is_there {
+                Ok(())
+            } else {
+                Err(found.to_string())
+            }
+        })
+        .await;
+        let explained = format!("{plural}.{group}");
+        let output = server.kubectl(&["explain", &explained]).await;
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            text.contains(&format!("KIND:       {kind}")),
+            "{text}{output:?}"
+        );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let object = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": "a"},
+            "any": {"thing": [{"b": 1}]}});
+        std::fs::write(file.path(), object.to_string()).unwrap();
+        let created = server
+            .kubectl(&["create", "-f", file.path().to_str().unwrap()])
+            .await;
+        assert!(created.status.success(), "{created:?}");
+    }
+}

@@ -1,0 +1,112 @@
+//! Responses to the creation of built-in objects: defaults, canonical quantities and managed fields equal recorded
+//! ones. The recording is also checked against kube-apiserver where it is available.
+
+use serde_json::Value;
+
+use crate::server::server;
+
+const RECORDED: &str = include_str!("../../../crates/apiserver/tests/data/answers.json");
+
+/// Removes the fields that differ between any two requests.
+pub(crate) fn comparable(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            object.retain(|name, value| match name.as_str() {
+                "time"
+                | "resourceVersion"
+                | "uid"
+                | "creationTimestamp"
+                | "lastPhaseTransitionTime"
+                | "nodePort"
+                | "healthCheckNodePort" => false,
+                "clusterIP" => value == "None",
+                "clusterIPs" => *value == serde_json::json!(["None"]),
+                _ => true,
+            });
+            object.values_mut().for_each(comparable);
+        }
+        Value::Array(items) => items.iter_mut().for_each(comparable),
+        Value::String(text) if uuid::Uuid::try_parse(text).is_ok() => {
+            "UID".clone_into(text);
+        }
+        _ => {}
+    }
+}
+
+/// Adds a line to `out` for each difference between two values.
+pub(crate) fn differences(expected: &Value, found: &Value, path: &str, out: &mut Vec<String>) {
+    match (expected, found) {
+        (Value::Object(a), Value::Object(b)) => {
+            let mut names: Vec<&String> = a.keys().chain(b.keys()).collect();
+            names.sort();
+            names.dedup();
+            for name in names {
+                let (a, b) = (expected.get(name), found.get(name));
+                match (a, b) {
+                    (Some(a), Some(b)) => differences(a, b, &format!("{path}.{name}"), out),
+                    _ => out.push(format!("{path}.{name}: expected {a:?}, found {b:?}")),
+                }
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (i, (a, b)) in a.iter().zip(b).enumerate() {
+                differences(a, b, &format!("{path}[{i}]"), out);
+            }
+        }
+        (a, b) if a == b => {}
+        (a, b) => out.push(format!("{path}: expected {a}, found {b}")),
+    }
+}
+
+#[tokio::test]
+async fn created_objects_equal_the_recorded_ones() {
+    let server = server().await;
+    let cases: Vec<Value> = serde_json::from_str(RECORDED).unwrap();
+    assert!(cases.len() > 50, "{}", cases.len());
+    let mut wrong = Vec::new();
+    for case in cases {
+        let path = format!(
+            "{}?dryRun=All&fieldManager=recorder",
+            case["path"].as_str().unwrap()
+        );
+        let answer = server
+            .raw(
+                "POST",
+                &path,
+                &[("content-type", "application/json")],
+                case["sent"].to_string(),
+            )
+            .await;
+        let (mut expected, mut found) = (case["answer"].clone(), answer.json);
+        comparable(&mut expected);
+        comparable(&mut found);
+        let mut here = Vec::new();
+        differences(&expected, &found, "", &mut here);
+        let name = case["case"].as_str().unwrap();
+        wrong.extend(here.into_iter().map(|d| format!("{name}{d}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn json_is_indented_on_request_and_for_curl() {
+    let server = server().await;
+    let namespace = "/api/v1/namespaces/default";
+    for (query, agent, laid_out) in [
+        ("", "test", false),
+        ("?pretty=true", "test", true),
+        ("?pretty=1", "test", true),
+        ("?pretty=yes", "test", false),
+        ("", "curl/8.5.0", true),
+        ("?pretty=false", "curl/8.5.0", false),
+    ] {
+        for path in [namespace, "/api/v1/namespaces/nowhere"] {
+            let path = format!("{path}{query}");
+            let headers = [("user-agent", agent)];
+            let answer = server.raw("GET", &path, &headers, "").await;
+            let lines = answer.text.contains("\n  \"metadata\": {");
+            assert_eq!(lines, laid_out, "{path} for {agent}: {}", answer.text);
+            assert!(answer.json["kind"].is_string(), "{}", answer.text);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Custom resources: defaults, pruning, printer columns, selectable fields, status, scale and deletion.
+
+use berth_e2e::eventually;
+use berth_test_requirements::needs;
+use serde_json::{Value, json};
+
+use crate::definitions::{Kind, causes, definition};
+use crate::objects::{JSON, Objects, names, status_of};
+use crate::server;
+use crate::server::TestServer;
+
+/// Returns a definition of widgets. Its short name comes from its unique group, because all tests share a server.
+fn widgets() -> Value {
+    let mut definition = definition(
+        json!({"type": "object", "required": ["color"], "properties": {
+        "color": {"type": "string", "minLength": 2, "description": "What it looks like."},
+        "size": {"type": "string", "enum": ["S", "L"], "default": "S"},
+        "hidden": {"type": "string"},
+        "replicas": {"type": "integer", "minimum": 0},
+        "parts": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+            "items": {"type": "object", "required": ["name"], "properties": {
+                "name": {"type": "string"}, "weight": {"type": "integer", "default": 1}}}},
+        "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}),
+    );
+    let group = definition["spec"]["group"].as_str().unwrap().to_owned();
+    let short = group.split('.').next().unwrap();
+    definition["spec"]["names"]["shortNames"] = json!([short]);
+    definition["spec"]["names"]["categories"] = json!([format!("all-{short}")]);
+    let version = &mut definition["spec"]["versions"][0];
+    version["subresources"] = json!({"status": {},
+        "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}});
+    version["additionalPrinterColumns"] = json!([
+        {"name": "Color", "type": "string", "jsonPath": ".spec.color"},
+        {"name": "Secret", "type": "string", "jsonPath": ".spec.hidden", "priority": 1}]);
+    version["selectableFields"] = json!([{"jsonPath": ".spec.color"}]);
+    definition
+}
+
+async fn installed(server: &TestServer) -> (Kind<'_>, Objects<'_>) {
+    let kind = Kind::install(server, &widgets()).await;
+    let things = Objects::at(server, kind.path("v1"));
+    (kind, things)
+}
+
+#[tokio::test]
+async fn objects_are_defaulted_pruned_and_validated() {
+    let server = server().await;
+    let (kind, _) = installed(&server).await;
+    let spec = json!({"color": "red", "unknown": 1, "parts": [{"name": "a"}], "free": {"any": {"thing": 1}}});
+    let made = kind.create("a", &spec).await;
+    let expected = json!({"color": "red", "size": "S", "parts": [{"name": "a", "weight": 1}],
+        "free": {"any": {"thing": 1}}});
+    assert_eq!(made.json["spec"], expected, "{}", made.text);
+    let refused = kind.create("b", &json!({"size": "XL"})).await;
+    assert_eq!(refused.code, 422);
+    assert_eq!(
+        causes(&refused),
+        [
+            "spec.color: Required value",
+            "spec.size: Unsupported value: \"XL\": supported values: \"S\", \"L\""
+        ]
+    );
+    let strange = json!({"apiVersion": format!("{}/v1", kind.group), "kind": "Thing", "metadata": {"name": "c"},
+        "spec": {"color": "red", "nope": 1}});
+    let path = format!("{}?fieldValidation=Strict", kind.path("v1"));
+    let strict = server
+        .raw("POST", &path, &[JSON], strange.to_string())
+        .await;
+    let why = "Thing in version \"v1\" cannot be handled as a Thing: strict decoding error: unknown field \"spec.nope\"";
+    assert_eq!(status_of(&strict), (400, why));
+}
+
+#[tokio::test]
+async fn appliers_share_keyed_lists_and_field_selectors_work() {
+    let server = server().await;
+    let (kind, things) = installed(&server).await;
+    let config = |parts: Value| {
+        json!({"apiVersion": format!("{}/v1", kind.group), "kind": "Thing", "metadata": {"name": "a"},
+            "spec": {"color": "red", "parts": parts}})
+    };
+    things
+        .apply("a", "one", &config(json!([{"name": "x"}])))
+        .await;
+    things
+        .apply("a", "two", &config(json!([{"name": "y"}])))
+        .await;
+    let after = things.apply("a", "one", &config(json!([]))).await.json;
+    assert_eq!(after["spec"]["parts"], json!([{"name": "y", "weight": 1}]));
+    kind.create("b", &json!({"color": "blue"})).await;
+    assert_eq!(
+        names(&things.get("?fieldSelector=spec.color%3Dred").await),
+        ["a"]
+    );
+    assert_eq!(
+        names(&things.get("?fieldSelector=spec.color!%3Dred").await),
+        ["b"]
+    );
+    assert_eq!(things.get("?fieldSelector=spec.size%3DS").await.code, 400);
+}
+
+#[tokio::test]
+async fn status_and_scale_updates_change_nothing_else() {
+    let server = server().await;
+    let (kind, things) = installed(&server).await;
+    kind.create("a", &json!({"color": "red", "replicas": 2}))
+        .await;
+    let patch = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"color": "green"}, "status": {"phase": "Ready"}});
+    let found = things.merge("/a/status", &patch).await.json;
+    assert_eq!(
+        (
+            &found["spec"]["color"],
+            &found["status"]["phase"],
+            found["metadata"].get("labels")
+        ),
+        (&json!("red"), &json!("Ready"), None)
+    );
+    assert_eq!(found["metadata"]["generation"], 1);
+    let main = things
+        .merge(
+            "/a",
+            &json!({"status": {"phase": "Gone"}, "spec": {"size": "L"}}),
+        )
+        .await
+        .json;
+    assert_eq!(
+        (&main["status"]["phase"], &main["metadata"]["generation"]),
+        (&json!("Ready"), &json!(2))
+    );
+    let scaled = things
+        .merge("/a/scale", &json!({"spec": {"replicas": 5}}))
+        .await
+        .json;
+    assert_eq!(
+        (&scaled["kind"], &scaled["spec"]),
+        (&json!("Scale"), &json!({"replicas": 5}))
+    );
+    assert_eq!(things.get("/a").await.json["spec"]["replicas"], 5);
+    // A replacement must name the version.
+    let mut blind = main.clone();
+    blind["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .remove("resourceVersion");
+    let blind = things.put("/a", &blind).await;
+    let why = format!(
+        "things.{} \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update",
+        kind.group
+    );
+    assert_eq!(status_of(&blind), (422, why.as_str()));
+}
+
+#[needs(kubectl)]
+#[tokio::test]
+async fn kubectl_uses_columns_and_names_of_the_definition() {
+    let server = server().await;
+    let (kind, _) = installed(&server).await;
+    kind.create("a", &json!({"color": "red", "hidden": "x"}))
+        .await;
+    let short = kind.group.split('.').next().unwrap().to_owned();
+    let category = format!("all-{short}");
+    let crd = format!("crd/{}", kind.name);
+    let one = format!("{short}/a");
+    let field = format!("{short}.spec.color");
+    let cases: [(&[&str], &str); 11] = [
+        (&["get", &short], "NAME   COLOR\na      red\n"),
+        (
+            &["get", &short, "-o", "wide"],
+            "NAME   COLOR   SECRET\na      red     x\n",
+        ),
+        (&["get", &category, "-o", "name"], "/a\n"),
+        (&["get", &short, "a", "-o", "jsonpath={.spec.size}"], "S"),
+        (&["get", &short, "-w", "--request-timeout=1s"], "red"),
+        (&["explain", &field], "What it looks like."),
+        (&["scale", &one, "--replicas=4"], "scaled"),
+        (
+            &[
+                "patch",
+                &one,
+                "--subresource=status",
+                "--type=merge",
+                "-p",
+                r#"{"status":{"phase":"Up"}}"#,
+            ],
+            "patched",
+        ),
+        (
+            &[
+                "wait",
+                &one,
+                "--for=jsonpath={.status.phase}=Up",
+                "--timeout=30s",
+            ],
+            "condition met",
+        ),
+        (
+            &["wait", &crd, "--for=condition=Established", "--timeout=30s"],
+            "condition met",
+        ),
+        (&["delete", &one, "--timeout=30s"], "deleted"),
+    ];
+    for (arguments, part) in cases {
+        // The server may serve the schema of a new kind with a delay.
+        eventually("kubectl to recognise the kind", async || {
+            let output = server.kubectl(arguments).await;
+            let text = [output.stdout, output.stderr].concat();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            if text.contains(part) {
+                Ok(())
+            } else {
+                Err(format!(
+                    "kubectl {arguments:?}: expected {part:?} in\n{text}"
+                ))
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn deleting_a_definition_deletes_its_objects() {
+    let server = server().await;
+    let (kind, things) = installed(&server).await;
+    kind.create("a", &json!({"color": "red"})).await;
+    let definitions = Objects::at(
+        &server,
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    );
+    let rest = format!("/{}", kind.name);
+    assert_eq!(definitions.delete(&rest, &Value::Null).await.code, 200);
+    for (objects, rest) in [(&definitions, rest.as_str()), (&things, "")] {
+        eventually("the object to be deleted", async || {
+            let answer = objects.get(rest).await;
+            if answer.code == 404 {
+                Ok(())
+            } else {
+                Err(answer.text)
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn later_defaults_are_filled_in_on_read() {
+    let server = server().await;
+    let (kind, things) = installed(&server).await;
+    let made = kind.create("a", &json!({"color": "red"})).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    let from = made.json["metadata"]["resourceVersion"].clone();
+    let definitions = Objects::at(&server, crate::definitions::DEFINITIONS);
+    let hidden =
+        "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/hidden/default";
+    let defaulted = json!([{"op": "add", "path": hidden, "value": "later"}]);
+    let answer = definitions
+        .operations(&format!("/{}", kind.name), &defaulted)
+        .await;
+    assert_eq!(answer.code, 200, "{}", answer.text);
+    let spec = json!({"color": "red", "size": "S", "hidden": "later"});
+    eventually("the new schema", async || {
+        let found = things.get("/a").await;
+        if found.json["spec"] == spec {
+            assert_eq!(
+                found.json["metadata"]["resourceVersion"], from,
+                "nothing is written"
+            );
+            return Ok(());
+        }
+        Err(found.text)
+    })
+    .await;
+    let listed = things.get("").await;
+    assert_eq!(listed.json["items"][0]["spec"], spec);
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let shown = things.get_as("/a?includeObject=Object", table).await;
+    assert_eq!(shown.json["rows"][0]["cells"][2], "later", "{}", shown.text);
+    assert_eq!(shown.json["rows"][0]["object"]["spec"], spec);
+    let watched = things.get("?watch=true&timeoutSeconds=1").await;
+    let event: Value = serde_json::from_str(watched.text.lines().next().unwrap()).unwrap();
+    assert_eq!(event["object"]["spec"], spec);
+    // Any later write also stores the defaults.
+    let labelled = things
+        .merge("/a", &json!({"metadata": {"labels": {"l": "1"}}}))
+        .await;
+    assert_eq!(labelled.json["spec"], spec);
+}

@@ -1,0 +1,203 @@
+//! Differential test: sends generated requests to an embedded server and to kube-apiserver, and compares the responses.
+//! A failure shows the shortest sequence of requests that still differs. The test needs kube-apiserver.
+//!
+//! `BERTH_DIFFERENTIAL_SEEDS=500 cargo test -p berth-e2e --test apiserver differential` generates 500 sequences, and
+//! `BERTH_DIFFERENTIAL_FIRST=7` sets the first seed. `BERTH_DIFFERENTIAL_MESSAGES=1` also compares messages.
+
+mod request;
+
+use berth_e2e::eventually;
+use berth_test_requirements::needs;
+use serde_json::{Value, json};
+
+use crate::created_objects::{comparable, differences};
+use crate::definitions::{DEFINITIONS, JSON};
+use crate::server::{Answer, TestServer, real_and_embedded};
+use request::{Kind, LastStates, POLICIES, Request};
+
+/// Default number of sequences.
+const SEEDS: u64 = 12;
+
+const DEFINITION: &str = include_str!("../../../crds/policy.karmada.io_propagationpolicies.yaml");
+
+/// Part of a message of either server, and the reason why the responses may differ.
+const KNOWN_DIFFERENCES: [(&str, &str); 7] = [
+    ("RuntimeClass", "there are no runtime classes"),
+    ("Pod Overhead", "the same"),
+    (
+        "is invalid: status.",
+        "numbers in a status are not validated",
+    ),
+    ("is invalid: [status.", "the same"),
+    (
+        "cannot unmarshal number",
+        "integers may have a decimal point",
+    ),
+    (
+        "in body must be of type string: \"null\"",
+        "nulls in apply patches of custom resources are dropped",
+    ),
+    (
+        "of type []uint8",
+        "lists of numbers are not accepted as bytes",
+    ),
+];
+
+/// Returns the comparable part of a response. Messages of errors are compared on request only.
+fn comparable_response(answer: &Answer, namespace: &str) -> Value {
+    let text = answer.text.replace(namespace, "NAMESPACE");
+    let mut object: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+    comparable(&mut object);
+    remove_timing(&mut object);
+    // Continue tokens are specific to the server.
+    if let Some(token) = object.pointer_mut("/metadata/continue") {
+        *token = json!(token != "");
+    }
+    let warnings = answer.headers.get_all("warning").iter().count();
+    if answer.code < 400 {
+        return json!({"code": answer.code, "warnings": warnings, "object": object});
+    }
+    let mut refusal = json!({"code": answer.code, "reason": object["reason"]});
+    if std::env::var_os("BERTH_DIFFERENTIAL_MESSAGES").is_some() {
+        refusal["message"] = object["message"].clone();
+    }
+    refusal
+}
+
+/// Removes the effects of time. Managers that write within a second are sorted by name, and the second may end between
+/// two requests.
+fn remove_timing(object: &mut Value) {
+    if let Some(items) = object["items"].as_array_mut() {
+        items.iter_mut().for_each(remove_timing);
+    }
+    if let Some(managers) = object["metadata"]["managedFields"].as_array_mut() {
+        managers.sort_by_key(Value::to_string);
+    }
+    if let Some(deleted) = object.pointer_mut("/metadata/deletionTimestamp") {
+        *deleted = json!(deleted.is_string());
+    }
+}
+
+fn is_known_difference(real: &Answer, embedded: &Answer) -> bool {
+    // kube-apiserver reports some wrong types in apply patches as internal errors.
+    let mistake = real.code == 500 && matches!(embedded.code, 400 | 422);
+    let messages =
+        [real, embedded].map(|answer| answer.json["message"].as_str().unwrap_or_default());
+    let mut known = KNOWN_DIFFERENCES.iter().map(|(words, _)| words);
+    mistake || known.any(|words| messages.iter().any(|message| message.contains(words)))
+}
+
+/// Sends the requests to both servers. Returns the index of the first request with different responses, and the
+/// difference.
+async fn first_difference(
+    both: &[TestServer; 2],
+    kind: &Kind,
+    requests: &[Request],
+) -> Option<(usize, String)> {
+    let namespaces = [both[0].namespace().await, both[1].namespace().await];
+    let mut states = [LastStates::default(), LastStates::default()];
+    for (at, request) in requests.iter().enumerate() {
+        let mut answers = Vec::new();
+        for ((server, namespace), states) in both.iter().zip(&namespaces).zip(&mut states) {
+            answers.push(request.send(server, kind, namespace, states).await);
+        }
+        let [real, embedded] = answers.as_slice() else {
+            panic!("two servers");
+        };
+        let mut found = Vec::new();
+        let [a, b] = [(real, &namespaces[0]), (embedded, &namespaces[1])];
+        differences(
+            &comparable_response(a.0, a.1),
+            &comparable_response(b.0, b.1),
+            "",
+            &mut found,
+        );
+        if found.is_empty() {
+            continue;
+        }
+        if is_known_difference(real, embedded) {
+            // Later responses may differ for the same reason.
+            return None;
+        }
+        let message = |answer: &Answer| answer.json["message"].to_string();
+        return Some((
+            at,
+            format!(
+                "{}\n  kube-apiserver: {}\n  embedded: {}",
+                found.join("\n"),
+                message(real),
+                message(embedded)
+            ),
+        ));
+    }
+    None
+}
+
+/// Removes requests as long as the last response still differs.
+async fn shortest_sequence(
+    both: &[TestServer; 2],
+    kind: &Kind,
+    mut requests: Vec<Request>,
+    mut difference: String,
+) -> (Vec<Request>, String) {
+    for at in (0..requests.len() - 1).rev() {
+        let mut fewer = requests.clone();
+        fewer.remove(at);
+        if let Some((last, found)) = first_difference(both, kind, &fewer).await
+            && last == fewer.len() - 1
+        {
+            (requests, difference) = (fewer, found);
+        }
+    }
+    (requests, difference)
+}
+
+async fn define(server: &TestServer) {
+    let definition: Value = serde_saphyr::from_str(DEFINITION).unwrap();
+    let made = server.raw("POST", DEFINITIONS, &[JSON], definition.to_string());
+    assert_eq!(made.await.code, 201);
+    eventually("the policies to be served", async || {
+        let probe = server.raw("POST", POLICIES, &[JSON], "{}").await;
+        match probe.code {
+            404 => Err(probe.text),
+            _ => Ok(()),
+        }
+    })
+    .await;
+}
+
+#[needs(apiserver)]
+#[tokio::test]
+async fn random_requests_have_equal_responses() {
+    let both = real_and_embedded().await;
+    for server in &both {
+        define(server).await;
+    }
+    let setting = |name: &str, default: u64| {
+        let value = std::env::var(name).ok();
+        value.map_or(default, |text| text.parse().unwrap())
+    };
+    let (first, count) = (
+        setting("BERTH_DIFFERENTIAL_FIRST", 1),
+        setting("BERTH_DIFFERENTIAL_SEEDS", SEEDS),
+    );
+    let kinds = Kind::all(&both[0]).await;
+    let mut wrong = Vec::new();
+    for seed in first..first + count {
+        let (kind, mut requests) = request::sequence(seed, &kinds);
+        let Some((at, difference)) = first_difference(&both, kind, &requests).await else {
+            continue;
+        };
+        requests.truncate(at + 1);
+        let (requests, difference) = shortest_sequence(&both, kind, requests, difference).await;
+        let requests: Vec<String> = requests.iter().map(|r| format!("  {r:?}")).collect();
+        let (path, requests) = (&kind.path, requests.join("\n"));
+        wrong.push(format!("seed {seed}, {path}:\n{requests}\n{difference}"));
+    }
+    let total = wrong.len();
+    assert!(
+        wrong.is_empty(),
+        "{total} of {count}:\n{}",
+        wrong.join("\n\n")
+    );
+}

@@ -1,0 +1,91 @@
+//! Continue tokens of expired versions.
+
+use serde_json::{Value, json};
+
+use berth_e2e::eventually;
+
+use crate::server::{ROOT_CA, TestServer, with_short_history};
+
+/// Returns an object that is large enough for a few hundred writes to exceed any history.
+fn large(name: &str) -> String {
+    json!({"metadata": {"name": name}, "data": {"text": "x".repeat(200_000)}}).to_string()
+}
+
+async fn write(server: &TestServer, method: &str, path: &str, kind: &str, body: String) {
+    let answer = server
+        .raw(method, path, &[("content-type", kind)], body)
+        .await;
+    assert!(answer.code < 300, "{}", answer.text);
+}
+
+#[tokio::test]
+async fn expired_continue_tokens_return_a_token_to_go_on() {
+    let server = with_short_history().await;
+    let namespace = server.namespace().await;
+    let maps = format!("/api/v1/namespaces/{namespace}/configmaps");
+    for name in ["a", "b", "c"] {
+        write(&server, "POST", &maps, "application/json", large(name)).await;
+    }
+    let page = server
+        .raw("GET", &format!("{maps}?limit=2"), &[], "")
+        .await
+        .json;
+    let (token, version) = (
+        page["metadata"]["continue"].as_str().unwrap().to_owned(),
+        page["metadata"]["resourceVersion"].as_str().unwrap(),
+    );
+    for i in 0..300 {
+        let change = json!({"data": {"i": i.to_string()}}).to_string();
+        let path = format!("{maps}/c");
+        write(
+            &server,
+            "PATCH",
+            &path,
+            "application/merge-patch+json",
+            change,
+        )
+        .await;
+    }
+    let goes_on = format!("{maps}?limit=2&continue={token}");
+    let expired = eventually("the list to expire", async || {
+        let answer = server.raw("GET", &goes_on, &[], "").await;
+        match answer.code {
+            410 => Ok(answer.json),
+            code => Err(format!("{code}: the token is still valid")),
+        }
+    })
+    .await;
+    assert_eq!(expired["reason"], "Expired");
+    assert_eq!(
+        expired["message"],
+        "The provided continue parameter is too old to display a consistent list result. You can start a new \
+         list without the continue parameter, or use the continue token in this response to retrieve the \
+         remainder of the results. Continuing with the provided token results in an inconsistent list - objects \
+         that were created, modified, or deleted between the time the first chunk was returned and now may show \
+         up in the list."
+    );
+    let token = expired["metadata"]["continue"].as_str().unwrap();
+    let rest = server
+        .raw("GET", &format!("{maps}?limit=2&continue={token}"), &[], "")
+        .await
+        .json;
+    let names: Vec<&Value> = rest["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|map| &map["metadata"]["name"])
+        .filter(|name| **name != ROOT_CA)
+        .collect();
+    assert_eq!(names, ["c"], "the remaining current items");
+
+    let exact = format!("{maps}?resourceVersion={version}&resourceVersionMatch=Exact");
+    let exact = server.raw("GET", &exact, &[], "").await;
+    assert_eq!(
+        (exact.code, &exact.json["reason"]),
+        (410, &json!("Expired"))
+    );
+    assert_eq!(
+        exact.json["message"],
+        "The resourceVersion for the provided list is too old."
+    );
+}

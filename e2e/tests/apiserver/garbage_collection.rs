@@ -1,0 +1,201 @@
+//! Garbage collection. kube-apiserver only marks objects: kube-controller-manager, which does not run here, collects
+//! them.
+
+use berth_e2e::eventually;
+use serde_json::{Value, json};
+
+use crate::objects::{Objects, map};
+use crate::server;
+use crate::server::TestServer;
+
+fn owned(name: &str, owner: &Value) -> Value {
+    let mut object = map(name, json!({}), json!({}));
+    let meta = &owner["metadata"];
+    object["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": meta["name"],
+        "uid": meta["uid"], "blockOwnerDeletion": true}]);
+    object
+}
+
+async fn wait_until_gone(maps: &Objects<'_>, name: &str) {
+    eventually("the object to be deleted", async || {
+        let answer = maps.get(&format!("/{name}")).await;
+        if answer.code == 404 {
+            Ok(())
+        } else {
+            Err(answer.text)
+        }
+    })
+    .await;
+}
+
+/// Creates an owner, its dependent, and a dependent of that.
+async fn create_family(maps: &Objects<'_>) -> [Value; 3] {
+    let owner = maps.create(&map("owner", json!({}), json!({}))).await;
+    let child = maps.create(&owned("child", &owner)).await;
+    let grandchild = maps.create(&owned("grandchild", &child)).await;
+    [owner, child, grandchild]
+}
+
+fn collects_garbage(server: &TestServer) -> bool {
+    !server.is_real()
+}
+
+#[tokio::test]
+async fn background_deletion_collects_dependents() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    create_family(&maps).await;
+    let policy = json!({"propagationPolicy": "Background"});
+    let answer = maps.delete("/owner", &policy).await;
+    assert_eq!((answer.code, &answer.json["kind"]), (200, &json!("Status")));
+    assert_eq!(maps.get("/owner").await.code, 404, "deleted immediately");
+    if !collects_garbage(&server) {
+        return;
+    }
+    wait_until_gone(&maps, "child").await;
+    wait_until_gone(&maps, "grandchild").await;
+    assert_eq!(
+        maps.create(&map("owner", json!({}), json!({}))).await["kind"],
+        "ConfigMap"
+    );
+}
+
+#[tokio::test]
+async fn foreground_deletion_waits_for_dependents() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let [_, mut child, _] = create_family(&maps).await;
+    child["metadata"]["finalizers"] = json!(["a.b/c"]);
+    assert_eq!(maps.put("/child", &child).await.code, 200);
+    let policy = json!({"propagationPolicy": "Foreground"});
+    let marked = maps.delete("/owner", &policy).await.json;
+    assert_eq!(
+        marked["metadata"]["finalizers"],
+        json!(["foregroundDeletion"])
+    );
+    assert!(marked["metadata"]["deletionTimestamp"].is_string());
+    assert_eq!(maps.get("/owner").await.code, 200);
+    if !collects_garbage(&server) {
+        return;
+    }
+    wait_until_gone(&maps, "grandchild").await;
+    for name in ["child", "owner"] {
+        let found = maps.get(&format!("/{name}")).await;
+        assert!(
+            found.json["metadata"]["deletionTimestamp"].is_string(),
+            "{}",
+            found.text
+        );
+    }
+    let release = json!({"metadata": {"finalizers": null}});
+    assert_eq!(maps.merge("/child", &release).await.code, 200);
+    wait_until_gone(&maps, "child").await;
+    wait_until_gone(&maps, "owner").await;
+}
+
+#[tokio::test]
+async fn orphaned_dependents_remain() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    create_family(&maps).await;
+    let policy = json!({"propagationPolicy": "Orphan"});
+    let marked = maps.delete("/owner", &policy).await.json;
+    assert_eq!(marked["metadata"]["finalizers"], json!(["orphan"]));
+    if !collects_garbage(&server) {
+        return;
+    }
+    wait_until_gone(&maps, "owner").await;
+    let child = maps.get("/child").await.json;
+    assert_eq!(child["metadata"].get("ownerReferences"), None, "{child}");
+    assert_eq!(maps.get("/grandchild").await.code, 200);
+}
+
+#[tokio::test]
+async fn only_objects_whose_owners_are_all_missing_are_collected() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let ghost =
+        json!({"metadata": {"name": "ghost", "uid": "00000000-0000-0000-0000-000000000000"}});
+    let owner = maps.create(&map("owner", json!({}), json!({}))).await;
+    let mut both = owned("both", &ghost);
+    let reference = owned("x", &owner)["metadata"]["ownerReferences"][0].clone();
+    let references = both["metadata"]["ownerReferences"].as_array_mut();
+    references.unwrap().push(reference);
+    maps.create(&both).await;
+    maps.create(&owned("child", &ghost)).await;
+    if !collects_garbage(&server) {
+        return;
+    }
+    wait_until_gone(&maps, "child").await;
+    assert_eq!(maps.get("/both").await.code, 200);
+    assert_eq!(maps.delete("/owner", &Value::Null).await.code, 200);
+    wait_until_gone(&maps, "both").await;
+}
+
+#[tokio::test]
+async fn a_terminating_namespace_refuses_objects_and_is_emptied() {
+    let server = server().await;
+    let name = server.namespace().await;
+    let namespaces = Objects::at(&server, "/api/v1/namespaces");
+    let maps = Objects::maps(&server, &name);
+    let mut held = map("held", json!({}), json!({}));
+    held["metadata"]["finalizers"] = json!(["a.b/c"]);
+    maps.create(&held).await;
+    maps.create(&map("free", json!({}), json!({}))).await;
+    let is = namespaces.get(&format!("/{name}")).await.json;
+    assert_eq!(
+        (&is["spec"]["finalizers"], &is["status"]["phase"]),
+        (&json!(["kubernetes"]), &json!("Active"))
+    );
+    assert_eq!(
+        is["metadata"]["labels"]["kubernetes.io/metadata.name"],
+        name.as_str()
+    );
+    let tried = namespaces
+        .delete(&format!("/{name}?dryRun=All"), &Value::Null)
+        .await
+        .json;
+    assert_eq!(tried["status"]["phase"], "Terminating");
+    let marked = namespaces
+        .delete(&format!("/{name}"), &Value::Null)
+        .await
+        .json;
+    assert_eq!(
+        (&marked["kind"], &marked["status"]["phase"]),
+        (&json!("Namespace"), &json!("Terminating"))
+    );
+    let late = maps.post("", &map("late", json!({}), json!({}))).await;
+    let why = format!(
+        "configmaps \"late\" is forbidden: unable to create new content in namespace {name} because it is being terminated"
+    );
+    assert_eq!((late.code, &late.json["message"]), (403, &json!(why)));
+    assert_eq!(
+        late.json["details"]["causes"][0]["reason"],
+        "NamespaceTerminating"
+    );
+    for protected in ["default", "kube-system", "kube-public"] {
+        let answer = namespaces
+            .delete(&format!("/{protected}"), &Value::Null)
+            .await;
+        let why =
+            format!("namespaces \"{protected}\" is forbidden: this namespace may not be deleted");
+        assert_eq!((answer.code, &answer.json["message"]), (403, &json!(why)));
+    }
+    if !collects_garbage(&server) {
+        return;
+    }
+    wait_until_gone(&maps, "free").await;
+    assert_eq!(
+        namespaces.get(&format!("/{name}")).await.code,
+        200,
+        "a finalizer holds the namespace"
+    );
+    let release = json!({"metadata": {"finalizers": null}});
+    assert_eq!(maps.merge("/held", &release).await.code, 200);
+    wait_until_gone(&namespaces, &name).await;
+    assert_eq!(maps.get("/held").await.code, 404);
+}

@@ -1,0 +1,119 @@
+//! Objects that the server itself maintains: its service, and the certificate of its authority.
+
+use berth_e2e::eventually;
+use serde_json::{Value, json};
+
+use crate::objects::Objects;
+use crate::server;
+
+#[tokio::test]
+async fn the_kubernetes_service_points_to_the_server() {
+    let server = server().await;
+    let url = server.config().await.cluster_url;
+    let (host, port) = (url.host().unwrap(), url.port_u16().unwrap());
+    let service = Objects::at(&server, "/api/v1/namespaces/default/services/kubernetes");
+    let found = service.get("").await.json;
+    let spec = &found["spec"];
+    assert_eq!(spec["ports"][0]["port"], 443);
+    assert_eq!(spec["ports"][0]["name"], "https");
+    assert_eq!(spec["ports"][0]["targetPort"], port);
+    let labels = json!({"component": "apiserver", "provider": "kubernetes"});
+    assert_eq!(found["metadata"]["labels"], labels);
+    let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+    let slice = Objects::at(&server, format!("{slices}/kubernetes"));
+    let endpoints = Objects::at(&server, "/api/v1/namespaces/default/endpoints/kubernetes");
+    let slice_now = slice.get("").await.json;
+    let label = &slice_now["metadata"]["labels"]["kubernetes.io/service-name"];
+    assert_eq!(label, "kubernetes");
+    if server.is_real() {
+        return;
+    }
+    assert_eq!(spec["clusterIP"], "10.96.0.1");
+    let checked = async || {
+        let slice = slice.get("").await.json;
+        let endpoints = endpoints.get("").await.json;
+        let (of_slice, of_endpoints) = (&slice["endpoints"][0], &endpoints["subsets"][0]);
+        let is_right = of_slice["addresses"] == json!([host])
+            && slice["ports"][0]["port"] == port
+            && of_endpoints["addresses"] == json!([{"ip": host}])
+            && of_endpoints["ports"] == json!([{"name": "https", "port": port, "protocol": "TCP"}])
+            && service.get("").await.json["spec"]["ports"][0]["targetPort"] == port;
+        if is_right {
+            Ok(())
+        } else {
+            Err(format!("{slice}\n{endpoints}"))
+        }
+    };
+    checked().await.unwrap();
+    // Deleted and edited objects are restored.
+    for part in [&service, &slice, &endpoints] {
+        let deleted = part.delete("", &Value::Null).await;
+        assert_eq!(deleted.code, 200, "{}", deleted.text);
+    }
+    eventually("the service to be restored", checked).await;
+    let edit = json!({"ports": [{"name": "https", "port": 1, "protocol": "TCP"}]});
+    let edited = slice.merge("", &edit).await;
+    assert_eq!(edited.code, 200, "{}", edited.text);
+    let edit = json!({"subsets": []});
+    assert_eq!(endpoints.merge("", &edit).await.code, 200);
+    eventually("the addresses to be restored", checked).await;
+}
+
+#[tokio::test]
+async fn every_namespace_contains_the_root_certificate() {
+    let server = server().await;
+    if server.is_real() {
+        // kube-controller-manager does not run.
+        return;
+    }
+    let config = server.config().await;
+    let namespace = server.namespace().await;
+    let roots = config.root_cert.unwrap();
+    for namespace in ["default", "kube-system", &namespace] {
+        let map = Objects::maps(&server, namespace);
+        let published = async || {
+            let found = map.get("/kube-root-ca.crt").await;
+            let data = found.json["data"].as_object().cloned().unwrap_or_default();
+            let text = data.get("ca.crt").and_then(Value::as_str);
+            let is_it = text.is_some_and(|text| {
+                let decoded = pem_bodies(text);
+                decoded == roots
+            });
+            if is_it && data.len() == 1 {
+                Ok(())
+            } else {
+                Err(found.text)
+            }
+        };
+        eventually("the certificate", published).await;
+        let deleted = map.delete("/kube-root-ca.crt", &Value::Null).await;
+        assert_eq!(deleted.code, 200, "{}", deleted.text);
+        eventually("the certificate to be restored", published).await;
+        let edited = map
+            .merge(
+                "/kube-root-ca.crt",
+                &json!({"data": {"ca.crt": "x", "y": "z"}}),
+            )
+            .await;
+        assert_eq!(edited.code, 200, "{}", edited.text);
+        eventually("the certificate to be corrected", published).await;
+    }
+    // The ConfigMap does not block the deletion of its namespace.
+    let gone = Objects::at(&server, format!("/api/v1/namespaces/{namespace}"));
+    assert_eq!(gone.delete("", &Value::Null).await.code, 200);
+    eventually("the namespace to be deleted", async || {
+        match gone.get("").await.code {
+            404 => Ok(()),
+            code => Err(code.to_string()),
+        }
+    })
+    .await;
+}
+
+/// Decodes the certificates of a PEM file.
+fn pem_bodies(text: &str) -> Vec<Vec<u8>> {
+    use base64::Engine as _;
+    let body: String = text.lines().filter(|line| !line.starts_with('-')).collect();
+    let decoded = base64::engine::general_purpose::STANDARD.decode(body);
+    decoded.into_iter().collect()
+}

@@ -1,0 +1,192 @@
+//! Deletion of namespaces: watch events, the order of deletion, and conditions.
+
+use berth_e2e::eventually;
+use serde_json::{Value, json};
+
+use crate::objects::{Objects, map};
+use crate::server;
+use crate::server::TestServer;
+
+fn condition<'a>(namespace: &'a Value, kind: &str) -> &'a Value {
+    let conditions = namespace["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions
+        .find(|c| c["type"] == kind)
+        .unwrap_or(&Value::Null)
+}
+
+async fn wait_until_gone(namespace: &Objects<'_>) {
+    eventually("the namespace to be deleted", async || {
+        match namespace.get("").await {
+            answer if answer.code == 404 => Ok(()),
+            answer => Err(answer.text),
+        }
+    })
+    .await;
+}
+
+/// Waits for the ConfigMap that each namespace contains.
+async fn wait_for_initial_objects(server: &TestServer, namespace: &str) {
+    let maps = Objects::maps(server, namespace);
+    eventually("the certificate of the authority", async || {
+        match maps.get("/kube-root-ca.crt").await {
+            answer if answer.code == 200 => Ok(()),
+            answer => Err(answer.text),
+        }
+    })
+    .await;
+}
+
+fn pod(finalizers: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "held", "finalizers": finalizers},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}})
+}
+
+async fn named(server: &TestServer) -> (String, Objects<'_>) {
+    let name = server.namespace().await;
+    let path = format!("/api/v1/namespaces/{name}");
+    (name, Objects::at(server, path))
+}
+
+#[tokio::test]
+async fn pods_are_deleted_first_and_conditions_report_remaining_objects() {
+    let server = server().await;
+    if server.is_real() {
+        // kube-controller-manager does not run.
+        return;
+    }
+    let (name, namespace) = named(&server).await;
+    wait_for_initial_objects(&server, &name).await;
+    let pods = Objects::at(&server, format!("/api/v1/namespaces/{name}/pods"));
+    let maps = Objects::maps(&server, &name);
+    pods.create(&pod(&json!(["example.com/hold"]))).await;
+    let mut held = map("held", Value::Null, Value::Null);
+    held["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    maps.create(&held).await;
+    maps.create(&map("plain", Value::Null, Value::Null)).await;
+    let deleted = namespace.delete("", &Value::Null).await;
+    assert_eq!(deleted.json["status"]["phase"], "Terminating");
+    // Later reads return the new phase.
+    assert_eq!(
+        namespace.get("").await.json["status"]["phase"],
+        "Terminating"
+    );
+
+    let reported = eventually("conditions", async || {
+        let found = namespace.get("").await.json;
+        if condition(&found, "NamespaceContentRemaining")["status"] == "True" {
+            Ok(found)
+        } else {
+            Err(found.to_string())
+        }
+    })
+    .await;
+    let remaining = &condition(&reported, "NamespaceContentRemaining")["message"];
+    let list = remaining.as_str().unwrap();
+    assert!(list.contains("pods. has 1 resource instances"), "{list}");
+    assert!(
+        list.contains("configmaps. has 3 resource instances"),
+        "{list}"
+    );
+    let finalizers = &condition(&reported, "NamespaceFinalizersRemaining")["message"];
+    assert_eq!(
+        finalizers,
+        "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances, \
+         example.com/keep in 1 resource instances"
+    );
+    for (kind, reason) in [
+        ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered"),
+        (
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "ParsedGroupVersions",
+        ),
+        ("NamespaceDeletionContentFailure", "ContentDeleted"),
+    ] {
+        let found = condition(&reported, kind);
+        assert_eq!(
+            (&found["status"], &found["reason"]),
+            (&json!("False"), &json!(reason))
+        );
+    }
+    // Other objects are deleted only after all pods are gone.
+    assert!(pods.get("/held").await.json["metadata"]["deletionTimestamp"].is_string());
+    for name in ["held", "plain"] {
+        let found = maps.get(&format!("/{name}")).await.json;
+        assert!(found["metadata"]["deletionTimestamp"].is_null(), "{found}");
+    }
+
+    let release = json!({"metadata": {"finalizers": null}});
+    assert_eq!(pods.merge("/held", &release).await.code, 200);
+    eventually("the pods to disappear from the condition", async || {
+        let found = namespace.get("").await.json;
+        let message = condition(&found, "NamespaceContentRemaining")["message"].clone();
+        let expected = "Some resources are remaining: configmaps. has 1 resource instances";
+        if message == expected {
+            Ok(())
+        } else {
+            Err(message.to_string())
+        }
+    })
+    .await;
+    assert_eq!(maps.get("/plain").await.code, 404);
+    assert_eq!(maps.merge("/held", &release).await.code, 200);
+    wait_until_gone(&namespace).await;
+}
+
+#[tokio::test]
+async fn watches_show_namespace_conditions_until_deletion() {
+    let server = server().await;
+    if server.is_real() {
+        return;
+    }
+    let (name, namespace) = named(&server).await;
+    wait_for_initial_objects(&server, &name).await;
+    let maps = Objects::maps(&server, &name);
+    let mut held = map("held", Value::Null, Value::Null);
+    held["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    maps.create(&held).await;
+    let from = namespace.get("").await.json["metadata"]["resourceVersion"].clone();
+    assert_eq!(namespace.delete("", &Value::Null).await.code, 200);
+    eventually("the finalizer to hold the ConfigMap", async || {
+        let found = namespace.get("").await.json;
+        let state = condition(&found, "NamespaceFinalizersRemaining")["status"].clone();
+        if state == "True" {
+            Ok(())
+        } else {
+            Err(found.to_string())
+        }
+    })
+    .await;
+    let release = json!({"metadata": {"finalizers": null}});
+    assert_eq!(maps.merge("/held", &release).await.code, 200);
+    wait_until_gone(&namespace).await;
+    let from = from.as_str().unwrap();
+    let watch = format!(
+        "/api/v1/namespaces?watch=1&timeoutSeconds=1&resourceVersion={from}&fieldSelector=metadata.name%3D{name}"
+    );
+    let text = server.raw("GET", &watch, &[], "").await.text;
+    let events: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let summary = |event: &Value| {
+        let object = &event["object"];
+        let state = condition(object, "NamespaceFinalizersRemaining")["status"].clone();
+        (
+            event["type"].as_str().unwrap().to_owned(),
+            object["status"]["phase"].as_str().unwrap().to_owned(),
+            state.as_str().unwrap_or("none").to_owned(),
+        )
+    };
+    let mut seen: Vec<_> = events.iter().map(summary).collect();
+    seen.dedup();
+    let expected = [
+        ("MODIFIED", "none"),
+        ("MODIFIED", "True"),
+        ("MODIFIED", "False"),
+        ("DELETED", "False"),
+    ];
+    let expected = expected
+        .map(|(event, state)| (event.to_owned(), "Terminating".to_owned(), state.to_owned()));
+    assert_eq!(seen, expected, "{events:?}");
+}

@@ -1,0 +1,206 @@
+//! Resize of running pods within the capacity of their node, limit ranges and quotas.
+
+use berth_e2e::eventually;
+use serde_json::{Value, json};
+
+use crate::server;
+use crate::server::{Answer, TestServer};
+
+const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
+const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
+
+/// Creates a pod with one container that requests a tenth of a CPU.
+async fn pod(server: &TestServer, pods: &str, name: &str, node: Option<&str>) {
+    let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}});
+    let spec = json!({"nodeName": node, "containers": [container]});
+    server
+        .create(pods, json!({"metadata": {"name": name}, "spec": spec}))
+        .await;
+}
+
+async fn resize(
+    server: &TestServer,
+    pods: &str,
+    name: &str,
+    query: &str,
+    requests: Value,
+) -> Answer {
+    let container = json!({"name": "c", "resources": {"requests": requests}});
+    let change = json!({"spec": {"containers": [container]}}).to_string();
+    let path = format!("{pods}/{name}/resize{query}");
+    server.raw("PATCH", &path, &[STRATEGIC], change).await
+}
+
+#[tokio::test]
+async fn resizes_stay_within_node_capacity() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let pods = format!("/api/v1/namespaces/{namespace}/pods");
+    let (node, other) = (format!("node-{namespace}"), format!("other-{namespace}"));
+    for (name, system) in [(&node, "linux"), (&other, "windows")] {
+        let meta = json!({"name": name, "labels": {"kubernetes.io/os": system}});
+        let status = json!({"allocatable": {"cpu": "4", "memory": "8Gi"}});
+        let made = json!({"metadata": meta, "status": status});
+        server.create("/api/v1/nodes", made).await;
+    }
+    pod(&server, &pods, "here", Some(&node)).await;
+    pod(&server, &pods, "there", Some(&other)).await;
+    pod(&server, &pods, "lost", Some("nowhere")).await;
+    pod(&server, &pods, "free", None).await;
+    // The server may see a new node with a delay.
+    let resized = eventually("the node to be visible", async || {
+        let answer = resize(&server, &pods, "here", "", json!({"cpu": "200m"})).await;
+        if answer.code == 200 {
+            Ok(answer.json)
+        } else {
+            Err(answer.text)
+        }
+    })
+    .await;
+    assert_eq!(resized["metadata"]["generation"], 2);
+    let container = &resized["spec"]["containers"][0];
+    assert_eq!(container["resources"], json!({"requests": {"cpu": "200m"}}));
+    let writers = resized["metadata"]["managedFields"].as_array().unwrap();
+    let writer = writers
+        .iter()
+        .find(|writer| writer["subresource"] == "resize")
+        .unwrap();
+    let owned = json!({"f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {"f:resources": {"f:requests": {"f:cpu": {}}}}}}});
+    assert_eq!(writer["fieldsV1"], owned);
+    let again = resize(&server, &pods, "here", "", json!({"cpu": "200m"})).await;
+    assert_eq!(again.json["metadata"]["generation"], 2);
+    let free = resize(&server, &pods, "free", "", json!({"cpu": "100"})).await;
+    assert_eq!(free.code, 200, "{}", free.text);
+
+    let capacity = json!([{"reason": "NodeCapacity"}]);
+    for (name, requested, why, causes) in [
+        (
+            "here",
+            json!({"cpu": "5"}),
+            "node didn't have enough allocatable resources: cpu, requested: 5000, allocatable: 4000".to_owned(),
+            capacity.clone(),
+        ),
+        (
+            "here",
+            json!({"cpu": "4500m", "memory": "9Gi"}),
+            "node didn't have enough allocatable resources: cpu, requested: 4500, allocatable: 4000; memory, requested: \
+             9663676416, allocatable: 8589934592"
+                .to_owned(),
+            capacity,
+        ),
+        (
+            "there",
+            json!({"cpu": "1"}),
+            format!("pod resize is only supported on linux nodes, node \"{other}\" is \"windows\""),
+            json!([{"reason": "UnsupportedPlatform"}]),
+        ),
+        (
+            "lost",
+            json!({"cpu": "1"}),
+            "node \"nowhere\" not found".to_owned(),
+            Value::Null,
+        ),
+    ] {
+        eventually("the refusal", async || {
+            let refused = resize(&server, &pods, name, "", requested.clone()).await;
+            let message = json!(format!("pods \"{name}\" is forbidden: {why}"));
+            if (refused.code, &refused.json["message"]) == (403, &message)
+                && refused.json["details"]["causes"] == causes
+            {
+                Ok(())
+            } else {
+                Err(refused.text)
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn resizes_respect_limit_ranges_and_quotas() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let root = format!("/api/v1/namespaces/{namespace}");
+    let pods = format!("{root}/pods");
+    pod(&server, &pods, "p", None).await;
+    let limits = json!([{"type": "Container", "max": {"cpu": "4"}, "min": {"cpu": "50m"}}]);
+    let range = json!({"metadata": {"name": "r"}, "spec": {"limits": limits}});
+    server.create(&format!("{root}/limitranges"), range).await;
+    let hard = json!({"requests.cpu": "2", "pods": "5"});
+    let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": hard}});
+    server
+        .create(&format!("{root}/resourcequotas"), quota)
+        .await;
+    if server.is_real() {
+        // kube-controller-manager does not run.
+        let used = json!({"requests.cpu": "100m", "pods": "1"});
+        let status = json!({"status": {"hard": hard, "used": used}}).to_string();
+        let path = format!("{root}/resourcequotas/q/status");
+        assert_eq!(server.raw("PATCH", &path, &[MERGE], status).await.code, 200);
+    }
+    // The server may see the range and the quota with a delay.
+    for (requested, why) in [
+        (
+            "10m",
+            "pods \"p\" is forbidden: minimum cpu usage per Container is 50m, but request is 10m",
+        ),
+        (
+            "3",
+            "pods \"p\" is forbidden: exceeded quota: q, requested: requests.cpu=2900m, used: requests.cpu=100m, \
+             limited: requests.cpu=2",
+        ),
+    ] {
+        eventually("requests out of range to be refused", async || {
+            let refused = resize(
+                &server,
+                &pods,
+                "p",
+                "?dryRun=All",
+                json!({"cpu": requested}),
+            )
+            .await;
+            if (refused.code, &refused.json["message"]) == (403, &json!(why)) {
+                Ok(())
+            } else {
+                Err(refused.text)
+            }
+        })
+        .await;
+    }
+    let more = resize(&server, &pods, "p", "", json!({"cpu": "1500m"})).await;
+    assert_eq!(more.code, 200, "{}", more.text);
+    // The range's default limit is filled in without an annotation.
+    assert_eq!(
+        more.json["spec"]["containers"][0]["resources"],
+        json!({"limits": {"cpu": "4"}, "requests": {"cpu": "1500m"}})
+    );
+    assert!(more.json["metadata"]["annotations"].is_null());
+}
+
+#[tokio::test]
+async fn status_updates_keep_the_observed_generation() {
+    let server = server().await;
+    let pods = format!("/api/v1/namespaces/{}/pods", server.namespace().await);
+    pod(&server, &pods, "p", None).await;
+    let path = format!("{pods}/p/status");
+    let tell = async |status: Value| {
+        let change = json!({"status": status}).to_string();
+        server.raw("PATCH", &path, &[MERGE], change).await
+    };
+    let condition = |status: &str, seen: Value| json!([{"type": "Ready", "status": status, "observedGeneration": seen}]);
+    let first = json!({"observedGeneration": 3, "conditions": condition("True", json!(2))});
+    assert_eq!(tell(first).await.code, 200);
+    let next = tell(json!({"observedGeneration": null, "qosClass": null,
+        "conditions": condition("False", Value::Null)}))
+    .await;
+    assert_eq!(next.code, 200, "{}", next.text);
+    let status = &next.json["status"];
+    assert_eq!(status["observedGeneration"], 3);
+    assert_eq!(status["qosClass"], "Burstable");
+    let expected = json!([{"type": "Ready", "status": "False", "observedGeneration": 2, "lastProbeTime": null,
+        "lastTransitionTime": null}]);
+    assert_eq!(status["conditions"], expected);
+    let wrong = tell(json!({"observedGeneration": -1})).await;
+    let why = "Pod \"p\" is invalid: status.observedGeneration: Invalid value: -1: must be a non-negative integer";
+    assert_eq!((wrong.code, &wrong.json["message"]), (422, &json!(why)));
+}

@@ -1,0 +1,65 @@
+//! Changes of existing pods: recorded codes and causes.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::server::server;
+
+const RECORDED: &str = include_str!("data/pod_changes.json");
+const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
+
+#[derive(Deserialize)]
+struct Recorded {
+    pods: Vec<Value>,
+    /// Requests to send first, by pod name: method, subresource, body and content type.
+    after: BTreeMap<String, Vec<(String, String, Value, String)>>,
+    cases: Vec<Case>,
+}
+
+/// The name of a pod, the patched subresource, the JSON patch, and the code and causes of the response.
+#[derive(Deserialize)]
+struct Case(String, String, Value, u16, Vec<String>);
+
+#[tokio::test]
+async fn pod_updates_have_the_recorded_codes_and_causes() {
+    let server = server().await;
+    let pods = format!("/api/v1/namespaces/{}/pods", server.namespace().await);
+    let recorded: Recorded = serde_json::from_str(RECORDED).unwrap();
+    for pod in &recorded.pods {
+        let made = server.raw("POST", &pods, &JSON, pod.to_string()).await;
+        assert_eq!(made.code, 201, "{}", made.text);
+        let name = pod["metadata"]["name"].as_str().unwrap();
+        for (method, part, body, kind) in recorded.after.get(name).into_iter().flatten() {
+            let path = format!("{pods}/{name}{part}");
+            let headers = [("content-type", kind.as_str())];
+            let done = server.raw(method, &path, &headers, body.to_string()).await;
+            assert_eq!(done.code, 200, "{}", done.text);
+        }
+    }
+    let mut wrong = Vec::new();
+    for Case(pod, part, patch, code, causes) in &recorded.cases {
+        let part = if part.is_empty() {
+            String::new()
+        } else {
+            format!("/{part}")
+        };
+        let path = format!("{pods}/{pod}{part}?dryRun=All");
+        let kind = [("content-type", "application/json-patch+json")];
+        let answer = server.raw("PATCH", &path, &kind, patch.to_string()).await;
+        let found = (answer.code, answer.causes());
+        if found != (*code, causes.clone()) {
+            wrong.push(format!(
+                "{pod}{part} {patch}:\n  expected {code} {causes:?}\n  found    {found:?} {}",
+                answer.text
+            ));
+        }
+    }
+    let (count, all) = (wrong.len(), recorded.cases.len());
+    assert!(
+        all > 130 && wrong.is_empty(),
+        "{count} of {all} differ\n{}",
+        wrong.join("\n")
+    );
+}

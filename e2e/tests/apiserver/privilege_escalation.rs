@@ -1,0 +1,202 @@
+//! Protection against privilege escalation in roles and bindings, and validation of access reviews.
+
+use berth_e2e::eventually;
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::objects::{JSON, ResponseStatus, status_of};
+use crate::server;
+use crate::server::{Answer, TestServer, raw};
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+const GROUP: &str = "rbac.authorization.k8s.io";
+const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
+
+/// A namespace with a role `strong`, a binding to it, and a client with these additional rules.
+struct Scene {
+    path: String,
+    writer: Client,
+    user: String,
+}
+
+impl Scene {
+    async fn new(server: &TestServer, more: Value) -> Self {
+        let namespace = server.namespace().await;
+        let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
+        server
+            .create(&accounts, json!({"metadata": {"name": "writer"}}))
+            .await;
+        let path = format!("{accounts}/writer/token");
+        let token = server.raw("POST", &path, &[JSON], "{}").await;
+        let token = token.json["status"]["token"].as_str().unwrap().to_owned();
+        let path = format!("{RBAC}/namespaces/{namespace}");
+        let strong = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]);
+        let mut rules = vec![
+            json!({"apiGroups": [GROUP], "resources": ["roles", "rolebindings"],
+            "verbs": ["create", "get", "update", "patch"]}),
+        ];
+        rules.extend(more.as_array().unwrap().iter().cloned());
+        let subject = json!({"kind": "ServiceAccount", "name": "writer", "namespace": namespace});
+        for (role, rules) in [("strong", strong), ("writing", json!(rules))] {
+            let object = json!({"metadata": {"name": role}, "rules": rules});
+            server.create(&format!("{path}/roles"), object).await;
+        }
+        for (role, subjects) in [("strong", json!([])), ("writing", json!([subject]))] {
+            let object = json!({"metadata": {"name": role}, "subjects": subjects,
+                "roleRef": {"apiGroup": GROUP, "kind": "Role", "name": role}});
+            server.create(&format!("{path}/rolebindings"), object).await;
+        }
+        let writer = server.with_token(Some(&token)).await;
+        eventually("the rights to apply", async || {
+            let path = format!("{path}/roles/writing");
+            match raw(&writer, "GET", &path, &[], "").await.code {
+                200 => Ok(()),
+                other => Err(other),
+            }
+        })
+        .await;
+        let user = format!("system:serviceaccount:{namespace}:writer");
+        Self { path, writer, user }
+    }
+
+    async fn merge(&self, rest: &str, change: Value) -> Answer {
+        let path = format!("{}/{rest}", self.path);
+        raw(&self.writer, "PATCH", &path, &[MERGE], change.to_string()).await
+    }
+
+    async fn post(&self, rest: &str, object: Value) -> Answer {
+        let path = format!("{}/{rest}", self.path);
+        raw(&self.writer, "POST", &path, &[JSON], object.to_string()).await
+    }
+
+    /// Returns the message that refuses the rights of `strong`.
+    fn refusal(&self, resource: &str, name: &str) -> String {
+        let namespace = self.user.split(':').nth(2).unwrap();
+        format!(
+            "{resource}.{GROUP} \"{name}\" is forbidden: user \"{}\" (groups=[\"system:serviceaccounts\" \
+             \"system:serviceaccounts:{namespace}\" \"system:authenticated\"]) is attempting to grant RBAC \
+             permissions not currently held:\n{{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\"]}}",
+            self.user
+        )
+    }
+}
+
+#[tokio::test]
+async fn roles_with_more_rights_cannot_even_be_labelled() {
+    let server = server().await;
+    let scene = Scene::new(&server, json!([])).await;
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    for resource in ["roles", "rolebindings"] {
+        let answer = scene
+            .merge(&format!("{resource}/strong"), label.clone())
+            .await;
+        let expected = scene.refusal(resource, "strong");
+        assert_eq!(status_of(&answer), (403, expected.as_str()));
+    }
+    // Finalizers may be changed, and roles with no more than the writer's own rights.
+    let held_back = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+    for (what, change) in [
+        ("roles/strong", &held_back),
+        ("rolebindings/strong", &held_back),
+        ("roles/strong", &json!({"metadata": {"finalizers": null}})),
+        (
+            "rolebindings/strong",
+            &json!({"metadata": {"finalizers": null}}),
+        ),
+        ("roles/writing", &label),
+        ("rolebindings/writing", &label),
+    ] {
+        let answer = scene.merge(what, change.clone()).await;
+        assert_eq!(answer.code, 200, "{what}: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn the_verbs_escalate_and_bind_allow_escalation() {
+    let server = server().await;
+    let strong = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]);
+    let role = |name: &str| json!({"metadata": {"name": name}, "rules": strong});
+    let binding = |name: &str, kind: &str, role: &str| {
+        json!({"metadata": {"name": name}, "roleRef": {"apiGroup": GROUP, "kind": kind, "name": role},
+            "subjects": [{"kind": "User", "apiGroup": GROUP, "name": "user"}]})
+    };
+    let escalates = json!([{"apiGroups": [GROUP], "resources": ["roles"], "verbs": ["escalate"]}]);
+    let scene = Scene::new(&server, escalates).await;
+    let answer = scene.post("roles", role("more")).await;
+    assert_eq!(answer.code, 201, "{}", answer.text);
+    let answer = scene
+        .post("rolebindings", binding("b", "Role", "strong"))
+        .await;
+    assert_eq!(
+        status_of(&answer),
+        (403, scene.refusal("rolebindings", "b").as_str())
+    );
+
+    let binds = json!([{"apiGroups": [GROUP], "resources": ["roles"], "verbs": ["bind"],
+        "resourceNames": ["strong"]}]);
+    let scene = Scene::new(&server, binds).await;
+    let answer = scene
+        .post("rolebindings", binding("b", "Role", "strong"))
+        .await;
+    assert_eq!(answer.code, 201, "{}", answer.text);
+    let answer = scene.post("roles", role("more")).await;
+    assert_eq!(
+        status_of(&answer),
+        (403, scene.refusal("roles", "more").as_str())
+    );
+    let answer = scene
+        .post("rolebindings", json!({"metadata": {"name": "nothing"}}))
+        .await;
+    assert_eq!(
+        status_of(&answer),
+        (500, "unsupported role reference kind: \"\"")
+    );
+}
+
+#[tokio::test]
+async fn invalid_access_reviews_are_refused() {
+    let server = server().await;
+    let root = "/apis/authorization.k8s.io/v1";
+    let local = format!("{root}/namespaces/default/localsubjectaccessreviews");
+    let rules = format!("{root}/selfsubjectrulesreviews");
+    let path =
+        json!({"spec": {"user": "u", "nonResourceAttributes": {"path": "/", "verb": "get"}}});
+    let both = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"},
+        "nonResourceAttributes": {"path": "/", "verb": "get"}}});
+    for (url, body, code, message) in [
+        (
+            &local,
+            path.to_string(),
+            422,
+            ".authorization.k8s.io \"\" is invalid: spec.nonResourceAttributes: Invalid value: \
+             {\"Path\":\"/\",\"Verb\":\"get\"}: disallowed on this kind of request",
+        ),
+        (
+            &format!("{root}/selfsubjectaccessreviews"),
+            both.to_string(),
+            422,
+            ".authorization.k8s.io \"\" is invalid: spec.nonResourceAttributes: Invalid value: \
+             {\"Path\":\"/\",\"Verb\":\"get\"}: cannot be specified in combination with resourceAttributes",
+        ),
+        (
+            &rules,
+            String::new(),
+            400,
+            "the object provided is unrecognized (must be of type SelfSubjectRulesReview): couldn't get version/kind; \
+             json parse error: ",
+        ),
+        (
+            &rules,
+            json!({"spec": {}}).to_string(),
+            400,
+            "no namespace on request",
+        ),
+    ] {
+        let answer = server.raw("POST", url, &[JSON], body.clone()).await;
+        let ResponseStatus(found_code, found) = status_of(&answer);
+        assert!(
+            found_code == code && found.starts_with(message),
+            "{body}: {found}"
+        );
+    }
+}

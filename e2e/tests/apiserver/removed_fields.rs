@@ -1,0 +1,127 @@
+//! Structs that an applier no longer sets. Their defaults are removed as well, once no manager sets any of their
+//! fields.
+
+use serde_json::{Value, json};
+
+use crate::objects::{Objects, deployment, map, status_of};
+use crate::server;
+
+/// A change to the pod template of a deployment.
+type Change = fn(&mut Value);
+
+fn changed(change: Change) -> Value {
+    let mut web = deployment("web");
+    change(&mut web["spec"]["template"]["spec"]);
+    web
+}
+
+fn probe(pod: &mut Value) {
+    pod["containers"][0]["livenessProbe"] = json!({"httpGet": {"path": "/", "port": 80}});
+}
+
+#[tokio::test]
+async fn structs_without_applied_fields_are_removed_with_their_defaults() {
+    let server = server().await;
+    let cases: [(&str, Change, Change, &str, Value); 6] = [
+        (
+            "probe",
+            probe,
+            |_| {},
+            "/containers/0/livenessProbe",
+            Value::Null,
+        ),
+        (
+            "action",
+            probe,
+            |pod| pod["containers"][0]["livenessProbe"] = json!({"tcpSocket": {"port": 80}}),
+            "/containers/0/livenessProbe",
+            json!({"tcpSocket": {"port": 80}, "timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1,
+                "failureThreshold": 3}),
+        ),
+        (
+            "volume",
+            |pod| pod["volumes"] = json!([{"name": "v", "configMap": {"name": "x"}}]),
+            |pod| pod["volumes"] = json!([{"name": "v", "secret": {"secretName": "x"}}]),
+            "/volumes/0",
+            json!({"name": "v", "secret": {"secretName": "x", "defaultMode": 420}}),
+        ),
+        (
+            "variable",
+            |pod| {
+                pod["containers"][0]["env"] = json!([{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]);
+            },
+            |_| {},
+            "/containers/0/env",
+            json!([{"name": "A", "value": "1"}]),
+        ),
+        (
+            "hook",
+            |pod| {
+                pod["containers"][0]["lifecycle"] =
+                    json!({"preStop": {"httpGet": {"path": "/", "port": 80}}});
+            },
+            |pod| pod["containers"][0]["lifecycle"] = json!({"preStop": {"sleep": {"seconds": 1}}}),
+            "/containers/0/lifecycle",
+            json!({"preStop": {"sleep": {"seconds": 1}}}),
+        ),
+        (
+            "limits",
+            |pod| pod["containers"][0]["resources"] = json!({"limits": {"cpu": "1"}}),
+            |_| {},
+            "/containers/0/resources",
+            json!({}),
+        ),
+    ];
+    for (case, before, after, place, expected) in cases {
+        let deployments = Objects::deployments(&server, &server.namespace().await);
+        let made = deployments.apply("web", "one", &changed(before)).await;
+        assert_eq!(made.code, 201, "{case}: {}", made.text);
+        let now = deployments.apply("web", "one", &changed(after)).await;
+        assert_eq!(now.code, 200, "{case}: {}", now.text);
+        let pod = &now.json["spec"]["template"]["spec"];
+        let left = pod.pointer(place).unwrap_or(&Value::Null);
+        assert_eq!(*left, expected, "{case}");
+    }
+}
+
+#[tokio::test]
+async fn struct_fields_of_other_appliers_remain() {
+    let server = server().await;
+    let deployments = Objects::deployments(&server, &server.namespace().await);
+    let mut first = changed(probe);
+    first["spec"]["strategy"] = json!({"rollingUpdate": {"maxSurge": 1}});
+    deployments.apply("web", "one", &first).await;
+    let patient = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {"template": {"spec": {"containers": [{"name": "c", "livenessProbe": {"periodSeconds": 20}}]}}}});
+    let second_apply = deployments.apply("web", "two&force=true", &patient).await;
+    assert_eq!(second_apply.code, 200, "{}", second_apply.text);
+    let refused = deployments.apply("web", "one", &deployment("web")).await;
+    let why = "Deployment.apps \"web\" is invalid: spec.template.spec.containers[0].livenessProbe: Required value: must \
+               specify a handler type";
+    assert_eq!(status_of(&refused), (422, why));
+    let kept = deployments.apply("web", "one", &changed(probe)).await.json;
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
+    assert_eq!(kept["spec"]["strategy"], strategy);
+    let container = &kept["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["livenessProbe"]["periodSeconds"], 20);
+}
+
+#[tokio::test]
+async fn removing_all_applied_metadata_removes_the_name() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let labelled = map("m", json!({"k": "v"}), json!({"a": "b"}));
+    maps.apply("m", "one", &labelled).await;
+    let mut without = map("m", json!({"k": "v"}), Value::Null);
+    without.as_object_mut().unwrap().remove("metadata");
+    let refused = maps.apply("m", "one", &without).await;
+    let why = "the name of the object (m based on URL) was undeterminable: name must be provided";
+    assert_eq!(status_of(&refused), (400, why));
+    // A label of another manager keeps the metadata.
+    let other = map("m", Value::Null, json!({"c": "d"}));
+    maps.apply("m", "two", &other).await;
+    let done = maps.apply("m", "one", &without).await;
+    assert_eq!(done.code, 200, "{}", done.text);
+    assert_eq!(done.json["metadata"]["labels"], json!({"c": "d"}));
+}

@@ -1,0 +1,328 @@
+//! Request bodies that are too large, have an unsupported content type, or are not objects.
+
+use serde_json::{Value, json};
+
+use crate::objects::{JSON, Objects, ResponseStatus, map, status_of};
+use crate::server;
+
+/// Largest request body, in bytes.
+const MOST: usize = 3 << 20;
+const YAML: (&str, &str) = ("content-type", "application/yaml");
+const PROTOBUF: (&str, &str) = ("content-type", "application/vnd.kubernetes.protobuf");
+
+#[tokio::test]
+async fn bodies_above_three_mebibytes_are_refused() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    maps.create(&map("a", json!({}), json!({}))).await;
+    let large = "x".repeat(MOST);
+    let data = format!("{{\"data\":{{\"k\":\"{large}\"}}}}");
+    let typed = |name: &'static str| ("content-type", name);
+    let operations =
+        format!("[{{\"op\":\"add\",\"path\":\"/data\",\"value\":{{\"k\":\"{large}\"}}}}]");
+    let options = format!("{{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"x\":\"{large}\"}}");
+    let yaml = format!("data:\n  k: {large}\n");
+    let protobuf = [b"k8s\0".as_slice(), large.as_bytes()].concat();
+    let path = |rest: &str| format!("/api/v1/namespaces/{namespace}/{rest}");
+    let (all, one) = (path("configmaps"), path("configmaps/a"));
+    let (applied, token) = (
+        path("configmaps/a?fieldManager=m"),
+        path("serviceaccounts/default/token"),
+    );
+    let review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    for (method, path, header, body) in [
+        ("POST", &*all, JSON, data.as_bytes()),
+        ("POST", &all, YAML, yaml.as_bytes()),
+        ("POST", &all, PROTOBUF, &protobuf),
+        ("POST", review, JSON, data.as_bytes()),
+        ("POST", &token, JSON, data.as_bytes()),
+        ("PUT", &one, JSON, data.as_bytes()),
+        ("PUT", &one, YAML, yaml.as_bytes()),
+        (
+            "PATCH",
+            &one,
+            typed("application/json-patch+json"),
+            operations.as_bytes(),
+        ),
+        (
+            "PATCH",
+            &one,
+            typed("application/merge-patch+json"),
+            data.as_bytes(),
+        ),
+        (
+            "PATCH",
+            &one,
+            typed("application/strategic-merge-patch+json"),
+            data.as_bytes(),
+        ),
+        (
+            "PATCH",
+            &applied,
+            typed("application/apply-patch+yaml"),
+            data.as_bytes(),
+        ),
+        ("DELETE", &one, JSON, options.as_bytes()),
+        ("DELETE", &all, JSON, options.as_bytes()),
+    ] {
+        let answer = server.raw(method, path, &[header], body).await;
+        let expected = "Request entity too large: limit is 3145728";
+        assert_eq!(
+            status_of(&answer),
+            (413, expected),
+            "{method} {path} {header:?}"
+        );
+        assert_eq!(answer.json["reason"], "RequestEntityTooLarge");
+    }
+    // The largest body, which is still too large for a ConfigMap, and one byte more.
+    let (begin, end) = (r#"{"metadata":{"name":"b"},"data":{"k":""#, r#""}}"#);
+    for (over, code) in [(0, 422), (1, 413)] {
+        let fill = "x".repeat(MOST + over - begin.len() - end.len());
+        let answer = maps
+            .send("POST", "", &[JSON], format!("{begin}{fill}{end}"))
+            .await;
+        assert_eq!(answer.code, code, "{}", answer.text);
+    }
+    // The body of a GET request is ignored.
+    let answer = server.raw("GET", &one, &[JSON], data).await;
+    assert_eq!(answer.json["metadata"]["name"], "a", "{}", answer.text);
+    assert_eq!(answer.json["data"], Value::Null);
+}
+
+#[tokio::test]
+async fn config_maps_and_secrets_hold_up_to_one_mebibyte() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    for (plural, kind, field) in [
+        ("configmaps", "ConfigMap", "[]"),
+        ("secrets", "Secret", "data"),
+    ] {
+        let objects = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/{plural}"));
+        for (over, code) in [(0, 201), (1, 422)] {
+            // Neither the keys nor the Base64 encoding count towards the limit.
+            let text = "x".repeat((1 << 20) + over);
+            let values = if kind == "Secret" {
+                "stringData"
+            } else {
+                "data"
+            };
+            let object = json!({"metadata": {"name": "a"}, values: {"some.key": text}});
+            let answer = objects.post("?dryRun=All", &object).await;
+            assert_eq!(answer.code, code, "{kind}: {}", &answer.text[..200]);
+            if code == 422 {
+                let expected = format!(
+                    "{kind} \"a\" is invalid: {field}: Too long: may not be more than 1048576 bytes"
+                );
+                assert_eq!(answer.json["message"], expected);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_supported_content_types_are_accepted() {
+    let server = server().await;
+    let maps = Objects::maps(&server, "default");
+    let body = r#"{"metadata": {"name": "never"}}"#;
+    let post = async |header: &str| {
+        let header = ("content-type", header);
+        maps.send("POST", "?dryRun=All", &[header], body).await
+    };
+    for known in [
+        "application/json",
+        "APPLICATION/JSON",
+        "application/json; charset=utf-8",
+        "application/json;charset=utf-16",
+        "application/json;",
+        "application/yaml",
+        "",
+    ] {
+        let answer = post(known).await;
+        assert_eq!(answer.code, 201, "{known}: {}", answer.text);
+    }
+    let answer = maps.send("POST", "?dryRun=All", &[], body).await;
+    assert_eq!(answer.code, 201, "{}", answer.text);
+    for strange in [
+        "text/plain",
+        "text/yaml",
+        "application/x-yaml",
+        "application/*",
+        "*/*",
+        "json",
+        ";",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+    ] {
+        let answer = post(strange).await;
+        let ResponseStatus(code, message) = status_of(&answer);
+        assert!(
+            code == 415
+                && message.starts_with(
+                    "the body of the request was in an unknown format - accepted media types"
+                ),
+            "{strange}: {}",
+            answer.text
+        );
+    }
+}
+
+/// Returns the message for a body that is not an object.
+fn unrecognized(why: &str) -> String {
+    format!("the object provided is unrecognized (must be of type ConfigMap): {why}")
+}
+
+#[tokio::test]
+async fn bodies_that_are_not_objects_are_refused() {
+    let server = server().await;
+    let maps = Objects::maps(&server, "default");
+    let of_a_kind = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: ";
+    let unreadable = unrecognized("couldn't get version/kind; json parse error: ");
+    let unreadable = unreadable.as_str();
+    for (body, start) in [
+        ("[]".to_owned(), unreadable),
+        ("1".to_owned(), unreadable),
+        ("\"a\"".to_owned(), unreadable),
+        ("true".to_owned(), unreadable),
+        ("{\"kind\":1}".to_owned(), unreadable),
+        (
+            "kind: ConfigMap\nmetadata:\n  name: fromyaml".to_owned(),
+            unreadable,
+        ),
+        ("[".repeat(20_000), unreadable),
+        ("{\"a\":".repeat(20_000), unreadable),
+        ("{\"metadata\":[]}".to_owned(), of_a_kind),
+        ("{\"data\":{\"k\":1}}".to_owned(), of_a_kind),
+    ] {
+        let answer = maps
+            .send("POST", "?dryRun=All", &[JSON], body.clone())
+            .await;
+        let ResponseStatus(code, found) = status_of(&answer);
+        assert!(
+            code == 400 && found.starts_with(start),
+            "{}: {found}",
+            &body[..body.len().min(60)]
+        );
+    }
+    let required = "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName is required";
+    for nothing in ["null", "{}", "{\"metadata\":null}"] {
+        let answer = maps.send("POST", "?dryRun=All", &[JSON], nothing).await;
+        assert_eq!(status_of(&answer), (422, required), "{nothing}");
+    }
+    // Bytes that are not UTF-8 are replaced, as in Go.
+    let answer = maps
+        .send(
+            "POST",
+            "?dryRun=All",
+            &[JSON],
+            b"{\"metadata\":{\"name\":\"n\"},\"data\":{\"k\":\"\xff\"}}".as_slice(),
+        )
+        .await;
+    assert_eq!(
+        (answer.code, &answer.json["data"]["k"]),
+        (201, &json!("\u{fffd}"))
+    );
+}
+
+#[tokio::test]
+async fn invalid_yaml_and_protobuf_bodies_cause_one_line_messages() {
+    let server = server().await;
+    let maps = Objects::maps(&server, "default");
+    for body in [
+        "a: b: c",
+        "a:\n\t- b",
+        "{",
+        "metadata:\n  name: [",
+        "%",
+        "\"",
+        "a: !!binary x",
+    ] {
+        let answer = maps.send("POST", "?dryRun=All", &[YAML], body).await;
+        let ResponseStatus(code, message) = status_of(&answer);
+        let why = message.strip_prefix(&unrecognized("yaml: "));
+        assert!(
+            code == 400 && why.is_some_and(|why| !why.is_empty() && !why.contains('\n')),
+            "{body}: {}",
+            answer.text
+        );
+    }
+    for (body, code) in [
+        ("metadata: {name: never}\ndata: {k: v}\n", 201),
+        ("", 422),
+        ("null", 422),
+    ] {
+        let answer = maps.send("POST", "?dryRun=All", &[YAML], body).await;
+        assert_eq!(answer.code, code, "{body}: {}", answer.text);
+    }
+    let apply = ("content-type", "application/apply-patch+yaml");
+    let answer = maps
+        .send("PATCH", "/a?fieldManager=m", &[apply], "a: [")
+        .await;
+    let ResponseStatus(code, message) = status_of(&answer);
+    assert!(
+        code == 400
+            && message.starts_with("error decoding YAML: error converting YAML to JSON: yaml: "),
+        "{message}"
+    );
+    assert_eq!(message.lines().count(), 1, "{message}");
+
+    let prefix =
+        "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+    let named = b"k8s\0\n\x0f\n\x02v1\x12\tConfigMap";
+    for (body, why) in [
+        (&b""[..], "empty data".to_owned()),
+        (b"k8s\0", "empty body".to_owned()),
+        (b"abc", prefix.to_owned()),
+        (b"{}", prefix.to_owned()),
+        (b"k8s\0\xff\xff\xff", "unexpected EOF".to_owned()),
+        (
+            &[named.as_slice(), b"\x12\xff"].concat(),
+            "unexpected EOF".to_owned(),
+        ),
+    ] {
+        let answer = maps.send("POST", "?dryRun=All", &[PROTOBUF], body).await;
+        assert_eq!(
+            status_of(&answer),
+            (400, unrecognized(&why).as_str()),
+            "{body:?}"
+        );
+    }
+    // A truncated field is detected when the object is decoded.
+    let short = [named.as_slice(), b"\x12\x05\n\t\n\x01x"].concat();
+    let answer = maps.send("POST", "?dryRun=All", &[PROTOBUF], short).await;
+    assert!(
+        answer.code == 400 && status_of(&answer).1.contains("unexpected EOF"),
+        "{}",
+        answer.text
+    );
+}
+
+#[tokio::test]
+async fn unpaired_surrogates_are_replaced() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let data =
+        r#"{"a":"\ud800","b":"x\udfffy","c":"\ud83d\ude00","d":"\\ud800","e":"\ud800\u0041"}"#;
+    let body = format!(r#"{{"metadata":{{"name":"a"}},"data":{data}}}"#);
+    let made = maps.send("POST", "", &[JSON], body).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    let expected = json!({
+        "a": "\u{fffd}", "b": "x\u{fffd}y", "c": "\u{1f600}", "d": "\\ud800", "e": "\u{fffd}A"});
+    assert_eq!(made.json["data"], expected);
+    for (kind, patch) in [
+        ("merge-patch", r#"{"data":{"a":"1\ud800"}}"#),
+        ("strategic-merge-patch", r#"{"data":{"a":"2\ud800"}}"#),
+        (
+            "json-patch",
+            r#"[{"op":"replace","path":"/data/a","value":"3\ud800"}]"#,
+        ),
+    ] {
+        let header = format!("application/{kind}+json");
+        let headers = [("content-type", header.as_str())];
+        let patched = maps.send("PATCH", "/a", &headers, patch).await;
+        assert_eq!(patched.code, 200, "{kind}: {}", patched.text);
+        let found = patched.json["data"]["a"].as_str().unwrap();
+        assert!(found.ends_with('\u{fffd}'), "{kind}: {found}");
+    }
+}

@@ -1,0 +1,35 @@
+//! Valid and invalid selectors: recorded responses, word for word.
+
+use crate::server::server;
+
+const RECORDED: &str = include_str!("data/selectors.json");
+
+/// Parameter, value, and code and message of the response.
+type Case = (String, String, u16, Option<String>);
+
+#[tokio::test]
+async fn selectors_have_the_recorded_results() {
+    let server = server().await;
+    let cases: Vec<Case> = serde_json::from_str(RECORDED).unwrap();
+    assert!(cases.len() > 70, "{}", cases.len());
+    let mut wrong = Vec::new();
+    for (parameter, text, code, message) in cases {
+        let query = encoded(&text);
+        let path = format!("/api/v1/namespaces/kube-public/pods?{parameter}={query}");
+        let answer = server.raw("GET", &path, &[], "").await;
+        let found = answer.json["message"].as_str();
+        if (answer.code, found) != (code, message.as_deref()) {
+            let (found, expected) = ((answer.code, found), (code, message));
+            wrong.push(format!(
+                "{text}:\n  expected {expected:?}\n  found    {found:?}"
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Percent-encodes every byte.
+fn encoded(text: &str) -> String {
+    let bytes: Vec<String> = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    bytes.concat()
+}

@@ -1,0 +1,157 @@
+//! Slow clients, and clients that do not read their responses, do not delay others.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::objects::{Objects, map, version};
+use crate::server;
+use crate::server::TestServer;
+
+/// Time limit of every read.
+const READ_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// Opens a watch on its own connection, without reading from it.
+async fn watch(server: &TestServer, path: &str) -> Body {
+    let mut config = server.config().await;
+    config.read_timeout = None;
+    let client = server::client_of(config);
+    let request = http::Request::get(path).body(Body::empty()).unwrap();
+    let answer = client.send(request).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    answer.into_body()
+}
+
+/// Reads this many events of a watch, or all until it ends.
+async fn lines(body: &mut Body, count: usize) -> Vec<Value> {
+    let (mut text, mut found) = (Vec::new(), Vec::new());
+    while found.len() < count {
+        let frame = tokio::time::timeout(READ_TIMEOUT, body.frame())
+            .await
+            .unwrap();
+        let Some(Ok(frame)) = frame else { break };
+        for byte in frame.into_data().unwrap_or_default() {
+            if byte == b'\n' {
+                found.push(serde_json::from_slice(&text).unwrap());
+                text.clear();
+            } else {
+                text.push(byte);
+            }
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn fifty_unread_watches_do_not_delay_others() {
+    const WATCHES: usize = 50;
+    const CHANGES: usize = 60;
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let first = maps.create(&map("a", json!({}), json!({}))).await;
+    let path = format!(
+        "/api/v1/namespaces/{namespace}/configmaps?watch=true&timeoutSeconds=100&resourceVersion={}",
+        version(&first)
+    );
+    let mut unread = join_all((0..WATCHES).map(|_| watch(&server, &path))).await;
+    let mut read = watch(&server, &path).await;
+    // Exceeds the buffers between the server and an idle client.
+    let filler = "x".repeat(150 << 10);
+    let write = async {
+        let mut versions = Vec::new();
+        for change in 0..CHANGES {
+            let large = json!({"data": {"k": format!("{change} {filler}")}});
+            let answer = maps.merge("/a", &large).await;
+            assert_eq!(answer.code, 200, "{}", answer.text);
+            versions.push(version(&answer.json).to_owned());
+        }
+        versions
+    };
+    let (versions, seen) = tokio::join!(write, lines(&mut read, CHANGES));
+    let of = |event: &Value| version(&event["object"]).to_owned();
+    let received: Vec<String> = seen.iter().map(of).collect();
+    assert_eq!(received, versions, "the reader receives all events");
+    // A client that reads late receives the events in order, up to the point where the server closed the watch.
+    drop(unread.split_off(2));
+    for mut late in unread {
+        let events = lines(&mut late, CHANGES).await;
+        let changes = events.iter().filter(|event| event["type"] != "ERROR");
+        let received: Vec<String> = changes.map(of).collect();
+        assert!(
+            !received.is_empty() && versions.starts_with(&received),
+            "{received:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn plaintext_http_gets_an_explanation() {
+    let server = server().await;
+    let url = server.config().await.cluster_url;
+    let address = url.authority().unwrap().as_str();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    let read = tokio::time::timeout(READ_TIMEOUT, stream.read_to_string(&mut answer)).await;
+    read.unwrap().unwrap();
+    assert_eq!(
+        answer,
+        "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
+    );
+}
+
+#[tokio::test]
+async fn watches_send_a_bookmark_before_they_end() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let from = maps.create(&map("a", json!({}), json!({}))).await;
+    let path = |rest: &str| {
+        format!(
+            "?watch=true&timeoutSeconds=5&resourceVersion={}{rest}",
+            version(&from)
+        )
+    };
+    // Another write makes the bookmark newer than the start of the watch.
+    let others = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/secrets"));
+    let secret = json!({"metadata": {"name": "s"}});
+    let (with, without) = (path("&allowWatchBookmarks=true"), path(""));
+    let (with, without, other) =
+        tokio::join!(maps.get(&with), maps.get(&without), others.create(&secret),);
+    assert_eq!(without.text, "");
+    let with = with.text;
+    let events: Vec<Value> = with
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let last = events.last().unwrap();
+    assert_eq!(last["type"], "BOOKMARK", "{with}");
+    let number = |object: &Value| version(object).parse::<u64>().unwrap();
+    assert!(number(&last["object"]) >= number(&from), "{with} {other}");
+    let bookmark = json!({"kind": "ConfigMap", "apiVersion": "v1",
+        "metadata": {"resourceVersion": version(&last["object"])}});
+    assert_eq!(last["object"], bookmark);
+}
+
+#[tokio::test]
+async fn idle_watches_send_a_bookmark_every_minute() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let path = format!(
+        "/api/v1/namespaces/{namespace}/configmaps?watch=true&timeoutSeconds=200&allowWatchBookmarks=true&resourceVersion=0"
+    );
+    let mut quiet = watch(&server, &path).await;
+    // Existing objects come first.
+    let own = server.initial_maps();
+    let received = lines(&mut quiet, own + 1).await;
+    assert_eq!(received[own]["type"], "BOOKMARK", "{received:?}");
+}

@@ -1,0 +1,223 @@
+//! Changes of persistent volume claims and services: immutable fields, expansion, and quotas.
+
+use berth_e2e::eventually;
+use serde_json::{Value, json};
+
+use crate::server;
+use crate::server::{Answer, TestServer};
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
+async fn change(server: &TestServer, path: &str, change: Value) -> Answer {
+    server
+        .raw("PATCH", path, &[MERGE], change.to_string())
+        .await
+}
+
+fn claim(name: &str, class: Option<&str>) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class,
+        "resources": {"requests": {"storage": "2Gi"}}}})
+}
+
+fn size(size: &str) -> Value {
+    json!({"spec": {"resources": {"requests": {"storage": size}}}})
+}
+
+#[tokio::test]
+async fn the_spec_of_a_claim_is_immutable() {
+    let server = server().await;
+    let claims = format!(
+        "/api/v1/namespaces/{}/persistentvolumeclaims",
+        server.namespace().await
+    );
+    server.create(&claims, claim("c", None)).await;
+    for changed in [
+        size("3Gi"),
+        json!({"spec": {"accessModes": ["ReadWriteMany"]}}),
+        json!({"spec": {"selector": {"matchLabels": {"a": "b"}}}}),
+        json!({"spec": {"dataSource": {"kind": "PersistentVolumeClaim", "name": "x"}, "resources": {"limits":
+            {"storage": "9Gi"}}}}),
+    ] {
+        let answer = change(&server, &format!("{claims}/c"), changed).await;
+        assert_eq!(
+            (answer.code, answer.causes()),
+            (422, vec!["spec FieldValueForbidden".to_owned()])
+        );
+    }
+    let block = json!({"spec": {"volumeMode": "Block", "storageClassName": "some"}});
+    let answer = change(&server, &format!("{claims}/c"), block).await;
+    let causes = ["spec FieldValueForbidden", "volumeMode FieldValueInvalid"];
+    assert_eq!(
+        (answer.code, answer.causes()),
+        (422, causes.map(str::to_owned).into())
+    );
+}
+
+#[tokio::test]
+async fn bound_claims_expand_within_class_limits_and_quotas() {
+    let server = server().await;
+    let name = server.namespace().await;
+    let namespace = format!("/api/v1/namespaces/{name}");
+    let hard = json!({"requests.storage": "10Gi", "configmaps": "0"});
+    server
+        .create(
+            &format!("{namespace}/resourcequotas"),
+            json!({"metadata": {"name": "q"}, "spec": {"hard": hard}}),
+        )
+        .await;
+    if server.is_real() {
+        // kube-controller-manager does not run.
+        let path = format!("{namespace}/resourcequotas/q/status");
+        let status =
+            json!({"status": {"hard": hard, "used": {"requests.storage": "0", "configmaps": "0"}}});
+        assert_eq!(change(&server, &path, status).await.code, 200);
+    }
+    let limit = json!({"type": "PersistentVolumeClaim", "max": {"storage": "8Gi"}});
+    server
+        .create(
+            &format!("{namespace}/limitranges"),
+            json!({"metadata": {"name": "l"}, "spec": {"limits": [limit]}}),
+        )
+        .await;
+    server.create("/apis/storage.k8s.io/v1/storageclasses",
+        json!({"metadata": {"name": name}, "provisioner": "example.com/p", "allowVolumeExpansion": true}),
+    )
+    .await;
+    let claims = format!("{namespace}/persistentvolumeclaims");
+    // The server may see new quotas and limits with a delay.
+    let (mut large, map) = (claim("trial", None), json!({"metadata": {"name": "trial"}}));
+    large["spec"]["resources"]["requests"]["storage"] = json!("9Gi");
+    for (plural, object, whose) in [
+        ("persistentvolumeclaims", large, "maximum storage usage"),
+        ("configmaps", map, "exceeded quota"),
+    ] {
+        eventually("the limits to apply", async || {
+            let path = format!("{namespace}/{plural}?dryRun=All");
+            let answer = server.raw("POST", &path, &[JSON], object.to_string()).await;
+            if answer.code == 403 && answer.text.contains(whose) {
+                Ok(())
+            } else {
+                Err(answer.text)
+            }
+        })
+        .await;
+    }
+    for (claim_name, class) in [
+        ("a", Some(name.as_str())),
+        ("b", Some(&name)),
+        ("fixed", None),
+    ] {
+        server.create(&claims, claim(claim_name, class)).await;
+        let bound = json!({"status": {"phase": "Bound", "capacity": {"storage": "2Gi"}}});
+        let path = format!("{claims}/{claim_name}/status");
+        assert_eq!(change(&server, &path, bound).await.code, 200);
+    }
+    eventually("the usage to be counted", async || {
+        let quota = server
+            .raw("GET", &format!("{namespace}/resourcequotas/q"), &[], "")
+            .await;
+        if quota.json["status"]["used"]["requests.storage"] == "6Gi" {
+            Ok(())
+        } else {
+            Err(quota.text)
+        }
+    })
+    .await;
+    let forbidden =
+        |claim: &str, why: &str| format!("persistentvolumeclaims \"{claim}\" is forbidden: {why}");
+    let small = "PersistentVolumeClaim \"a\" is invalid: spec.resources.requests.storage: Forbidden: field can not be \
+                 less than status.capacity";
+    for (claim, requested, code, expected) in [
+        ("a", "3Gi", 200, None),
+        ("a", "2Gi", 422, Some(small.to_owned())),
+        (
+            "a",
+            "9Gi",
+            403,
+            Some(forbidden(
+                "a",
+                "maximum storage usage per PersistentVolumeClaim is 8Gi, but request is 9Gi",
+            )),
+        ),
+        (
+            "b",
+            "6Gi",
+            403,
+            Some(forbidden(
+                "b",
+                "exceeded quota: q, requested: requests.storage=4Gi, used: requests.storage=7Gi, limited: \
+                 requests.storage=10Gi",
+            )),
+        ),
+        ("b", "5Gi", 200, None),
+        (
+            "fixed",
+            "3Gi",
+            403,
+            Some(forbidden(
+                "fixed",
+                "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
+                 support resize",
+            )),
+        ),
+    ] {
+        let answer = change(&server, &format!("{claims}/{claim}"), size(requested)).await;
+        assert_eq!(answer.code, code, "{claim} {requested}: {}", answer.text);
+        let message = answer.json["message"].as_str().filter(|_| code != 200);
+        assert_eq!(message, expected.as_deref(), "{claim} {requested}");
+    }
+}
+
+#[tokio::test]
+async fn service_updates_count_against_quotas() {
+    let server = server().await;
+    let namespace = format!("/api/v1/namespaces/{}", server.namespace().await);
+    let hard = json!({"services.nodeports": "2"});
+    server
+        .create(
+            &format!("{namespace}/resourcequotas"),
+            json!({"metadata": {"name": "q"}, "spec": {"hard": hard}}),
+        )
+        .await;
+    if server.is_real() {
+        // kube-controller-manager does not run.
+        let path = format!("{namespace}/resourcequotas/q/status");
+        let status = json!({"status": {"hard": hard, "used": {"services.nodeports": "0"}}});
+        assert_eq!(change(&server, &path, status).await.code, 200);
+    }
+    let ports =
+        json!([{"name": "a", "port": 1}, {"name": "b", "port": 2}, {"name": "c", "port": 3}]);
+    server
+        .create(
+            &format!("{namespace}/services"),
+            json!({"metadata": {"name": "s"}, "spec": {"ports": ports}}),
+        )
+        .await;
+    let path = format!("{namespace}/services/s");
+    let why = "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=3, used: \
+               services.nodeports=0, limited: services.nodeports=2";
+    // The server may see a new quota with a delay.
+    eventually("the quota to apply", async || {
+        let open = json!({"spec": {"type": "NodePort"}});
+        let answer = change(&server, &format!("{path}?dryRun=All"), open).await;
+        if (answer.code, &answer.json["message"]) == (403, &json!(why)) {
+            Ok(())
+        } else {
+            Err(answer.text)
+        }
+    })
+    .await;
+    let fewer = json!({"spec": {"type": "NodePort", "ports": [{"name": "a", "port": 1}]}});
+    assert_eq!(change(&server, &path, fewer).await.code, 200);
+    let more = change(&server, &path, json!({"spec": {"ports": ports}})).await;
+    assert_eq!(
+        (more.code, more.json["message"].as_str()),
+        (
+            403,
+            Some(
+                "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=2, used: \
+                 services.nodeports=1, limited: services.nodeports=2"
+            )
+        )
+    );
+}
