@@ -1,7 +1,7 @@
 //! Allocation of node ports and cluster IPs to services.
 //!
-//! An index follows every write, so that finding a free item does not read all services. A write reserves what it
-//! requests until it ends, successful or not. This module must not know how services are written.
+//! An index follows every write, so that finding a free item does not read all services. A write reserves its items until
+//! it ends, successful or not. This module must not know how services are written.
 
 mod pool;
 mod ports;
@@ -77,17 +77,17 @@ impl ServiceItems {
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Reserved<'a> {
-    of: &'a Allocation,
-    what: ServiceItems,
+    allocation: &'a Allocation,
+    items: ServiceItems,
 }
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        let mut inner = self.of.inner.lock();
-        for port in &self.what.ports {
+        let mut inner = self.allocation.inner.lock();
+        for port in &self.items.ports {
             inner.ports.cancel(*port);
         }
-        for address in &self.what.addresses {
+        for address in &self.items.addresses {
             inner.addresses.cancel(*address);
         }
     }
@@ -150,8 +150,8 @@ impl Allocation {
         dry_run: bool,
     ) -> Result<Reserved<'_>, ApiError> {
         let mut reserved = Reserved {
-            of: self,
-            what: ServiceItems::default(),
+            allocation: self,
+            items: ServiceItems::default(),
         };
         let mut inner = self.inner.lock();
         // An existing address stays; validation refuses a change.
@@ -159,13 +159,13 @@ impl Allocation {
         let addresses = Some(&mut inner.addresses).filter(|_| !had);
         let given = addresses
             .map_or(Ok(()), |pool| {
-                address(pool, key, service, &mut reserved.what, dry_run)
+                address(pool, key, service, &mut reserved.items, dry_run)
             })
             .and_then(|()| {
                 let ports = ports::PortAllocation {
                     pool: &mut inner.ports,
                     key,
-                    asked: &mut reserved.what.ports,
+                    reserved: &mut reserved.items.ports,
                     dry_run,
                 };
                 ports.give(service)
@@ -181,7 +181,7 @@ fn address(
     pool: &mut Pool<Ipv4Addr>,
     key: &Key,
     service: &mut Value,
-    asked: &mut ServiceItems,
+    reserved: &mut ServiceItems,
     dry_run: bool,
 ) -> Result<(), ApiError> {
     let spec = &mut service["spec"];
@@ -197,7 +197,7 @@ fn address(
         let free = pool.reserve_any(key).ok_or_else(|| {
             ApiError::internal("failed to allocate a serviceIP: range is full".to_owned())
         })?;
-        asked.addresses.push(free);
+        reserved.addresses.push(free);
         spec["clusterIP"] = json!(free);
         spec["clusterIPs"] = json!([free]);
         return Ok(());
@@ -207,7 +207,7 @@ fn address(
     };
     match pool.reserve_item(address, key) {
         Ok(()) => {
-            asked.addresses.push(address);
+            reserved.addresses.push(address);
             Ok(())
         }
         Err(refusal) => {

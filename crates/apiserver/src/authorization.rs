@@ -25,28 +25,28 @@ use index::{Decision, Index};
 pub(crate) fn check(
     index: &Index,
     identity: &Identity,
-    wanted: &Attributes<'_>,
+    attributes: &Attributes<'_>,
 ) -> Result<(), ApiError> {
-    match index.decide(identity, wanted) {
+    match index.decide(identity, attributes) {
         Decision::Allowed(_) => Ok(()),
-        Decision::Denied { missing } => Err(denied(identity, wanted, &missing)),
+        Decision::Denied { missing } => Err(denied(identity, attributes, &missing)),
     }
 }
 
 /// Returns the error for a denied request, with the missing roles of bindings.
-pub(crate) fn denied(identity: &Identity, wanted: &Attributes<'_>, missing: &[String]) -> ApiError {
+pub(crate) fn denied(identity: &Identity, attributes: &Attributes<'_>, missing: &[String]) -> ApiError {
     let reason = reason(missing);
-    refused(identity, wanted, reason.as_deref().unwrap_or_default())
+    refused(identity, attributes, reason.as_deref().unwrap_or_default())
 }
 
 /// Returns the error for a denied request with an optional reason.
-pub(crate) fn refused(identity: &Identity, wanted: &Attributes<'_>, reason: &str) -> ApiError {
+pub(crate) fn refused(identity: &Identity, attributes: &Attributes<'_>, reason: &str) -> ApiError {
     let reason = match reason {
         "" => String::new(),
         reason => format!(": {reason}"),
     };
-    let (user, verb) = (&identity.user, wanted.verb);
-    match &wanted.target {
+    let (user, verb) = (&identity.user, attributes.verb);
+    match &attributes.target {
         Target::Path(path) => {
             let mut error = ApiError::new(
                 Reason::Forbidden,

@@ -28,15 +28,15 @@ struct Patterns {
 }
 
 static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
-    let whole = |p: &str| Regex::new(&format!("^{p}$")).ok();
+    let anchored = |p: &str| Regex::new(&format!("^{p}$")).ok();
     Patterns {
-        label: whole(LABEL),
-        subdomain: whole(SUBDOMAIN),
-        wildcard: whole(WILDCARD),
-        search: whole(SEARCH),
-        service: whole(SERVICE),
-        qualified: whole(QUALIFIED),
-        value: whole(LABEL_VALUE),
+        label: anchored(LABEL),
+        subdomain: anchored(SUBDOMAIN),
+        wildcard: anchored(WILDCARD),
+        search: anchored(SEARCH),
+        service: anchored(SERVICE),
+        qualified: anchored(QUALIFIED),
+        value: anchored(LABEL_VALUE),
     }
 });
 

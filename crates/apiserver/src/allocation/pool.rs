@@ -50,7 +50,7 @@ pub(super) struct Pool<T> {
     shown: String,
     holders: HashMap<T, Key>,
     /// Items reserved by running writes, with the service and the number of reservations.
-    asked: HashMap<T, (Key, usize)>,
+    reserved: HashMap<T, (Key, usize)>,
 }
 
 impl<T: Item> Pool<T> {
@@ -60,7 +60,7 @@ impl<T: Item> Pool<T> {
             last,
             shown: format!("The range of valid {title} is {range}"),
             holders: HashMap::new(),
-            asked: HashMap::new(),
+            reserved: HashMap::new(),
         }
     }
 
@@ -86,7 +86,7 @@ impl<T: Item> Pool<T> {
         let count = self.first.steps_to(self.last) + 1;
         let [a, b, c, d, ..] = *uuid::Uuid::new_v4().as_bytes();
         let start = u32::from_be_bytes([a, b, c, d]) % count;
-        let free = |item: &T| !self.holders.contains_key(item) && !self.asked.contains_key(item);
+        let free = |item: &T| !self.holders.contains_key(item) && !self.reserved.contains_key(item);
         let found = (0..count)
             .map(|step| self.first.plus((start + step) % count))
             .find(free)?;
@@ -96,10 +96,10 @@ impl<T: Item> Pool<T> {
 
     /// Releases a reservation.
     pub(super) fn cancel(&mut self, item: T) {
-        if let Some((_, times)) = self.asked.get_mut(&item) {
+        if let Some((_, times)) = self.reserved.get_mut(&item) {
             *times -= 1;
             if *times == 0 {
-                self.asked.remove(&item);
+                self.reserved.remove(&item);
             }
         }
     }
@@ -113,12 +113,12 @@ impl<T: Item> Pool<T> {
     }
 
     fn is_free(&self, item: T, key: &Key) -> bool {
-        let asked = self.asked.get(&item);
-        !self.holders.contains_key(&item) && asked.is_none_or(|(by, _)| by == key)
+        let reserved = self.reserved.get(&item);
+        !self.holders.contains_key(&item) && reserved.is_none_or(|(by, _)| by == key)
     }
 
     fn note(&mut self, item: T, key: &Key) {
-        let (_, times) = self.asked.entry(item).or_insert_with(|| (key.clone(), 0));
+        let (_, times) = self.reserved.entry(item).or_insert_with(|| (key.clone(), 0));
         *times += 1;
     }
 }

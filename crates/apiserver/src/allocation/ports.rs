@@ -11,7 +11,7 @@ use crate::store::Key;
 pub(super) struct PortAllocation<'a> {
     pub(super) pool: &'a mut Pool<i64>,
     pub(super) key: &'a Key,
-    pub(super) asked: &'a mut Vec<i64>,
+    pub(super) reserved: &'a mut Vec<i64>,
     /// True for a dry run: nothing is stored, so the range is not searched.
     pub(super) dry_run: bool,
 }
@@ -32,11 +32,11 @@ impl PortAllocation<'_> {
         Ok(())
     }
 
-    fn reserve_item(&mut self, wanted: i64) -> Result<(), Unavailable> {
-        match self.pool.reserve_item(wanted, self.key) {
+    fn reserve_item(&mut self, requested: i64) -> Result<(), Unavailable> {
+        match self.pool.reserve_item(requested, self.key) {
             Err(Unavailable::Outside(_)) if self.dry_run => Ok(()),
             Ok(()) => {
-                self.asked.push(wanted);
+                self.reserved.push(requested);
                 Ok(())
             }
             refused => refused,
@@ -59,19 +59,19 @@ impl PortAllocation<'_> {
                 let found = list.find(|(of, number)| *of == port["port"] && *number != 0);
                 found.map(|(_, number)| *number)
             };
-            let wanted = Some(number(port)).filter(|number| *number != 0);
-            let wanted =
-                wanted.or_else(|| automatic.then(|| same(&given).or_else(|| same(&all)))?);
-            let got = match wanted {
-                Some(wanted) => {
+            let requested = Some(number(port)).filter(|number| *number != 0);
+            let requested =
+                requested.or_else(|| automatic.then(|| same(&given).or_else(|| same(&all)))?);
+            let got = match requested {
+                Some(requested) => {
                     // Validation refuses a port that occurs twice.
-                    if !self.asked.contains(&wanted) {
-                        self.reserve_item(wanted).map_err(|refusal| {
+                    if !self.reserved.contains(&requested) {
+                        self.reserve_item(requested).map_err(|refusal| {
                             let field = format!("spec.ports[{i}].nodePort");
-                            invalid(self.key, &field, &json!(wanted), &describe(refusal))
+                            invalid(self.key, &field, &json!(requested), &describe(refusal))
                         })?;
                     }
-                    wanted
+                    requested
                 }
                 None if automatic => self.any("nodePort")?,
                 None => continue,
@@ -86,20 +86,20 @@ impl PortAllocation<'_> {
         let free = self.pool.reserve_any(self.key).ok_or_else(|| {
             ApiError::internal(format!("failed to allocate a {what}: range is full"))
         })?;
-        self.asked.push(free);
+        self.reserved.push(free);
         Ok(free)
     }
 
     fn health(&mut self, spec: &mut Value) -> Result<(), ApiError> {
-        let wanted = spec["healthCheckNodePort"].as_i64().unwrap_or(0);
-        if wanted == 0 {
+        let requested = spec["healthCheckNodePort"].as_i64().unwrap_or(0);
+        if requested == 0 {
             spec["healthCheckNodePort"] = json!(self.any("HealthCheck NodePort")?);
             return Ok(());
         }
-        self.reserve_item(wanted).map_err(|refusal| {
+        self.reserve_item(requested).map_err(|refusal| {
             let message = describe(refusal);
             ApiError::internal(format!(
-                "failed to allocate requested HealthCheck NodePort {wanted}: {message}"
+                "failed to allocate requested HealthCheck NodePort {requested}: {message}"
             ))
         })
     }

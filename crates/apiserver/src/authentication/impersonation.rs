@@ -25,7 +25,7 @@ pub(super) const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
 /// Returns the identity that the headers request.
 fn requested(headers: &HeaderMap) -> Result<Option<Identity>, ApiError> {
-    let one = |name: &str| {
+    let header = |name: &str| {
         headers
             .get(name)
             .and_then(|v| v.to_str().ok())
@@ -48,7 +48,7 @@ fn requested(headers: &HeaderMap) -> Result<Option<Identity>, ApiError> {
             values.push(value.to_owned());
         }
     }
-    let (user, uid) = (one("impersonate-user"), one("impersonate-uid"));
+    let (user, uid) = (header("impersonate-user"), header("impersonate-uid"));
     if user.is_empty() {
         if groups.is_empty() && uid.is_empty() && extra.is_empty() {
             return Ok(None);
@@ -151,10 +151,10 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    fn check(&self, asked: &Attributes<'_>) -> Result<(), ApiError> {
-        match self.index.decide(self.requestor, asked) {
+    fn check(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        match self.index.decide(self.requestor, attributes) {
             Decision::Allowed(_) => Ok(()),
-            Decision::Denied { missing } => Err(denied(self.requestor, asked, &missing)),
+            Decision::Denied { missing } => Err(denied(self.requestor, attributes, &missing)),
         }
     }
 
@@ -165,17 +165,17 @@ impl Attempt<'_> {
         namespace: &str,
         name: &str,
     ) -> Result<(), ApiError> {
-        let mut asked = Attributes::on(&self.verb, group, resource, namespace, name);
-        if let Target::Resource(target) = &mut asked.target {
+        let mut attributes = Attributes::on(&self.verb, group, resource, namespace, name);
+        if let Target::Resource(target) = &mut attributes.target {
             target.subresource = part;
         }
-        self.check(&asked)
+        self.check(&attributes)
     }
 
-    /// Returns the refusal of a subject that constrained modes never grant.
+    /// Returns the error for a subject that constrained modes never grant.
     fn never_granted(&self, group: &str, resource: &str, name: &str, message: &str) -> ApiError {
-        let asked = Attributes::on(&self.verb, group, resource, "", name);
-        refused(self.requestor, &asked, message)
+        let attributes = Attributes::on(&self.verb, group, resource, "", name);
+        refused(self.requestor, &attributes, message)
     }
 
     /// Returns the impersonated identity if the requestor may assume it.

@@ -225,8 +225,8 @@ fn object(kind: &str, name: &str) -> Value {
     let mut labels = Map::new();
     labels.insert("kubernetes.io/bootstrapping".into(), json!("rbac-defaults"));
     if kind == "ClusterRole" {
-        for (_, whole) in PARTS.iter().filter(|(part, _)| *part == name) {
-            let label = format!("rbac.authorization.k8s.io/aggregate-to-{whole}");
+        for (_, aggregate) in PARTS.iter().filter(|(part, _)| *part == name) {
+            let label = format!("rbac.authorization.k8s.io/aggregate-to-{aggregate}");
             labels.insert(label, json!("true"));
         }
     }

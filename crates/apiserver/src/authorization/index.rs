@@ -168,11 +168,11 @@ impl Index {
     }
 
     /// Decides about a request.
-    pub(crate) fn decide(&self, identity: &Identity, wanted: &Attributes<'_>) -> Decision {
+    pub(crate) fn decide(&self, identity: &Identity, attributes: &Attributes<'_>) -> Decision {
         if identity.is_master() {
             return Decision::Allowed(None);
         }
-        let namespace = match &wanted.target {
+        let namespace = match &attributes.target {
             Target::Resource(target) => target.namespace,
             Target::Path(_) => "",
         };
@@ -180,7 +180,7 @@ impl Index {
         let mut missing = Vec::new();
         for binding in inner.of(identity, namespace) {
             match inner.roles.get(&binding.role) {
-                Some(rules) if rules.iter().any(|r| rule::allows(r, wanted)) => {
+                Some(rules) if rules.iter().any(|r| rule::allows(r, attributes)) => {
                     return Decision::Allowed(Some(binding.clone()));
                 }
                 Some(_) => {}
@@ -351,8 +351,8 @@ mod tests {
     fn decisions_follow_the_store() {
         let (store, index) = store_and_index();
         let may = |namespace: &str| {
-            let wanted = Attributes::on("get", "", "pods", namespace, "p");
-            matches!(index.decide(&alice(), &wanted), Decision::Allowed(Some(_)))
+            let attributes = Attributes::on("get", "", "pods", namespace, "p");
+            matches!(index.decide(&alice(), &attributes), Decision::Allowed(Some(_)))
         };
         let rules =
             json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]});
@@ -361,9 +361,9 @@ mod tests {
                 "subjects": [{"kind": name, "name": if name == "User" { "alice" } else { "devs" }}]})
         };
         put(&store, ROLE_BINDINGS, "n", "b", to("Role", "User"));
-        let wanted = Attributes::on("get", "", "pods", "n", "p");
+        let attributes = Attributes::on("get", "", "pods", "n", "p");
         assert!(matches!(
-            index.decide(&alice(), &wanted),
+            index.decide(&alice(), &attributes),
             Decision::Denied { missing } if missing == ["role.rbac.authorization.k8s.io \"r\" not found"]
         ));
         put(&store, ROLES, "n", "r", rules.clone());
@@ -387,7 +387,7 @@ mod tests {
         let fresh = Index::default();
         fresh.load(&store);
         assert!(matches!(
-            fresh.decide(&alice(), &wanted),
+            fresh.decide(&alice(), &attributes),
             Decision::Allowed(_)
         ));
     }

@@ -4,8 +4,8 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use super::attributes::{Attributes, ResourceTarget, Target};
 
-fn has(list: Option<&Vec<String>>, wanted: &str) -> bool {
-    list.is_some_and(|l| l.iter().any(|v| v == "*" || v == wanted))
+fn has(list: Option<&Vec<String>>, item: &str) -> bool {
+    list.is_some_and(|l| l.iter().any(|v| v == "*" || v == item))
 }
 
 /// Reports whether a list matches a resource. `pods/log`, `*` and `*/log` match `pods/log`.
@@ -41,11 +41,11 @@ fn allows_resource(rule: &PolicyRule, target: &ResourceTarget<'_>) -> bool {
 }
 
 /// Reports whether the rule allows a request.
-pub(crate) fn allows(rule: &PolicyRule, wanted: &Attributes<'_>) -> bool {
-    if !rule.verbs.iter().any(|v| v == "*" || v == wanted.verb) {
+pub(crate) fn allows(rule: &PolicyRule, attributes: &Attributes<'_>) -> bool {
+    if !rule.verbs.iter().any(|v| v == "*" || v == attributes.verb) {
         return false;
     }
-    match &wanted.target {
+    match &attributes.target {
         Target::Resource(target) => allows_resource(rule, target),
         Target::Path(path) => rule
             .non_resource_urls
@@ -104,8 +104,8 @@ fn covers(owner: &PolicyRule, atom: &PolicyRule) -> bool {
             .flatten()
             .any(|p| url_matches(p, url));
     }
-    let whole = first(atom.resources.as_ref());
-    let (resource, subresource) = whole.split_once('/').unwrap_or((whole, ""));
+    let path = first(atom.resources.as_ref());
+    let (resource, subresource) = path.split_once('/').unwrap_or((path, ""));
     has(owner.api_groups.as_ref(), first(atom.api_groups.as_ref()))
         && has_resource(owner.resources.as_ref(), resource, subresource)
         && match owner.resource_names.as_deref() {
@@ -117,9 +117,9 @@ fn covers(owner: &PolicyRule, atom: &PolicyRule) -> bool {
         }
 }
 
-/// Returns the parts of `wanted` that `held` does not cover.
-pub(crate) fn not_covered(held: &[&PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
-    wanted
+/// Returns the parts of `required` that `held` does not cover.
+pub(crate) fn not_covered(held: &[&PolicyRule], required: &[PolicyRule]) -> Vec<PolicyRule> {
+    required
         .iter()
         .flat_map(atoms)
         .filter(|atom| !held.iter().any(|owner| covers(owner, atom)))

@@ -161,30 +161,30 @@ fn requests_from_limits(resources: &mut Value) {
 
 /// Sets absent pod-level requests to the requests of the containers, or else to the pod-level limits.
 fn requests_of_all(pod: &mut Value) {
-    let whole = &pod["spec"]["resources"];
+    let resources = &pod["spec"]["resources"];
     let is_set = ["requests", "limits"]
         .iter()
-        .any(|part| pod_subresources::amounts(whole, part).is_some());
+        .any(|part| pod_subresources::amounts(resources, part).is_some());
     if !is_set {
         return;
     }
     let shared =
         |name: &String| matches!(name.as_str(), "cpu" | "memory") || name.starts_with("hugepages-");
-    let limits = pod_subresources::amounts(whole, "limits")
+    let limits = pod_subresources::amounts(resources, "limits")
         .cloned()
         .unwrap_or_default();
     let needs = PodResources::of_containers(pod).requests;
-    let asked = needs
+    let requests = needs
         .into_iter()
         .map(|(name, amount)| (name, json!(amount.to_string())));
-    let defaults: Vec<(String, Value)> = asked
+    let defaults: Vec<(String, Value)> = requests
         .chain(limits)
         .filter(|(name, _)| shared(name))
         .collect();
-    let whole = &mut pod["spec"]["resources"];
+    let resources = &mut pod["spec"]["resources"];
     for (name, amount) in defaults {
-        set(whole, "requests", json!({}));
-        set(&mut whole["requests"], &name, amount);
+        set(resources, "requests", json!({}));
+        set(&mut resources["requests"], &name, amount);
     }
 }
 
@@ -338,9 +338,9 @@ pub(super) fn qos_class(spec: &Value) -> &'static str {
         }
     };
     // Pod-level resources take precedence over those of the containers.
-    let whole = &spec["resources"];
-    if whole.as_object().is_some_and(|whole| !whole.is_empty()) {
-        count(whole);
+    let resources = &spec["resources"];
+    if resources.as_object().is_some_and(|all| !all.is_empty()) {
+        count(resources);
     } else {
         for list in ["initContainers", "containers"] {
             for container in spec[list].as_array().into_iter().flatten() {

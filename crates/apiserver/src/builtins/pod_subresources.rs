@@ -68,10 +68,10 @@ pub(super) fn keep_observed(status: &mut Value, old: &Value) {
     keep(status, old, "qosClass");
     let mut known: Vec<&Value> = old["conditions"].as_array().into_iter().flatten().collect();
     for condition in super::items(status, "conditions") {
-        let place = known
+        let position = known
             .iter()
             .position(|old| old["type"] == condition["type"]);
-        let before = place.map(|place| known.remove(place));
+        let before = position.map(|position| known.remove(position));
         keep(condition, before.unwrap_or(&Value::Null), SEEN);
     }
 }

@@ -62,10 +62,10 @@ fn url(url: &str, path: &str, causes: &mut Vec<Cause>) {
 }
 
 fn service(service: &Value, config: &str, causes: &mut Vec<Cause>) {
-    let place = |field: &str| format!("{config}.service.{field}");
+    let path_of = |field: &str| format!("{config}.service.{field}");
     for field in ["name", "namespace"] {
         if service[field].as_str().unwrap_or_default().is_empty() {
-            causes.push(Cause::required(place(field), ""));
+            causes.push(Cause::required(path_of(field), ""));
         }
     }
     let port = &service["port"];
@@ -74,13 +74,13 @@ fn service(service: &Value, config: &str, causes: &mut Vec<Cause>) {
         .is_some_and(|port| !(1..=65535).contains(&port))
     {
         let detail = "port is not valid: must be between 1 and 65535, inclusive";
-        causes.push(Cause::invalid(place("port"), port, detail));
+        causes.push(Cause::invalid(path_of("port"), port, detail));
     }
     let path = service["path"].as_str().unwrap_or_default();
     if path.is_empty() || path == "/" {
         return;
     }
-    let mut say = |detail: &str| causes.push(Cause::invalid(place("path"), &json!(path), detail));
+    let mut say = |detail: &str| causes.push(Cause::invalid(path_of("path"), &json!(path), detail));
     if path == "//" {
         say("segment[0] may not be empty");
         return;

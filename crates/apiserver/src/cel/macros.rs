@@ -89,30 +89,30 @@ pub(super) fn expand(e: &mut IdedExpr) -> Result<(), String> {
     Ok(())
 }
 
-/// Calls `see` for each direct subexpression.
-fn children(e: &mut IdedExpr, see: &mut dyn FnMut(&mut IdedExpr)) {
+/// Calls `callback` for each direct subexpression.
+fn children(e: &mut IdedExpr, callback: &mut dyn FnMut(&mut IdedExpr)) {
     match &mut e.expr {
         Expr::Call(call) => {
-            call.target.iter_mut().for_each(|t| see(t));
-            call.args.iter_mut().for_each(see);
+            call.target.iter_mut().for_each(|t| callback(t));
+            call.args.iter_mut().for_each(callback);
         }
         Expr::Comprehension(c) => {
-            see(&mut c.iter_range);
-            see(&mut c.accu_init);
-            see(&mut c.loop_cond);
-            see(&mut c.loop_step);
-            see(&mut c.result);
+            callback(&mut c.iter_range);
+            callback(&mut c.accu_init);
+            callback(&mut c.loop_cond);
+            callback(&mut c.loop_step);
+            callback(&mut c.result);
         }
-        Expr::List(list) => list.elements.iter_mut().for_each(see),
+        Expr::List(list) => list.elements.iter_mut().for_each(callback),
         Expr::Map(map) => {
             for entry in &mut map.entries {
                 if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                    see(&mut entry.key);
-                    see(&mut entry.value);
+                    callback(&mut entry.key);
+                    callback(&mut entry.value);
                 }
             }
         }
-        Expr::Select(select) => see(&mut select.operand),
+        Expr::Select(select) => callback(&mut select.operand),
         Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => {}
     }
 }
@@ -290,7 +290,7 @@ impl Make {
             return Err(format!("duplicate variable name: {key}"));
         }
         let result = || self.name(RESULT);
-        let whole = || self.truth(true);
+        let always = || self.truth(true);
         let insert = |mut entry: Vec<IdedExpr>| {
             entry.insert(0, result());
             self.call_on(self.name("cel"), INSERT, entry)
@@ -315,17 +315,17 @@ impl Make {
             }
             Loop::ExistsOne(body) => {
                 let more = self.call(operators::ADD, vec![result(), self.number(1)]);
-                (self.number(0), whole(), more, Some(body))
+                (self.number(0), always(), more, Some(body))
             }
             Loop::List(filter, body) => {
                 let more = vec![result(), self.list(vec![body.clone()])];
-                (none(), whole(), self.call(operators::ADD, more), filter)
+                (none(), always(), self.call(operators::ADD, more), filter)
             }
             Loop::Map(filter, body) => {
                 let entry = vec![self.name(key), body.clone()];
-                (empty(), whole(), insert(entry), filter)
+                (empty(), always(), insert(entry), filter)
             }
-            Loop::Entries(filter, body) => (empty(), whole(), insert(vec![body.clone()]), filter),
+            Loop::Entries(filter, body) => (empty(), always(), insert(vec![body.clone()]), filter),
         };
         let step = match filter {
             Some(filter) => self.call(operators::CONDITIONAL, vec![filter.clone(), step, result()]),

@@ -47,13 +47,13 @@ impl Uses<'_> {
     }
 }
 
-/// Calls `see` for an expression and all its subexpressions.
-pub(super) fn visit(e: &IdedExpr, see: &mut dyn FnMut(&IdedExpr)) {
-    see(e);
+/// Calls `callback` for an expression and all its subexpressions.
+pub(super) fn visit(e: &IdedExpr, callback: &mut dyn FnMut(&IdedExpr)) {
+    callback(e);
     match &e.expr {
         Expr::Call(call) => {
-            call.target.iter().for_each(|t| visit(t, see));
-            call.args.iter().for_each(|a| visit(a, see));
+            call.target.iter().for_each(|t| visit(t, callback));
+            call.args.iter().for_each(|a| visit(a, callback));
         }
         Expr::Comprehension(c) => {
             for part in [
@@ -63,19 +63,19 @@ pub(super) fn visit(e: &IdedExpr, see: &mut dyn FnMut(&IdedExpr)) {
                 &c.loop_step,
                 &c.result,
             ] {
-                visit(part, see);
+                visit(part, callback);
             }
         }
-        Expr::List(list) => list.elements.iter().for_each(|i| visit(i, see)),
+        Expr::List(list) => list.elements.iter().for_each(|i| visit(i, callback)),
         Expr::Map(map) => {
             for entry in &map.entries {
                 if let EntryExpr::MapEntry(entry) = &entry.expr {
-                    visit(&entry.key, see);
-                    visit(&entry.value, see);
+                    visit(&entry.key, callback);
+                    visit(&entry.value, callback);
                 }
             }
         }
-        Expr::Select(select) => visit(&select.operand, see),
+        Expr::Select(select) => visit(&select.operand, callback),
         Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => {}
     }
 }

@@ -123,8 +123,8 @@ mod tests {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         let json = |rendering| Ok((rendering, Notation::Json));
         assert_eq!(served(kubectl, ResponseKind::List), json(Rendering::Table));
-        let go = "application/vnd.kubernetes.protobuf,application/json";
-        assert_eq!(served(go, ResponseKind::Object), json(Rendering::Full));
+        let client_go = "application/vnd.kubernetes.protobuf,application/json";
+        assert_eq!(served(client_go, ResponseKind::Object), json(Rendering::Full));
         let yaml = "application/yaml, application/json";
         let both =
             [ResponseKind::Object, ResponseKind::Watch].map(|response| served(yaml, response));

@@ -42,11 +42,11 @@ pub(super) struct Connection {
 pub(super) fn find(
     shared: &Shared,
     snapshot: &Snapshot,
-    wanted: &Attributes<'_>,
+    attributes: &Attributes<'_>,
     parts: &Parts,
     labels: &mut RequestLabels,
 ) -> Result<Option<Connection>, ApiError> {
-    let Target::Resource(target) = &wanted.target else {
+    let Target::Resource(target) = &attributes.target else {
         return Ok(None);
     };
     let is_match = |handler: &&Arc<dyn Connect>| {
@@ -194,8 +194,8 @@ mod tests {
     fn the_path_after_the_subresource_keeps_its_escapes() {
         let rest_of = |path: &str| {
             let decoded = decode(path);
-            let wanted = Attributes::of(&Method::GET, &decoded, Hints::default());
-            let Target::Resource(target) = &wanted.target else {
+            let attributes = Attributes::of(&Method::GET, &decoded, Hints::default());
+            let Target::Resource(target) = &attributes.target else {
                 return None;
             };
             rest(path, target).map(str::to_owned)

@@ -18,11 +18,11 @@ const PATHS: [&str; 8] = [
 pub(super) fn set(
     labels: &mut RequestLabels,
     route: &Route<'_>,
-    wanted: &Attributes<'_>,
+    attributes: &Attributes<'_>,
     parts: &Parts,
     query: &Query,
 ) {
-    let (target, named) = match (route, &wanted.target) {
+    let (target, named) = match (route, &attributes.target) {
         (Route::Target(target), Target::Resource(named)) => (target, named),
         (Route::NonResource(path, _), _) => {
             if let Some(known) = path.first().filter(|p| PATHS.contains(p)) {
@@ -36,7 +36,7 @@ pub(super) fn set(
         .headers
         .get(header::CONTENT_TYPE)
         .is_some_and(|t| t.as_bytes().starts_with(b"application/apply-patch"));
-    labels.verb = match wanted.verb {
+    labels.verb = match attributes.verb {
         "create" => "POST".to_owned(),
         "update" => "PUT".to_owned(),
         "patch" if applies => "APPLY".to_owned(),

@@ -194,7 +194,7 @@ fn resolve_conflicts(
                 message: format!("conflict with {manager}"),
             }));
             match paths.as_slice() {
-                [one] => format!("conflict with {manager}: {one}"),
+                [path] => format!("conflict with {manager}: {path}"),
                 many => format!("conflicts with {manager}:\n- {}", many.join("\n- ")),
             }
         })
@@ -221,12 +221,12 @@ fn merge(live: &mut Value, config: &Value, schema: Option<&Schema>) {
         Shape::Keyed(wanted, keys) if live.is_array() => {
             let of_item = schema.and_then(|s| s.items.as_deref());
             if let Some(items) = live.as_array_mut() {
-                let mut places = HashMap::new();
+                let mut positions = HashMap::new();
                 for (at, item) in items.iter().enumerate() {
-                    places.entry(item_step(item, keys, of_item)).or_insert(at);
+                    positions.entry(item_step(item, keys, of_item)).or_insert(at);
                 }
                 for value in wanted {
-                    let at = *places
+                    let at = *positions
                         .entry(item_step(value, keys, of_item))
                         .or_insert(items.len());
                     match items.get_mut(at) {
@@ -275,7 +275,7 @@ mod tests {
         }
     }
 
-    fn go(
+    fn applied(
         live: Option<&Value>,
         manager: &str,
         config: &Value,
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn own_earlier_fields_do_not_conflict() {
         let mine = json!({"spec": {"replicas": 1, "paused": true}});
-        let live = go(None, "before", &mine, false).unwrap();
+        let live = applied(None, "before", &mine, false).unwrap();
         let schema = builtin::compiled("io.k8s.api.apps.v1.Deployment");
         let claim = |config: &Value, own: &Value| {
             let claim = Claim::Own(own);
@@ -313,12 +313,12 @@ mod tests {
 
     #[test]
     fn appliers_share_fields_conflict_and_drop_them() {
-        let one = json!({"metadata": {"labels": {"a": "1", "b": "1"}}, "spec": {"replicas": 1,
+        let first = json!({"metadata": {"labels": {"a": "1", "b": "1"}}, "spec": {"replicas": 1,
             "template": {"spec": {"containers": [{"name": "x", "image": "i"}]}}}});
-        let live = go(None, "one", &one, false).unwrap();
+        let live = applied(None, "one", &first, false).unwrap();
         let two = json!({"metadata": {"labels": {"c": "1"}}, "spec": {
             "template": {"spec": {"containers": [{"name": "y", "image": "j"}]}}}});
-        let live = go(Some(&live), "two", &two, false).unwrap();
+        let live = applied(Some(&live), "two", &two, false).unwrap();
         assert_eq!(
             live["spec"]["template"]["spec"]["containers"]
                 .as_array()
@@ -327,12 +327,12 @@ mod tests {
             2
         );
         let conflict =
-            go(Some(&live), "two", &json!({"spec": {"replicas": 2}}), false).unwrap_err();
+            applied(Some(&live), "two", &json!({"spec": {"replicas": 2}}), false).unwrap_err();
         assert_eq!(
             conflict.message,
             "Apply failed with 1 conflict: conflict with \"one\": .spec.replicas"
         );
-        let live = go(
+        let live = applied(
             Some(&live),
             "one",
             &json!({"metadata": {"labels": {"a": "1"}}}),
@@ -348,8 +348,8 @@ mod tests {
 
     #[test]
     fn force_takes_ownership() {
-        let live = go(None, "one", &json!({"spec": {"replicas": 1}}), false).unwrap();
-        let live = go(Some(&live), "two", &json!({"spec": {"replicas": 2}}), true).unwrap();
+        let live = applied(None, "one", &json!({"spec": {"replicas": 1}}), false).unwrap();
+        let live = applied(Some(&live), "two", &json!({"spec": {"replicas": 2}}), true).unwrap();
         assert_eq!(live["spec"]["replicas"], 2);
         let managers = live["metadata"]["managedFields"].as_array().unwrap();
         assert_eq!(managers.len(), 1);

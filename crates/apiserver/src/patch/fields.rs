@@ -69,8 +69,8 @@ impl Fields {
     pub(crate) fn subtract(&mut self, other: &Self) {
         self.owned &= !other.owned;
         self.below.retain(|step, fields| {
-            if let Some(gone) = other.below.get(step) {
-                fields.subtract(gone);
+            if let Some(removed) = other.below.get(step) {
+                fields.subtract(removed);
             }
             !fields.is_empty()
         });

@@ -28,9 +28,9 @@ pub(super) fn remove_dropped(
     // Fields that were never owned belong to the server and stay.
     let mut unwanted = all.clone();
     unwanted.subtract(&stays);
-    let mut gone = all;
-    gone.subtract(&of(&without(merged, &unwanted, schema)));
-    remove(merged, &gone.intersection(&before), schema);
+    let mut removed = all;
+    removed.subtract(&of(&without(merged, &unwanted, schema)));
+    remove(merged, &removed.intersection(&before), schema);
 }
 
 /// Returns a set with the structs that contain its paths. Maps and list items are not structs.
@@ -55,15 +55,15 @@ fn below<'a>(schema: Option<&'a Schema>, step: &str) -> Option<&'a Schema> {
     }
 }
 
-fn without(value: &Value, gone: &Fields, schema: Option<&Schema>) -> Value {
+fn without(value: &Value, removed: &Fields, schema: Option<&Schema>) -> Value {
     let mut left = value.clone();
-    remove(&mut left, gone, schema);
+    remove(&mut left, removed, schema);
     left
 }
 
-/// Removes the paths of `gone` with everything below them.
-fn remove(value: &mut Value, gone: &Fields, schema: Option<&Schema>) {
-    if gone.below.is_empty() {
+/// Removes the paths of `removed` with everything below them.
+fn remove(value: &mut Value, removed: &Fields, schema: Option<&Schema>) {
+    if removed.below.is_empty() {
         return;
     }
     // Atomic values have no removable parts.
@@ -72,11 +72,11 @@ fn remove(value: &mut Value, gone: &Fields, schema: Option<&Schema>) {
     }
     match value {
         Value::Object(object) => object.retain(|name, inner| {
-            let Some(gone) = gone.at(&format!("f:{name}")) else {
+            let Some(removed) = removed.at(&format!("f:{name}")) else {
                 return true;
             };
-            remove(inner, gone, field_schema(schema, name));
-            !gone.owned
+            remove(inner, removed, field_schema(schema, name));
+            !removed.owned
         }),
         Value::Array(items) => {
             let of_item = schema.and_then(|s| s.items.as_deref());
@@ -86,11 +86,11 @@ fn remove(value: &mut Value, gone: &Fields, schema: Option<&Schema>) {
                     Some(ListType::Map(keys)) => item_step(item, keys, of_item),
                     _ => set_step(item),
                 };
-                let Some(gone) = gone.at(&step) else {
+                let Some(removed) = removed.at(&step) else {
                     return true;
                 };
-                remove(item, gone, of_item);
-                !gone.owned
+                remove(item, removed, of_item);
+                !removed.owned
             });
         }
         _ => {}
@@ -105,11 +105,11 @@ mod tests {
     use crate::schema::builtin;
 
     /// Returns a deployment after an applier dropped fields of its container.
-    fn left(live: &Value, before: &Value, asked_for: &Value) -> Value {
+    fn after_apply(live: &Value, before: &Value, asked_for: &Value) -> Value {
         let schema = builtin::compiled("io.k8s.api.apps.v1.Deployment");
         let pod = |container: &Value| json!({"spec": {"template": {"spec": {"containers": [container]}}}});
         let [before, asked_for] =
-            [before, asked_for].map(|said| fields::of(&pod(said), Some(&schema)));
+            [before, asked_for].map(|container| fields::of(&pod(container), Some(&schema)));
         let mut merged = pod(live);
         remove_dropped(&mut merged, &before, &asked_for, &schema);
         merged["spec"]["template"]["spec"]["containers"][0].take()
@@ -120,12 +120,12 @@ mod tests {
         let live = json!({"name": "c", "livenessProbe": {"httpGet": {"port": 80, "scheme": "HTTP"}, "periodSeconds": 10}});
         let before = json!({"name": "c", "livenessProbe": {"httpGet": {"port": 80}}});
         assert_eq!(
-            left(&live, &before, &json!({"name": "c"})),
+            after_apply(&live, &before, &json!({"name": "c"})),
             json!({"name": "c"})
         );
         let other = json!({"name": "c", "livenessProbe": {"periodSeconds": 10}});
-        assert_eq!(left(&live, &before, &other), other);
-        assert_eq!(left(&live, &before, &before), live);
+        assert_eq!(after_apply(&live, &before, &other), other);
+        assert_eq!(after_apply(&live, &before, &before), live);
     }
 
     #[test]
@@ -134,6 +134,6 @@ mod tests {
         let before = json!({"name": "c", "env": [{"name": "A", "value": "1"}]});
         let asked_for = json!({"name": "c", "env": [{"name": "C"}]});
         let expected = json!({"name": "c", "env": [{"name": "B"}, {"name": "C"}], "args": ["x"]});
-        assert_eq!(left(&live, &before, &asked_for), expected);
+        assert_eq!(after_apply(&live, &before, &asked_for), expected);
     }
 }

@@ -144,10 +144,10 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
     let identity = |item: &Value| item.get(key).unwrap_or(&Value::Null).to_string();
     // An index of the items by identity, so that long lists are not searched for each item.
     let mut merged: Vec<Option<Value>> = std::mem::take(items).into_iter().map(Some).collect();
-    let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+    let mut positions: HashMap<String, Vec<usize>> = HashMap::new();
     for (at, item) in live.iter().enumerate() {
         if item.get(key).is_some() {
-            places.entry(identity(item)).or_default().push(at);
+            positions.entry(identity(item)).or_default().push(at);
         }
     }
     for item in patch {
@@ -163,7 +163,7 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
             );
             return Err(ApiError::unknown(message));
         }
-        let found = places.entry(identity(item)).or_default();
+        let found = positions.entry(identity(item)).or_default();
         if directive(item).as_deref() == Some("delete") {
             for at in found.drain(..) {
                 merged[at] = None;
@@ -189,14 +189,14 @@ fn interleave(
     patch: &[Value],
     identity: impl Fn(&Value) -> String,
 ) {
-    let places = |list: &[Value]| {
-        let mut places = HashMap::new();
+    let positions = |list: &[Value]| {
+        let mut positions = HashMap::new();
         for (at, item) in list.iter().enumerate() {
-            places.entry(identity(item)).or_insert(at);
+            positions.entry(identity(item)).or_insert(at);
         }
-        places
+        positions
     };
-    let (in_patch, in_live) = (places(patch), places(live));
+    let (in_patch, in_live) = (positions(patch), positions(live));
     let (mut of_patch, others): (Vec<_>, Vec<_>) = merged
         .drain(..)
         .map(|item| (identity(&item), item))
@@ -247,7 +247,7 @@ mod tests {
     use crate::schema::builtin;
     use serde_json::json;
 
-    fn go(mut target: Value, change: &Value) -> Value {
+    fn patched(mut target: Value, change: &Value) -> Value {
         patch(
             &mut target,
             change,
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn containers_merge_by_name() {
         let start = deployment(&json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]));
-        let got = go(
+        let got = patched(
             start,
             &deployment(
                 &json!([{"name": "b", "image": "2"}, {"name": "c", "image": "3"}, {"name": "a", "$patch": "delete"}]),
@@ -294,7 +294,7 @@ mod tests {
             (&["a"], &["a"], &["a"]),
         ] {
             assert_eq!(
-                go(named(live), &named(patch)),
+                patched(named(live), &named(patch)),
                 named(merged),
                 "{live:?} {patch:?}"
             );
@@ -309,13 +309,13 @@ mod tests {
             deployment(&json!(items))
         };
         let began = std::time::Instant::now();
-        let merged = go(named(0), &named(10_000));
+        let merged = patched(named(0), &named(10_000));
         let found = &merged["spec"]["template"]["spec"]["containers"];
         assert_eq!(found.as_array().unwrap().len(), 30_000);
         let long: Vec<Value> = (0..20_000).map(|at| json!(at.to_string())).collect();
         let finalizers =
             json!({"metadata": {"finalizers": long, "$setElementOrder/finalizers": long}});
-        let merged = go(finalizers.clone(), &finalizers);
+        let merged = patched(finalizers.clone(), &finalizers);
         assert_eq!(merged["metadata"]["finalizers"], json!(long));
         // Comparing all items with each other would take minutes.
         assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
@@ -324,12 +324,12 @@ mod tests {
     #[test]
     fn directives_are_followed() {
         let start = deployment(&json!([{"name": "a", "image": "1", "args": ["x"]}]));
-        let got = go(
+        let got = patched(
             start.clone(),
             &json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}),
         );
         assert_eq!(got["spec"]["strategy"], json!({"type": "Recreate"}));
-        let got = go(
+        let got = patched(
             start,
             &json!({"spec": {"template": {"spec": {"containers": [{"$patch": "replace"}, {"name": "z"}]}}}}),
         );
@@ -337,7 +337,7 @@ mod tests {
             got["spec"]["template"]["spec"]["containers"],
             json!([{"name": "z"}])
         );
-        let got = go(
+        let got = patched(
             json!({"metadata": {"finalizers": ["a", "b"]}}),
             &json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["c"]}}),
         );

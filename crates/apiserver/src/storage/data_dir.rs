@@ -114,12 +114,12 @@ impl DataDir {
         let below = Path::new(name)
             .components()
             .all(|part| matches!(part, Component::Normal(_)));
-        let made = if below {
+        let created = if below {
             private_folder(&folder)
         } else {
             Err(io::Error::from(io::ErrorKind::InvalidInput))
         };
-        made.map_err(|source| DataDirError::Io {
+        created.map_err(|source| DataDirError::Io {
             path: folder.clone(),
             source,
         })?;

@@ -92,7 +92,7 @@ impl StorageBackend for Disk {
     }
 }
 
-/// Opens or creates the file, readable by its owner only. After a crash this reads the whole file.
+/// Opens or creates the file, readable by its owner only. After a crash this reads the contents file.
 pub(super) fn open(path: &Path, durability: Durability) -> Result<Database, redb::Error> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -290,12 +290,12 @@ mod tests {
         };
         let expected = read(&database);
         drop(database);
-        let whole = std::fs::read(&path).unwrap();
+        let contents = std::fs::read(&path).unwrap();
         let (mut refused, mut read_whole) = (0, 0);
-        // The whole header, and samples of each page.
-        let offsets = (0..512).chain((512..whole.len()).step_by(1021));
+        // The contents header, and samples of each page.
+        let offsets = (0..512).chain((512..contents.len()).step_by(1021));
         for at in offsets {
-            let mut bytes = whole.clone();
+            let mut bytes = contents.clone();
             bytes[at] ^= 0x55;
             std::fs::write(&path, &bytes).unwrap();
             match open(&path, Durability::ProcessEnd) {

@@ -40,8 +40,8 @@ pub(super) fn spec(spec: &Field<'_>, causes: &mut Vec<Cause>) {
     }
     selector::labels(&spec.field("selector"), causes);
     let resources = spec.field("resources");
-    let asked = resources.field("requests").field("storage");
-    let size = Field::new(asked.value, format!("{}[storage]", resources.path));
+    let storage = resources.field("requests").field("storage");
+    let size = Field::new(storage.value, format!("{}[storage]", resources.path));
     if !size.is_set() {
         size.required("", causes);
     } else if size.quantity().is_some_and(|size| size <= Quantity::ZERO) {
@@ -88,8 +88,8 @@ fn frozen(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
         causes.push(Cause::forbidden("spec", detail));
     }
     let size = |of: &Value| of.as_str().and_then(|text| Quantity::parse(text).ok());
-    let asked = |spec: &Value| size(&spec["resources"]["requests"]["storage"]);
-    if let (true, Some(now), Some(then)) = (bound, asked(spec), asked(&old["spec"]))
+    let requested = |spec: &Value| size(&spec["resources"]["requests"]["storage"]);
+    if let (true, Some(now), Some(then)) = (bound, requested(spec), requested(&old["spec"]))
         && now < then
         && size(&old["status"]["capacity"]["storage"]).is_some_and(|has| now <= has)
     {

@@ -152,13 +152,13 @@ fn address(address: &Field<'_>, all: &Field<'_>, family: &str, causes: &mut Vec<
 }
 
 /// Refuses unspecified and loopback addresses.
-pub(super) fn special(place: &Field<'_>, ip: IpAddr, causes: &mut Vec<Cause>) {
+pub(super) fn special(field: &Field<'_>, ip: IpAddr, causes: &mut Vec<Cause>) {
     if ip.is_unspecified() {
         let detail = "may not be unspecified (0.0.0.0 or ::)";
-        place.invalid(detail, causes);
+        field.invalid(detail, causes);
     }
     if ip.is_loopback() {
         let detail = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
-        place.invalid(detail, causes);
+        field.invalid(detail, causes);
     }
 }

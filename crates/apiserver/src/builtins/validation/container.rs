@@ -13,7 +13,7 @@ const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
 /// Checks a container, except for its name.
-pub(super) fn one(
+pub(super) fn check(
     container: &Field<'_>,
     list: &str,
     spec: &Field<'_>,
@@ -95,9 +95,9 @@ fn ports(container: &Field<'_>, host_network: bool, causes: &mut Vec<Cause>) {
                 host.invalid(detail, causes);
             }
             let text = |field: &str| port.field(field).text();
-            let place = format!("{}/{}/{outside}", text("protocol"), text("hostIP"));
-            if !on_host.insert(place.clone()) {
-                causes.push(Cause::duplicate(host.path.as_str(), &json!(place)));
+            let host_port = format!("{}/{}/{outside}", text("protocol"), text("hostIP"));
+            if !on_host.insert(host_port.clone()) {
+                causes.push(Cause::duplicate(host.path.as_str(), &json!(host_port)));
             }
         }
         port.field("protocol").one_of(PROTOCOLS, causes);

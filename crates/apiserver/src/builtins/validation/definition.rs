@@ -200,29 +200,29 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
         deprecation(version, i, causes);
         // A problem that all versions share is reported once, for `spec`.
         let common = |field: &str| versions.iter().all(|v| v[field] == version[field]);
-        let place = |field: &str| match common(field) {
+        let path = |field: &str| match common(field) {
             true if i > 0 => None,
             true => Some("spec".to_owned()),
             false => Some(format!("spec.versions[{i}]")),
         };
-        schema(version, i, place("schema"), causes);
-        if let Some(at) = place("subresources") {
+        schema(version, i, path("schema"), causes);
+        if let Some(at) = path("subresources") {
             scale(
                 &version["subresources"]["scale"],
                 &format!("{at}.subresources.scale"),
                 causes,
             );
         }
-        if let Some(at) = place("additionalPrinterColumns") {
+        if let Some(at) = path("additionalPrinterColumns") {
             columns(&version["additionalPrinterColumns"], &at, causes);
         }
-        if let Some(at) = place("selectableFields") {
+        if let Some(at) = path("selectableFields") {
             selectable(version, &at, causes);
         }
     }
 }
 
-fn schema(version: &Value, i: usize, place: Option<String>, causes: &mut Vec<Cause>) {
+fn schema(version: &Value, i: usize, path: Option<String>, causes: &mut Vec<Cause>) {
     let schema = &version["schema"]["openAPIV3Schema"];
     if schema.is_null() {
         causes.push(Cause::required(
@@ -231,7 +231,7 @@ fn schema(version: &Value, i: usize, place: Option<String>, causes: &mut Vec<Cau
         ));
         return;
     }
-    let Some(at) = place else {
+    let Some(at) = path else {
         return;
     };
     let at = if at == "spec" {

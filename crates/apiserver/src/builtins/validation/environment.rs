@@ -71,9 +71,9 @@ pub(super) fn of_container(container: &Field<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-fn one_only(place: &Field<'_>, causes: &mut Vec<Cause>) {
+fn one_only(source: &Field<'_>, causes: &mut Vec<Cause>) {
     let detail = "may not have more than one field specified at a time";
-    place.invalid(detail, causes);
+    source.invalid(detail, causes);
 }
 
 fn value_from(from: &Field<'_>, value: &str, causes: &mut Vec<Cause>) {

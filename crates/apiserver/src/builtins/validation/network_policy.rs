@@ -71,12 +71,12 @@ fn peer(peer: &Field<'_>, causes: &mut Vec<Cause>) {
 }
 
 fn block(block: &Field<'_>, causes: &mut Vec<Cause>) {
-    let whole = block.field("cidr");
-    if whole.text().is_empty() {
-        whole.required("", causes);
+    let range = block.field("cidr");
+    if range.text().is_empty() {
+        range.required("", causes);
         return;
     }
-    let Some(outer) = cidr(&whole, causes) else {
+    let Some(outer) = cidr(&range, causes) else {
         return;
     };
     for except in block.items("except") {
@@ -126,14 +126,14 @@ impl Range {
 }
 
 /// Parses a CIDR range, or reports the problem.
-pub(super) fn cidr(place: &Field<'_>, causes: &mut Vec<Cause>) -> Option<Range> {
-    let Some(range) = Range::parse(place.text()) else {
+pub(super) fn cidr(field: &Field<'_>, causes: &mut Vec<Cause>) -> Option<Range> {
+    let Some(range) = Range::parse(field.text()) else {
         let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-        place.invalid(detail, causes);
+        field.invalid(detail, causes);
         return None;
     };
     if range.address & range.rest(range.length) != 0 {
-        place.invalid("must not have bits set beyond the prefix length", causes);
+        field.invalid("must not have bits set beyond the prefix length", causes);
         return None;
     }
     Some(range)

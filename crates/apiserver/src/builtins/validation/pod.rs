@@ -28,7 +28,7 @@ pub(super) fn spec(spec: &Field<'_>, causes: &mut Vec<Cause>) {
     for list in ["containers", "initContainers"] {
         for container in spec.items(list) {
             named(&container, &mut names, causes);
-            container::one(&container, list, spec, &volumes, causes);
+            container::check(&container, list, spec, &volumes, causes);
         }
     }
     ephemeral::containers(spec, &volumes, causes);
@@ -88,8 +88,8 @@ pub(super) fn spec(spec: &Field<'_>, causes: &mut Vec<Cause>) {
 }
 
 /// Checks a name that must be a unique label.
-fn named<'a>(place: &Field<'a>, taken: &mut HashSet<&'a str>, causes: &mut Vec<Cause>) {
-    let name = place.field("name");
+fn named<'a>(item: &Field<'a>, taken: &mut HashSet<&'a str>, causes: &mut Vec<Cause>) {
+    let name = item.field("name");
     let is_new = taken.insert(name.text());
     if name.text().is_empty() {
         name.required("", causes);

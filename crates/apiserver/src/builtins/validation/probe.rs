@@ -14,7 +14,7 @@ pub(super) fn of_container(container: &Field<'_>, grace: i64, causes: &mut Vec<C
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let probe = container.field(name);
         if probe.is_set() {
-            one(&probe, name, causes);
+            thresholds(&probe, name, causes);
         }
     }
 }
@@ -35,7 +35,7 @@ pub(super) fn of_init_container(container: &Field<'_>, causes: &mut Vec<Cause>) 
     }
 }
 
-fn one(probe: &Field<'_>, name: &str, causes: &mut Vec<Cause>) {
+fn thresholds(probe: &Field<'_>, name: &str, causes: &mut Vec<Cause>) {
     handler(probe, 0, causes);
     for field in [
         "initialDelaySeconds",

@@ -46,9 +46,9 @@ pub(super) fn quota(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>)
         if amount.quantity().is_some_and(|a| a < Quantity::ZERO) {
             amount.invalid("must be greater than or equal to 0", causes);
         }
-        let whole = !name.contains('.') && !OF_PODS[..3].contains(&name) && name != "storage"
+        let is_count = !name.contains('.') && !OF_PODS[..3].contains(&name) && name != "storage"
             || name.starts_with("services.");
-        if whole && amount.quantity().is_some_and(|a| !a.is_integer()) {
+        if is_count && amount.quantity().is_some_and(|a| !a.is_integer()) {
             amount.invalid("must be an integer", causes);
         }
     }
@@ -234,16 +234,16 @@ fn order(limit: &Field<'_>, name: &str, causes: &mut Vec<Cause>) {
         "maxLimitRequestRatio",
     ]
     .map(at);
-    let check = |place: &Field<'_>,
+    let check = |field: &Field<'_>,
                  low: &Field<'_>,
                  high: &Field<'_>,
-                 detail: [&str; 2],
+                 names: [&str; 2],
                  causes: &mut Vec<Cause>| {
         if let (Some(low), Some(high)) = (low.quantity(), high.quantity())
             && low > high
         {
-            let detail = format!("{} {low} is greater than {} {high}", detail[0], detail[1]);
-            place.invalid(&detail, causes);
+            let detail = format!("{} {low} is greater than {} {high}", names[0], names[1]);
+            field.invalid(&detail, causes);
         }
     };
     check(&min, &min, &max, ["min value", "max value"], causes);

@@ -34,7 +34,7 @@ pub(super) fn update(value: &Value, old: &Value, causes: &mut Vec<Cause>) {
     if !is_supported(old) {
         spec.forbidden("Pod running on node without support for resize", causes);
     }
-    whole(&spec, &old["spec"]["resources"], causes);
+    pod_level(&spec, &old["spec"]["resources"], causes);
     let lists = ["containers", "initContainers"];
     let mut same = true;
     for list in lists {
@@ -75,7 +75,7 @@ fn is_supported(pod: &Value) -> bool {
 }
 
 /// Checks the pod-level resources.
-fn whole(spec: &Field<'_>, old: &Value, causes: &mut Vec<Cause>) {
+fn pod_level(spec: &Field<'_>, old: &Value, causes: &mut Vec<Cause>) {
     let resources = spec.field("resources");
     let is_set = |value: &Value| {
         let parts = ["requests", "limits"];

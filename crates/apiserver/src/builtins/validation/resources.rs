@@ -21,22 +21,22 @@ pub(super) fn of_container(resources: &Field<'_>, causes: &mut Vec<Cause>) {
         }
     }
     let (limits, requests) = (resources.field("limits"), resources.field("requests"));
-    for (name, asked) in resources.entries("requests") {
+    for (name, request) in resources.entries("requests") {
         let limit = limits.field(name).quantity();
-        let (Some(asked_for), Some(most)) = (asked.quantity(), limit) else {
+        let (Some(requested), Some(most)) = (request.quantity(), limit) else {
             if limit.is_none() && !may_be_overcommitted(name) {
                 limits.required("Limit must be set for non overcommitable resources", causes);
             }
             continue;
         };
         let detail = if may_be_overcommitted(name) {
-            (asked_for > most)
+            (requested > most)
                 .then(|| format!("must be less than or equal to {name} limit of {most}"))
         } else {
-            (asked_for != most).then(|| format!("must be equal to {name} limit of {most}"))
+            (requested != most).then(|| format!("must be equal to {name} limit of {most}"))
         };
         if let Some(detail) = detail {
-            Field::new(asked.value, requests.path.as_str()).invalid(&detail, causes);
+            Field::new(request.value, requests.path.as_str()).invalid(&detail, causes);
         }
     }
     let names =

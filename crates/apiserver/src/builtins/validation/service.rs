@@ -50,10 +50,10 @@ pub(super) fn service(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>
     }
     if let Some(before) = before {
         address(spec.value, before, causes);
-        let asked = |spec: &Value| spec["healthCheckNodePort"].as_i64().filter(|n| *n != 0);
-        if asked(before).is_some()
-            && asked(spec.value).is_some()
-            && asked(before) != asked(spec.value)
+        let health_port = |spec: &Value| spec["healthCheckNodePort"].as_i64().filter(|n| *n != 0);
+        if health_port(before).is_some()
+            && health_port(spec.value).is_some()
+            && health_port(before) != health_port(spec.value)
         {
             let health = spec.field("healthCheckNodePort");
             health.forbidden("field is immutable", causes);
@@ -103,11 +103,11 @@ fn ports(spec: &Field<'_>, causes: &mut Vec<Cause>) {
             let detail = "may not be used when `type` is 'ClusterIP'";
             node.forbidden(detail, causes);
         }
-        let place = (port.field("protocol").value, port.field("port").value);
-        if taken.contains(&place) {
+        let protocol_and_port = (port.field("protocol").value, port.field("port").value);
+        if taken.contains(&protocol_and_port) {
             port.duplicate(causes);
         }
-        taken.push(place);
+        taken.push(protocol_and_port);
     }
 }
 
@@ -209,8 +209,8 @@ fn traffic(spec: &Field<'_>, causes: &mut Vec<Cause>) {
         external.invalid(detail, causes);
     }
     let health = spec.field("healthCheckNodePort");
-    let asked = health.number().unwrap_or(0) != 0;
-    if asked && !(kind.text() == "LoadBalancer" && external.text() == "Local") {
+    let is_set = health.number().unwrap_or(0) != 0;
+    if is_set && !(kind.text() == "LoadBalancer" && external.text() == "Local") {
         let detail =
             "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
         health.invalid(detail, causes);

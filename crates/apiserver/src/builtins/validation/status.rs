@@ -135,8 +135,8 @@ pub(super) fn status(
         status.field(name).not_negative(causes);
     }
     let number = |name: &str| status.field(name).number().unwrap_or(0);
-    for (part, whole, named) in counts.at_most {
-        if number(part) > number(whole) {
+    for (part, total, named) in counts.at_most {
+        if number(part) > number(total) {
             let detail = format!("cannot be greater than {named}");
             status.field(part).invalid(&detail, causes);
         }

@@ -132,7 +132,7 @@ fn resources(rule: &Field<'_>, causes: &mut Vec<Cause>) {
         list.required("", causes);
     }
     let (mut seen, mut all, mut wildcard) = (HashSet::new(), false, false);
-    let (mut whole, mut everywhere) = (HashSet::new(), HashSet::new());
+    let (mut all_subresources, mut all_kinds) = (HashSet::new(), HashSet::new());
     for resource in rule.items("resources") {
         let text = resource.text();
         if text.is_empty() {
@@ -141,19 +141,19 @@ fn resources(rule: &Field<'_>, causes: &mut Vec<Cause>) {
         all |= text == "*/*";
         wildcard |= text == "*";
         let (kind, part) = text.split_once('/').unwrap_or((text, ""));
-        if whole.contains(kind) {
+        if all_subresources.contains(kind) {
             let detail = format!("if '{kind}/*' is present, must not specify {text}");
             resource.invalid(&detail, causes);
         }
-        if everywhere.contains(part) && !part.is_empty() {
+        if all_kinds.contains(part) && !part.is_empty() {
             let detail = format!("if '*/{part}' is present, must not specify {text}");
             resource.invalid(&detail, causes);
         }
         if part == "*" {
-            whole.insert(kind);
+            all_subresources.insert(kind);
         }
         if kind == "*" {
-            everywhere.insert(part);
+            all_kinds.insert(part);
         }
         seen.insert(text);
     }

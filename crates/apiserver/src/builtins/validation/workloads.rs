@@ -79,17 +79,17 @@ pub(super) fn replication_controller(value: &Value, causes: &mut Vec<Cause>) {
         chosen.required("", causes);
     }
     spec.field("replicas").not_negative(causes);
-    let made = spec.field("template");
-    if !made.is_set() {
-        made.required("", causes);
+    let pod_template = spec.field("template");
+    if !pod_template.is_set() {
+        pod_template.required("", causes);
         return;
     }
-    let labels = made.field("metadata").field("labels");
+    let labels = pod_template.field("metadata").field("labels");
     if wanted.is_some_and(|wanted| wanted.iter().any(|(k, v)| labels.value[k] != *v)) {
         labels.invalid("`selector` does not match template `labels`", causes);
     }
-    template(made.value, "spec.template", causes);
-    let pods = made.field("spec");
+    template(pod_template.value, "spec.template", causes);
+    let pods = pod_template.field("spec");
     pods.field("restartPolicy").one_of(&["Always"], causes);
     pod::of_controller(&pods, "ReplicationController", causes);
 }

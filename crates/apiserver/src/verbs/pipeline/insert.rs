@@ -162,8 +162,8 @@ fn namespace_of(call: &Call, value: &Value) -> Result<String, ApiError> {
 /// Checks the permission to create an object with PUT or apply.
 fn check_create_permission(call: &Call, key: &Key) -> Result<(), ApiError> {
     let (group, plural) = (&call.resource.group, &call.resource.plural);
-    let wanted = Attributes::on("create", group, plural, &key.namespace, &key.name);
-    authorization::check(&call.shared.access, &call.identity, &wanted)
+    let attributes = Attributes::on("create", group, plural, &key.namespace, &key.name);
+    authorization::check(&call.shared.access, &call.identity, &attributes)
 }
 
 /// Refuses new objects in missing or terminating namespaces.

@@ -34,7 +34,7 @@ const MAX_REVIEWED_ATTEMPTS: usize = 6;
 #[derive(Debug)]
 pub(crate) struct Attempts {
     began: Instant,
-    made: usize,
+    count: usize,
     reviewed: bool,
 }
 
@@ -42,14 +42,14 @@ impl Attempts {
     pub(crate) fn new() -> Self {
         Self {
             began: Instant::now(),
-            made: 0,
+            count: 0,
             reviewed: false,
         }
     }
 
     /// Counts a conflict, and reports whether the write may be retried.
     pub(crate) fn retry(&mut self, reviewed: Reviewed) -> bool {
-        self.made += 1;
+        self.count += 1;
         self.reviewed |= reviewed == Reviewed::Yes;
         let max = if self.reviewed {
             MAX_REVIEWED_ATTEMPTS
@@ -58,7 +58,7 @@ impl Attempts {
         } else {
             MAX_ATTEMPTS
         };
-        self.made < max
+        self.count < max
     }
 }
 

@@ -118,8 +118,8 @@ fn of_service(service: &Value, all: &mut Amounts) {
 
 fn of_claim(claim: &Value, all: &mut Amounts) {
     let spec = &claim["spec"];
-    let asked = spec["resources"]["requests"]["storage"].as_str();
-    let storage = asked
+    let requested = spec["resources"]["requests"]["storage"].as_str();
+    let storage = requested
         .and_then(|text| Quantity::parse(text).ok())
         .unwrap_or(Quantity::ZERO);
     all.insert("requests.storage".to_owned(), storage);
@@ -255,12 +255,12 @@ pub(crate) fn check(
     let had = old
         .map(|old| demand(group, plural, old))
         .unwrap_or_default();
-    let mut asked = demand(group, plural, value);
-    for (name, amount) in &mut asked {
+    let mut requested = demand(group, plural, value);
+    for (name, amount) in &mut requested {
         *amount = *amount - had.get(name).copied().unwrap_or(Quantity::ZERO);
     }
-    asked.retain(|_, amount| *amount > Quantity::ZERO);
-    if asked.is_empty() && old.is_some() {
+    requested.retain(|_, amount| *amount > Quantity::ZERO);
+    if requested.is_empty() && old.is_some() {
         return Ok(());
     }
     let refused = |message: String| Err(ApiError::forbidden(group, plural, &key.name, &message));
@@ -275,7 +275,7 @@ pub(crate) fn check(
             ));
         }
         let used = used(&call.shared, &key.namespace, &quota);
-        let exceeded: BTreeSet<&String> = asked
+        let exceeded: BTreeSet<&String> = requested
             .iter()
             .filter(|(name, amount)| {
                 let room = quota.hard.get(*name).zip(used.get(*name));
@@ -297,7 +297,7 @@ pub(crate) fn check(
         return refused(format!(
             "exceeded quota: {}, requested: {}, used: {}, limited: {}",
             quota.name,
-            shown(&asked),
+            shown(&requested),
             shown(&used),
             shown(&quota.hard)
         ));

@@ -47,8 +47,8 @@ fn take_list(meta: &mut Value, name: &str) -> Vec<Value> {
 /// Returns the CPU utilisation metric of a list, and annotates the others.
 fn split(meta: &mut Value, list: &Value, figure: &str, name: &str) -> Option<Value> {
     let mut list = list.as_array()?.clone();
-    let place = list.iter().position(|m| utilization(m, figure).is_some());
-    let metric = place.map(|place| list.remove(place));
+    let position = list.iter().position(|m| utilization(m, figure).is_some());
+    let metric = position.map(|position| list.remove(position));
     annotate(meta, name, &Value::Array(list));
     utilization(&metric?, figure).cloned()
 }
