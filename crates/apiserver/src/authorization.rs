@@ -34,7 +34,11 @@ pub(crate) fn check(
 }
 
 /// Returns the error for a denied request, with the missing roles of bindings.
-pub(crate) fn denied(identity: &Identity, attributes: &Attributes<'_>, missing: &[String]) -> ApiError {
+pub(crate) fn denied(
+    identity: &Identity,
+    attributes: &Attributes<'_>,
+    missing: &[String],
+) -> ApiError {
     let reason = reason(missing);
     refused(identity, attributes, reason.as_deref().unwrap_or_default())
 }

@@ -118,7 +118,10 @@ impl<T: Item> Pool<T> {
     }
 
     fn note(&mut self, item: T, key: &Key) {
-        let (_, times) = self.reserved.entry(item).or_insert_with(|| (key.clone(), 0));
+        let (_, times) = self
+            .reserved
+            .entry(item)
+            .or_insert_with(|| (key.clone(), 0));
         *times += 1;
     }
 }

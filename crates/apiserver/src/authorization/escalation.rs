@@ -38,7 +38,10 @@ pub(crate) fn check(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
 
 fn may(index: &Index, grant: &Grant<'_>, verb: &str, resource: &str, name: &str) -> bool {
     let attributes = Attributes::on(verb, GROUP, resource, grant.namespace, name);
-    matches!(index.decide(grant.identity, &attributes), Decision::Allowed(_))
+    matches!(
+        index.decide(grant.identity, &attributes),
+        Decision::Allowed(_)
+    )
 }
 
 /// Reports whether a write changes only the metadata that garbage collection needs.
@@ -127,7 +130,11 @@ fn binding(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
 }
 
 /// Refuses rules that the writer does not have.
-fn check_covered(index: &Index, grant: &Grant<'_>, required: &[PolicyRule]) -> Result<(), ApiError> {
+fn check_covered(
+    index: &Index,
+    grant: &Grant<'_>,
+    required: &[PolicyRule],
+) -> Result<(), ApiError> {
     let (rules, missing) = index.rules(grant.identity, grant.namespace);
     let own: Vec<&PolicyRule> = rules.iter().flat_map(|r| r.iter()).collect();
     let missing_rules = rule::not_covered(&own, required);

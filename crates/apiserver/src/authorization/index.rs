@@ -352,7 +352,10 @@ mod tests {
         let (store, index) = store_and_index();
         let may = |namespace: &str| {
             let attributes = Attributes::on("get", "", "pods", namespace, "p");
-            matches!(index.decide(&alice(), &attributes), Decision::Allowed(Some(_)))
+            matches!(
+                index.decide(&alice(), &attributes),
+                Decision::Allowed(Some(_))
+            )
         };
         let rules =
             json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]});

@@ -154,7 +154,8 @@ fn others(resource: &Resource, value: &Value, old: Option<&Value>, causes: &mut 
 /// Checks the observed generations of a status.
 fn observed_generations(status: &Field<'_>, causes: &mut Vec<Cause>) {
     let conditions = status.items("conditions");
-    for holder in std::iter::once(Field::new(status.value, status.path.as_str())).chain(conditions) {
+    for holder in std::iter::once(Field::new(status.value, status.path.as_str())).chain(conditions)
+    {
         let seen = holder.field("observedGeneration");
         if seen.number().is_some_and(|seen| seen < 0) {
             seen.invalid("must be a non-negative integer", causes);

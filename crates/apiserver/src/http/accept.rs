@@ -124,7 +124,10 @@ mod tests {
         let json = |rendering| Ok((rendering, Notation::Json));
         assert_eq!(served(kubectl, ResponseKind::List), json(Rendering::Table));
         let client_go = "application/vnd.kubernetes.protobuf,application/json";
-        assert_eq!(served(client_go, ResponseKind::Object), json(Rendering::Full));
+        assert_eq!(
+            served(client_go, ResponseKind::Object),
+            json(Rendering::Full)
+        );
         let yaml = "application/yaml, application/json";
         let both =
             [ResponseKind::Object, ResponseKind::Watch].map(|response| served(yaml, response));

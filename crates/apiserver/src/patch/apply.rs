@@ -223,7 +223,9 @@ fn merge(live: &mut Value, config: &Value, schema: Option<&Schema>) {
             if let Some(items) = live.as_array_mut() {
                 let mut positions = HashMap::new();
                 for (at, item) in items.iter().enumerate() {
-                    positions.entry(item_step(item, keys, of_item)).or_insert(at);
+                    positions
+                        .entry(item_step(item, keys, of_item))
+                        .or_insert(at);
                 }
                 for value in wanted {
                     let at = *positions
