@@ -400,7 +400,7 @@ open_enum! {
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "the signature serde asks for"
+    reason = "serde requires this signature"
 )]
 fn is_zero(number: &i32) -> bool {
     *number == 0
@@ -408,7 +408,7 @@ fn is_zero(number: &i32) -> bool {
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "the signature serde asks for"
+    reason = "serde requires this signature"
 )]
 fn is_false(flag: &bool) -> bool {
     !*flag

@@ -46,7 +46,7 @@ impl<T> GoZero for Vec<T> {
 }
 
 /// Reports whether Go omits an `omitempty` field that is not a pointer.
-#[expect(clippy::ref_option, reason = "the signature serde asks for")]
+#[expect(clippy::ref_option, reason = "serde requires this signature")]
 pub(crate) fn is_go_zero<T: GoZero>(value: &Option<T>) -> bool {
     value.as_ref().is_none_or(T::is_zero)
 }

@@ -244,7 +244,7 @@ pub struct WorkloadGroupTerm {
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "the signature serde asks for"
+    reason = "serde requires this signature"
 )]
 fn is_zero(number: &i64) -> bool {
     *number == 0

@@ -250,7 +250,7 @@ pub struct StatePreservationRule {
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "the signature serde asks for"
+    reason = "serde requires this signature"
 )]
 fn is_false(flag: &bool) -> bool {
     !*flag

@@ -29,7 +29,7 @@ pub struct FieldSelector {
 pub struct FieldSelectorRequirement {
     /// `provider`, `region` or `zone`.
     pub key: String,
-    /// How the key relates to the values.
+    /// The relation between the key and the values.
     #[schemars(schema_with = "any_string")]
     pub operator: FieldOperator,
     /// The values to compare with.

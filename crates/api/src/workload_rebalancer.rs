@@ -1,4 +1,4 @@
-//! WorkloadRebalancer: a one-time request to schedule workloads afresh.
+//! WorkloadRebalancer: a one-time request to reschedule workloads.
 
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -10,14 +10,14 @@ use crate::open_enum::open_enum;
 use crate::root_kind::root_kind;
 
 root_kind! {
-    /// Requests fresh scheduling of workloads, once.
+    /// Requests once that workloads are rescheduled.
     WorkloadRebalancer {
         group: "apps.karmada.io", version: "v1alpha1", plural: "workloadrebalancers",
         scope: ClusterResourceScope, spec: WorkloadRebalancerSpec, status: WorkloadRebalancerStatus,
     }
 }
 
-/// The workloads to schedule afresh.
+/// The workloads to reschedule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadRebalancerSpec {
@@ -79,7 +79,7 @@ pub struct ObservedWorkload {
 }
 
 open_enum! {
-    /// The result of a request to schedule a workload afresh.
+    /// The result of a request to reschedule a workload.
     pub enum RebalanceResult {
         /// The request was recorded in the binding.
         Successful = "Successful",

@@ -1,4 +1,4 @@
-//! Choosing among regions: what the exhaustive search of Karmada takes seconds to years for.
+//! The time to choose among regions. Karmada's exhaustive search takes seconds to years for these inputs.
 
 use std::hint::black_box;
 
@@ -7,7 +7,7 @@ use berth_core::{Engine, EngineOptions, Fleet, Group, Request, select_groups};
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::json;
 
-/// Numbers that look random, the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Numbers(u64);
 
 impl Numbers {

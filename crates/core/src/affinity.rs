@@ -184,7 +184,8 @@ fn field_mask(fleet: &Topology, requirement: &FieldRequirement) -> Bits {
     }
 }
 
-/// Returns the clusters whose label value satisfies a requirement. Without a column no cluster has the label.
+/// Returns the clusters whose label value satisfies a requirement. `None` as column means that no cluster has the
+/// label.
 fn label_mask(fleet: &Topology, column: Option<&[Symbol]>, requirement: &LabelRequirement) -> Bits {
     let Some(column) = column else {
         return if requirement.relation().holds(None) {
@@ -212,7 +213,7 @@ fn label_mask(fleet: &Topology, column: Option<&[Symbol]>, requirement: &LabelRe
     }
 }
 
-/// Returns the symbols of the values that some cluster has, ascending.
+/// Returns the symbols of the values, in ascending order. Values that no cluster has are left out.
 fn symbols_of(fleet: &Topology, values: &[String]) -> Vec<Symbol> {
     let mut symbols: Vec<Symbol> = values
         .iter()

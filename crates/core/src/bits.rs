@@ -1,6 +1,6 @@
 //! Sets of clusters as bits, indexed by ordinal.
 
-/// Bits in a word.
+/// The number of bits in a word.
 const WORD: usize = u64::BITS as usize;
 
 /// A set of clusters of one snapshot: one bit for each ordinal.
@@ -33,14 +33,14 @@ impl Bits {
     }
 
     /// Returns the clusters among `len` that satisfy the predicate.
-    pub fn from_fn(len: usize, mut holds: impl FnMut(usize) -> bool) -> Self {
+    pub fn from_fn(len: usize, mut predicate: impl FnMut(usize) -> bool) -> Self {
         let mut words = Vec::with_capacity(len.div_ceil(WORD));
         let mut start = 0;
         while start < len {
             let end = len.min(start + WORD);
             let mut word = 0;
             for ordinal in start..end {
-                word |= u64::from(holds(ordinal)) << (ordinal - start);
+                word |= u64::from(predicate(ordinal)) << (ordinal - start);
             }
             words.push(word);
             start = end;
@@ -49,12 +49,12 @@ impl Bits {
     }
 
     /// Returns the clusters whose value in a column satisfies the predicate.
-    pub fn from_column<T: Copy>(column: &[T], holds: impl Fn(T) -> bool) -> Self {
+    pub fn from_column<T: Copy>(column: &[T], predicate: impl Fn(T) -> bool) -> Self {
         let words = column
             .chunks(WORD)
             .map(|chunk| {
                 chunk.iter().enumerate().fold(0, |word, (bit, &value)| {
-                    word | (u64::from(holds(value)) << bit)
+                    word | (u64::from(predicate(value)) << bit)
                 })
             })
             .collect();
@@ -104,7 +104,7 @@ impl Bits {
         }
     }
 
-    /// Resizes the set to `len` clusters, whatever a plugin returned.
+    /// Resizes the set to `len` clusters, because a plugin may return a set of another size.
     pub(crate) fn trim(&mut self, len: usize) {
         if self.len != len {
             self.words.resize(len.div_ceil(WORD), 0);
@@ -145,7 +145,7 @@ impl Bits {
         }
     }
 
-    /// Iterates over the ordinals in ascending order, which is the order of names.
+    /// Iterates over the ordinals in ascending order, and therefore in the order of cluster names.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(index, &word)| {
             let mut rest = word;
@@ -170,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bits_equal_sets(
+        fn operations_match_those_of_btree_set(
             len in 0_usize..200,
             left in prop::collection::btree_set(0_usize..200, 0..80),
             right in prop::collection::btree_set(0_usize..200, 0..80),

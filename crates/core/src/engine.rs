@@ -1,4 +1,4 @@
-//! The engine: runs the extension points for each affinity term.
+//! The engine, which runs the extension points for each affinity term.
 
 mod cycle;
 mod estimating;
@@ -12,7 +12,7 @@ mod targets;
 mod terms;
 mod trace;
 
-use crate::estimate::{Assumed, NOTHING, Unit};
+use crate::estimate::{Assumed, NO_ASSUMPTIONS, Unit};
 use crate::fleet::Snapshot;
 use crate::framework::{CycleState, EngineError, Observer, Plugins};
 use crate::options::{EngineOptions, Gates};
@@ -26,7 +26,7 @@ use trace::{Observed, Silent, Trace};
 pub use explain::{ClusterExplanation, Explanation, Refusal, Stage, TermExplanation};
 
 /// The number of cached placements; each takes a few kilobytes for a thousand clusters.
-const REMEMBERED_PLACEMENTS: usize = 512;
+const CACHED_PLACEMENTS: usize = 512;
 
 /// Decides the clusters of workloads.
 ///
@@ -39,7 +39,7 @@ pub struct Engine {
     prepared: PreparedCache,
 }
 
-/// A decision and the state that plugins left.
+/// A decision, with the state that plugins stored during it.
 #[derive(Debug)]
 pub struct Decision {
     /// The result of the decision.
@@ -52,7 +52,7 @@ impl Engine {
     /// Creates an engine with the enabled in-tree plugins.
     ///
     /// # Errors
-    /// Never with in-tree plugins only.
+    /// Never: the names of in-tree plugins are unique.
     pub fn new(options: EngineOptions) -> Result<Self, EngineError> {
         let plugins = Plugins::in_tree(options.gates);
         Self::with_plugins(options, plugins)
@@ -69,24 +69,24 @@ impl Engine {
             gates: options.gates,
             empty_workload_propagation: options.empty_workload_propagation,
             plugins: PluginLists::new(plugins),
-            prepared: PreparedCache::new(REMEMBERED_PLACEMENTS),
+            prepared: PreparedCache::new(CACHED_PLACEMENTS),
         })
     }
 
     /// Sets the number of cached placements; 0 disables the cache.
     #[must_use]
-    pub fn remembering(mut self, placements: usize) -> Self {
+    pub fn with_cached_placements(mut self, placements: usize) -> Self {
         self.prepared = PreparedCache::new(placements);
         self
     }
 
     /// Decides the clusters of a workload.
     pub fn schedule(&mut self, snapshot: &Snapshot, request: &Request) -> Outcome {
-        self.schedule_with(snapshot, request, &NOTHING)
+        self.schedule_with(snapshot, request, &NO_ASSUMPTIONS)
     }
 
-    /// Decides the clusters of a workload, taking into account other workloads that clusters do not report
-    /// correctly yet. All of `assumed` counts.
+    /// Decides the clusters of a workload, with corrections for other workloads that clusters do not report
+    /// correctly yet. The engine applies all of `assumed`, so the caller leaves out what must not apply.
     pub fn schedule_with(
         &mut self,
         snapshot: &Snapshot,
@@ -115,7 +115,7 @@ impl Engine {
 
     /// Decides and explains the decision.
     pub fn explain(&mut self, snapshot: &Snapshot, request: &Request) -> (Outcome, Explanation) {
-        self.explain_with(snapshot, request, &NOTHING)
+        self.explain_with(snapshot, request, &NO_ASSUMPTIONS)
     }
 
     /// Decides like [`Self::schedule_with`] and explains the decision.

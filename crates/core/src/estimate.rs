@@ -1,4 +1,4 @@
-//! Estimates of the replicas that fit into clusters; the minimum over all estimators counts.
+//! Estimates of the replicas that fit into clusters. The lowest estimate of all estimators is used.
 
 mod assumed;
 mod component_sets;
@@ -13,11 +13,11 @@ use serde::Serialize;
 use crate::fleet::Snapshot;
 use crate::request::Request;
 
-pub(crate) use assumed::NOTHING;
+pub(crate) use assumed::NO_ASSUMPTIONS;
 pub use assumed::{Assumed, AssumedWorkload};
 pub use general::GeneralEstimator;
 
-/// The estimate of a cluster without any answer.
+/// The estimate of a cluster for which no estimator has an answer.
 pub const UNBOUNDED: i32 = i32::MAX;
 
 /// The unit that an estimator counts.
@@ -51,13 +51,13 @@ pub struct EstimateError(pub String);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Basis {
-    /// A fresh answer of the cluster.
+    /// A current answer of the cluster.
     Fresh,
-    /// The last known answer, because there was no fresh one.
+    /// The last known answer, because there is no current one.
     Stale {
         /// The age of the answer in seconds.
         seconds: u64,
-        /// The reason why there is no fresh answer.
+        /// The reason why there is no current answer.
         reason: String,
     },
     /// No answer; other estimators decide.
@@ -70,7 +70,7 @@ pub enum Basis {
 /// Estimates how many replicas clusters can take.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no estimator",
-    note = "implement `estimate` by lowering the numbers of the clusters that have less room"
+    note = "implement `estimate` so that it lowers the numbers of clusters with less capacity"
 )]
 pub trait Estimator: Debug + Send + Sync {
     /// Returns the name for explanations.
@@ -88,8 +88,8 @@ pub trait Estimator: Debug + Send + Sync {
         estimates: &mut [i32],
     ) -> Result<(), EstimateError>;
 
-    /// Returns the basis of the estimate of a cluster, given by ordinal, or `None` if the number says it all.
-    /// Called only for explanations.
+    /// Returns the basis of the estimate of a cluster, given by ordinal, or `None` if there is nothing to
+    /// add to the number. Called only for explanations.
     fn basis(&self, context: &EstimateContext<'_>, cluster: usize) -> Option<Basis> {
         let _ = (context, cluster);
         None

@@ -1,4 +1,4 @@
-//! The fleet: Cluster objects in decision-friendly form, and snapshots of them.
+//! The fleet: the latest state of all clusters, and snapshots of it for decisions.
 //!
 //! The data for decisions is computed when a cluster changes and is shared between snapshots. A change copies
 //! only the affected columns and one block. Adding or removing a cluster shifts ordinals, which is rare, so the
@@ -89,7 +89,7 @@ pub struct Fleet {
     taint_list_indices: BTreeMap<Arc<[RepellingTaint]>, u32>,
     keeps_objects: bool,
     snapshot: Arc<Snapshot>,
-    /// Whether clusters were added or removed since `snapshot` was built.
+    /// True if clusters were added or removed since `snapshot` was built.
     stale: bool,
 }
 

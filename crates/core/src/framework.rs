@@ -16,7 +16,7 @@
 //! [`PluginError`] tells whether it waits for a change or is retried. A plugin that panics only fails its own
 //! cycle.
 //!
-//! The in-tree plugins use nothing but the public items of the crate: `tests/out_of_tree` compiles their
+//! The in-tree plugins use only public items of the crate: `tests/out_of_tree` compiles their
 //! sources as a separate crate.
 
 mod assign;

@@ -10,17 +10,17 @@
 //!
 //! [`Plugins`] implement the steps; [`framework`] describes when they are called and how errors and panics are
 //! reported. Estimators ([`estimate`]) count the replicas that fit. The engine is pure, synchronous and
-//! deterministic: it uses no clock, no I/O, no randomness and no hash order. API objects stay outside: inside,
-//! a cluster is an ordinal, its rank by name.
+//! deterministic: it uses no clock, no I/O, no randomness and no hash order.
+//! It does not use API objects: it identifies each cluster by an ordinal, the rank of its name.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `fleet` | Cluster objects as columns, and snapshots of them |
+//! | `fleet` | the state of all clusters, in columns, and immutable snapshots of it |
 //! | `request` | parsed bindings and compiled placements |
 //! | `engine` | the loop over the extension points, and explanations |
 //! | [`framework`] | traits, contexts and errors of plugins |
 //! | `plugins` | the in-tree plugins |
-//! | [`estimate`] | estimators, and workloads that clusters do not report yet |
+//! | [`estimate`] | estimators of capacity, and workloads that clusters do not report yet |
 //! | `options`, `outcome`, `error` | feature gates and enabled plugins; results; reasons of failures |
 //!
 //! ```

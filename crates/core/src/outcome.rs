@@ -7,9 +7,9 @@ use crate::error::ScheduleError;
 /// The result of a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The infeasible affinity terms in order; empty without terms.
+    /// The infeasible affinity terms, in order; empty if the placement has no terms.
     pub failed_terms: Vec<FailedTerm>,
-    /// The placement, or the reason why the first tried term is infeasible if all are.
+    /// The placement. If all tried terms are infeasible, the error of the first one.
     pub result: Result<Placement, ScheduleError>,
 }
 
@@ -25,7 +25,7 @@ pub struct FailedTerm {
 /// The clusters of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// The clusters with their replicas, in a meaningless but stable order.
+    /// The clusters with their replicas, in an unspecified but stable order.
     pub targets: Vec<Target>,
     /// The name of the affinity term in use.
     pub affinity: Option<Arc<str>>,

@@ -1,7 +1,6 @@
 //! The in-tree plugins: Karmada's, plus one for selection and one for assignment.
 //!
-//! They use nothing but public items of the crate; `tests/out_of_tree` compiles their sources as a separate
-//! crate.
+//! They use only public items of the crate; `tests/out_of_tree` compiles their sources as a separate crate.
 
 pub(crate) mod api_enablement;
 pub(crate) mod assign_replicas;

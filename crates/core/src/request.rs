@@ -1,4 +1,4 @@
-//! Requests: bindings, parsed into the data that decisions need.
+//! Requests: bindings, parsed and checked for a decision.
 //!
 //! All errors of a binding are found here, so that plugins work with numbers and enums.
 
@@ -49,23 +49,23 @@ impl fmt::Display for BindingName {
     }
 }
 
-/// Whether existing shares are kept.
+/// The treatment of replicas that clusters already hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Keeps existing shares and assigns the difference only.
+    /// Keeps held replicas and assigns only the difference.
     Steady,
     /// Reassigns all replicas, because rescheduling was requested.
     Fresh,
 }
 
-/// The order of clusters that are equal except for their names.
+/// The order of clusters that differ only in their names.
 ///
-/// It differs between workloads, so that remainders do not all go to the same cluster.
+/// It depends on the workload, so that the remainders of divisions are spread over clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TieOrder {
-    /// By name.
+    /// Ascending by name.
     Ascending,
-    /// By name, reversed.
+    /// Descending by name.
     Descending,
 }
 
@@ -271,7 +271,7 @@ impl Request {
         &self.evicting
     }
 
-    /// Returns whether existing shares are kept.
+    /// Returns the treatment of replicas that clusters already hold.
     pub fn mode(&self) -> Mode {
         self.mode
     }
@@ -281,7 +281,7 @@ impl Request {
         self.replicas > 0 || self.requirements.is_some() || !self.components.is_empty()
     }
 
-    /// Returns the order of clusters that are equal except for their names.
+    /// Returns the order of clusters that differ only in their names.
     pub fn ties(&self) -> TieOrder {
         self.ties
     }
@@ -306,8 +306,8 @@ impl Request {
         self.observed_term.as_deref()
     }
 
-    /// Reports whether replicas are divided, rather than the resource copied to each cluster.
-    pub fn deals_replicas(&self) -> bool {
+    /// Reports whether replicas are divided among clusters. Otherwise each cluster gets a copy of the resource.
+    pub fn divides_replicas(&self) -> bool {
         (self.replicas > 0 || self.requirements.is_some()) && self.components.len() <= 1
     }
 }

@@ -35,7 +35,7 @@ impl Occurrence {
     }
 
     /// Makes the event a warning.
-    pub(crate) fn bad(mut self) -> Self {
+    pub(crate) fn warning(mut self) -> Self {
         self.event.severity = Severity::Warning;
         self
     }

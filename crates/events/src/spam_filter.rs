@@ -98,7 +98,7 @@ mod tests {
         for other in [
             occurrence("BackOff", ""),
             occurrence("BackOff", "").of("db"),
-            occurrence("BackOff", "").bad(),
+            occurrence("BackOff", "").warning(),
             occurrence("BackOff", "").by(kubelet.on("n1")),
             occurrence("BackOff", "").by(kubelet.on("n2")),
             occurrence("BackOff", "").by(Source::new("scheduler")),

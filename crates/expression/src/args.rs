@@ -1,10 +1,10 @@
-//! The arguments of the plugin in the configuration file.
+//! The arguments of the plugin `Expression` in the configuration file.
 
 use std::num::NonZeroU32;
 
 use serde::Deserialize;
 
-/// The arguments of the plugin.
+/// The arguments of the plugin `Expression`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ExpressionArgs {
@@ -20,7 +20,7 @@ pub struct ExpressionArgs {
 pub struct FilterArgs {
     /// The condition, of type bool.
     pub expression: String,
-    /// The reason of clusters that do not satisfy it.
+    /// The message for clusters that do not satisfy the condition.
     #[serde(default)]
     pub message: Option<String>,
 }
@@ -31,7 +31,7 @@ pub struct FilterArgs {
 pub struct ScoreArgs {
     /// The value, of type number.
     pub expression: String,
-    /// Factor of the value.
+    /// The factor for the value.
     #[serde(default = "default_weight")]
     pub weight: NonZeroU32,
     /// The value if the evaluation fails. Without it, the decision fails.

@@ -89,7 +89,7 @@ pub fn measure(
             ^ hash_of(&snapshot, &mut engine()?, &warm)?.rotate_left(1))
     };
     let cached = hash(&mut engine)?;
-    let uncached = hash(&mut || Ok(engine()?.remembering(0)))?;
+    let uncached = hash(&mut || Ok(engine()?.with_cached_placements(0)))?;
     let measured = Measured {
         id: scenario.id.clone(),
         cold_ns: cold_run.median,
@@ -207,7 +207,7 @@ impl Run {
         memory: &dyn Fn() -> Memory,
     ) -> Result<Self, String> {
         // With a cache of one placement, repeated placements are as cold as new ones.
-        let mut engine = engine()?.remembering(1);
+        let mut engine = engine()?.with_cached_placements(1);
         let mut samples = Vec::with_capacity(1 << 16);
         let started = Instant::now();
         while samples.len() < MIN_SAMPLES || started.elapsed() < time {

@@ -38,7 +38,7 @@ pub(super) fn resolve_failed(template: &DynamicObject, error: &str) -> Event {
 /// Reports that the placement of a binding was passed on to its attached bindings.
 pub(super) fn synced(binding: &BindingRecord) -> Event {
     Event {
-        object: about(binding),
+        object: binding_reference(binding),
         severity: Severity::Normal,
         reason: "SyncScheduleResultToDependenciesSucceed",
         message: "Sync schedule results to dependencies succeed.".to_owned(),
@@ -48,24 +48,24 @@ pub(super) fn synced(binding: &BindingRecord) -> Event {
 /// Reports that the placement of a binding could not be passed on.
 pub(super) fn sync_failed(binding: &BindingRecord, error: &str) -> Event {
     Event {
-        object: about(binding),
+        object: binding_reference(binding),
         severity: Severity::Warning,
         reason: "SyncScheduleResultToDependenciesFailed",
         message: error.to_owned(),
     }
 }
 
-/// Reports that the independent bindings of an attached one have different settings.
+/// Reports that an attached binding gets conflicting settings from the bindings that depend on it.
 pub(super) fn policy_conflict(attached: &BindingRecord, message: String) -> Event {
     Event {
-        object: about(attached),
+        object: binding_reference(attached),
         severity: Severity::Warning,
         reason: "DependencyPolicyConflict",
         message,
     }
 }
 
-fn about(binding: &BindingRecord) -> ObjectReference {
+fn binding_reference(binding: &BindingRecord) -> ObjectReference {
     ObjectReference {
         api_version: Some("work.karmada.io/v1alpha2".to_owned()),
         kind: Some("ResourceBinding".to_owned()),

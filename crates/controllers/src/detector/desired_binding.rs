@@ -15,7 +15,7 @@ use super::template::Template;
 use crate::binding_key::{BindingKey, BindingKind};
 use crate::interpreter::{InterpretError, interpret};
 
-/// A desired binding.
+/// A binding as it should be stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesiredBinding {
     /// The key.
@@ -24,9 +24,9 @@ pub struct DesiredBinding {
     pub owner_uid: String,
     /// The only owner reference.
     pub owner: Value,
-    /// The labels of the claim.
+    /// The labels that name the policy.
     pub labels: Map<String, Value>,
-    /// The annotations of the claim.
+    /// The annotations that name the policy.
     pub annotations: Map<String, Value>,
     /// The fields of the spec that policy and template decide. A missing field is removed.
     pub spec: Map<String, Value>,
@@ -141,14 +141,14 @@ fn add_replicas(
         return Ok(false);
     };
     let key = &template.key;
-    let Some(wanted) = interpret(key.api_version(), key.kind(), body)? else {
+    let Some(interpreted) = interpret(key.api_version(), key.kind(), body)? else {
         return Ok(false);
     };
-    if wanted.replicas != 0 {
-        spec.insert("replicas".to_owned(), json!(wanted.replicas));
+    if interpreted.replicas != 0 {
+        spec.insert("replicas".to_owned(), json!(interpreted.replicas));
     }
-    if let Some(mut requirements) = wanted.requirements {
-        // They include the tolerations and node selector of the template.
+    if let Some(mut requirements) = interpreted.requirements {
+        // The requirements include empty values of the template, for example in tolerations.
         if let Ok(typed) = ReplicaRequirements::deserialize(&requirements) {
             drop_empty_values(&mut requirements, &typed);
         }
@@ -156,7 +156,10 @@ fn add_replicas(
             if !key.namespace.is_empty() {
                 requirements["namespace"] = json!(key.namespace);
             }
-            if let Some(class) = wanted.priority_class_name.filter(|class| !class.is_empty()) {
+            if let Some(class) = interpreted
+                .priority_class_name
+                .filter(|class| !class.is_empty())
+            {
                 requirements["priorityClassName"] = json!(class);
             }
         }

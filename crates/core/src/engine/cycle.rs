@@ -1,7 +1,7 @@
-//! A cycle: one pass through the extension points.
+//! A cycle: one pass through the extension points, from PreFilter to Assign.
 
 use super::plugin_calls::{Calls, catch_panics};
-use super::targets::{add_empty, check, prior_shares, targets};
+use super::targets::{add_empty_shares, check_shares, prior_shares, targets};
 use super::{Engine, Trace};
 use crate::bits::Bits;
 use crate::candidate::Candidate;
@@ -13,7 +13,7 @@ use crate::framework::{
 use crate::outcome::Target;
 
 impl Engine {
-    /// Runs all points for one term, or once without terms.
+    /// Runs all points for one affinity term, or for a placement without terms.
     pub(super) fn run<T: Trace>(
         &mut self,
         cycle: &CycleContext<'_>,
@@ -59,9 +59,9 @@ impl Engine {
         let mut shares = self.assign(&context, &mut selection, calls)?;
         calls.trace.assigned(&shares, &prior);
         if self.empty_workload_propagation {
-            add_empty(cycle.snapshot().len(), &selection.clusters, &mut shares);
+            add_empty_shares(cycle.snapshot().len(), &selection.clusters, &mut shares);
         }
-        check(cycle.snapshot(), &shares)
+        check_shares(cycle.snapshot(), &shares)
             .map_err(|error| error.of(&self.plugins.assign.name, Point::Assign))?;
         Ok(targets(cycle, &shares))
     }
@@ -97,7 +97,7 @@ impl Engine {
     }
 }
 
-/// Returns the passing clusters as candidates, by name, with tier and held replicas only.
+/// Returns the passing clusters as candidates, sorted by name. Only their tiers and held replicas are set.
 fn candidates(passing: &Bits, tiers: Option<&[u32]>, prior: &[Share]) -> Vec<Candidate> {
     let mut candidates = Vec::with_capacity(passing.count());
     let candidate = |ordinal, tier| Candidate {
@@ -107,7 +107,7 @@ fn candidates(passing: &Bits, tiers: Option<&[u32]>, prior: &[Share]) -> Vec<Can
         allocatable: 0,
         assigned: 0,
     };
-    // Internal iteration is faster than `extend` over words of bits.
+    // `for_each` is faster here than `extend`.
     match tiers {
         None => passing
             .iter()

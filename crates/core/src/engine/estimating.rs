@@ -1,4 +1,4 @@
-//! The estimate step, which runs only if selection or assignment depend on capacity.
+//! The estimate step: the capacity of clusters, computed only if selection or assignment depend on it.
 
 use super::plugin_calls::Calls;
 use super::{Engine, Trace};
@@ -23,7 +23,7 @@ impl Engine {
         needs_estimates
     }
 
-    /// Runs all estimators; the minimum of their answers counts.
+    /// Runs all estimators and stores the lowest estimate in each candidate.
     pub(super) fn estimate<T: Trace>(
         &self,
         context: &BindingContext<'_>,
@@ -50,13 +50,13 @@ impl Engine {
             .collect();
         let mut estimates = vec![UNBOUNDED; clusters.len()];
         for (index, listed) in self.plugins.estimators.iter().enumerate() {
-            let mut apart = Vec::new();
-            // The first estimator writes to the common list, which is still empty.
+            let mut separate = Vec::new();
+            // The first estimator needs no separate list, because there is nothing to compare with yet.
             let answers = if index == 0 {
                 &mut estimates
             } else {
-                apart.resize(clusters.len(), UNBOUNDED);
-                &mut apart
+                separate.resize(clusters.len(), UNBOUNDED);
+                &mut separate
             };
             let answered = calls.call(Point::Estimate, index, listed, |estimator| {
                 Ok(estimator.estimate(&context, &clusters, answers))
@@ -76,7 +76,7 @@ impl Engine {
                 continue;
             }
             calls.trace.estimated(&listed.name, &clusters, answers);
-            for (estimate, answer) in estimates.iter_mut().zip(apart) {
+            for (estimate, answer) in estimates.iter_mut().zip(separate) {
                 *estimate = (*estimate).min(answer);
             }
         }

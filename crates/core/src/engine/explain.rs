@@ -49,7 +49,7 @@ pub struct ClusterExplanation {
     /// The tier, above 0 only for overflow groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<u32>,
-    /// The capacity plus the held replicas.
+    /// The free capacity plus the held replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available: Option<i64>,
     /// The replicas held before.

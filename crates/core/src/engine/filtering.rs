@@ -1,4 +1,4 @@
-//! The PreFilter and Filter steps: the clusters that pass, and the reasons why others do not.
+//! The PreFilter and Filter steps, which decide the clusters that can run the workload.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::framework::{
 #[derive(Debug, Default)]
 pub(super) struct PreFiltered {
     skipped: Skipped,
-    /// The restrictions to certain clusters, with the index of the plugin.
+    /// The clusters that plugins restrict the cycle to, with the index of the plugin.
     only: Vec<(usize, Bits)>,
 }
 
@@ -116,8 +116,8 @@ impl Engine {
         let topology = &context.snapshot().topology;
         prepared.get_or_prepare(key, shared, topology, || {
             let filters = plugins.filters.iter().enumerate();
-            let on = filters.filter(|(_, listed)| pre_filtered.skipped.runs(listed));
-            Prepared::new(&placement, on, calls)
+            let enabled = filters.filter(|(_, listed)| pre_filtered.skipped.runs(listed));
+            Prepared::new(&placement, enabled, calls)
         })
     }
 
@@ -162,8 +162,8 @@ impl Engine {
     ) -> Vec<Rejected<'_>> {
         let mut rejection = |cluster: &ClusterView<'_>| {
             let filters = self.plugins.filters.iter().enumerate();
-            let mut on = filters.filter(|(_, listed)| pre_filtered.skipped.runs(listed));
-            on.find_map(|(index, listed)| {
+            let mut enabled = filters.filter(|(_, listed)| pre_filtered.skipped.runs(listed));
+            enabled.find_map(|(index, listed)| {
                 calls.begin_call(Point::Filter, index);
                 let reason = listed.plugin.check(context, cluster).err()?;
                 Some((&listed.name, reason))

@@ -1,4 +1,4 @@
-//! Calls of plugins, with attribution of panics and notification of observers.
+//! Calls of plugins: notifies observers, and converts a panic to an error that names the plugin.
 //!
 //! Panics are caught once for a whole cycle, which is cheaper than for each call. A cycle that a plugin aborts
 //! is discarded anyway.
@@ -70,7 +70,7 @@ impl<'a, T: Trace> Calls<'a, T> {
         result
     }
 
-    /// Records the start of a call, for attribution of panics.
+    /// Records the start of a call, so that a panic is attributed to the plugin.
     pub(super) fn begin_call(&mut self, point: Point, index: usize) {
         self.current = Some((point, index));
     }
@@ -101,14 +101,14 @@ impl<'a, T: Trace> Calls<'a, T> {
     }
 }
 
-/// Runs a cycle and turns a panic of a plugin into its error. Other panics propagate.
+/// Runs a cycle and converts a panic of a plugin to an error of that plugin. Other panics propagate.
 pub(super) fn catch_panics<T: Trace, R>(
     engine: &mut Engine,
     trace: &mut T,
     run: impl FnOnce(&mut Engine, &mut Calls<'_, T>) -> Result<R, ScheduleError>,
 ) -> Result<R, ScheduleError> {
     let mut calls = Calls::new(trace);
-    // Unwind safety holds: half-done state belongs to the plugin or to the cycle, which is discarded.
+    // This is unwind safe: incomplete state belongs to the plugin or to the cycle, which is discarded.
     let payload = match catch_unwind(AssertUnwindSafe(|| run(engine, &mut calls))) {
         Ok(result) => return result,
         Err(payload) => payload,

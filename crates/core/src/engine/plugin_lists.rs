@@ -1,4 +1,4 @@
-//! The plugins of an engine with their static properties.
+//! The plugins of an engine, with the properties that never change.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(super) struct ListedPlugin<P> {
     pub(super) skipped_by: Option<usize>,
 }
 
-/// A score plugin with its static properties.
+/// A score plugin with its weight.
 #[derive(Debug)]
 pub(super) struct WeightedScore {
     pub(super) score: Arc<dyn Score>,
@@ -24,6 +24,7 @@ pub(super) struct WeightedScore {
     pub(super) normalises: bool,
 }
 
+/// The plugins of an engine, by extension point.
 #[derive(Debug)]
 pub(super) struct PluginLists {
     pub(super) pre_filters: Vec<ListedPlugin<Arc<dyn PreFilter>>>,

@@ -19,11 +19,11 @@ const NO_TIER: u32 = 1000;
 /// The results that depend only on the placement and the topology.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// The clusters that pass the filters without exemption for current clusters, and are not being deleted.
+    /// The clusters that are not being deleted and pass all filters that apply to every cluster.
     pub(super) passing: Bits,
-    /// The clusters that pass the filters with that exemption; `None` means all.
+    /// The clusters that pass all filters that exempt clusters with the workload; `None` means all clusters.
     pub(super) passing_if_new: Option<Bits>,
-    /// The tier of each cluster, if there are affinity terms.
+    /// The tier of each cluster; `None` without affinity terms.
     pub(super) tiers: Option<Vec<u32>>,
     /// The clusters that each static weight rule matches, with the weight.
     pub(super) static_weights: Vec<(Bits, i64)>,
@@ -104,7 +104,7 @@ pub(super) struct Key {
     pub(super) placement_hash: u64,
     pub(super) term: Option<usize>,
     pub(super) is_workload: bool,
-    /// The filters that are skipped in the cycle.
+    /// The filters that the cycle skips.
     pub(super) skipped: Skipped,
 }
 

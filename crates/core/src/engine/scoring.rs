@@ -56,7 +56,7 @@ impl Engine {
                 } else {
                     Vec::new()
                 };
-                score_by(index, listed, context, candidates, calls)?;
+                run_score_plugin(index, listed, context, candidates, calls)?;
                 if T::EXPLAINS {
                     let added: Vec<i64> = candidates
                         .iter()
@@ -71,8 +71,8 @@ impl Engine {
     }
 }
 
-/// Adds the weighted scores of one plugin.
-fn score_by<T: Trace>(
+/// Runs one score plugin and adds its weighted scores to the candidates.
+fn run_score_plugin<T: Trace>(
     index: usize,
     listed: &ListedPlugin<WeightedScore>,
     context: &BindingContext<'_>,
@@ -86,15 +86,15 @@ fn score_by<T: Trace>(
             scorer.score.score_fleet(context, &mut scores)
         });
     }
-    let mut apart = vec![0; candidates.len()];
+    let mut separate = vec![0; candidates.len()];
     calls.call(Point::Score, index, listed, |scorer| {
-        let mut scores = Scores::apart(candidates, &mut apart);
+        let mut scores = Scores::separate(candidates, &mut separate);
         scorer.score.score_fleet(context, &mut scores)
     })?;
     calls.call(Point::NormalizeScore, index, listed, |scorer| {
-        scorer.score.normalise(context, &mut apart)
+        scorer.score.normalise(context, &mut separate)
     })?;
-    for (candidate, score) in candidates.iter_mut().zip(apart) {
+    for (candidate, score) in candidates.iter_mut().zip(separate) {
         let weighted = score.saturating_mul(weight);
         candidate.score = candidate.score.saturating_add(weighted);
     }

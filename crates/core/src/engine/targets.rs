@@ -1,4 +1,4 @@
-//! The conversion between shares and named targets.
+//! Conversion between shares (by ordinal) and targets (by cluster name).
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::fleet::Snapshot;
 use crate::framework::{CycleContext, PluginError, Share};
 use crate::outcome::{Target, TargetComponent};
 
-/// Returns the existing clusters of `spec.clusters`, in their order.
+/// Returns the clusters of `spec.clusters` that still exist, in the same order.
 pub(super) fn prior_shares(context: &CycleContext<'_>) -> Vec<Share> {
     let prior = context.request().prior().iter();
     prior
@@ -22,8 +22,8 @@ pub(super) fn prior_shares(context: &CycleContext<'_>) -> Vec<Share> {
         .collect()
 }
 
-/// Adds the selected clusters without a share, with 0 replicas.
-pub(super) fn add_empty(clusters: usize, selected: &[Candidate], shares: &mut Vec<Share>) {
+/// Adds a share of 0 replicas for each selected cluster that has none.
+pub(super) fn add_empty_shares(clusters: usize, selected: &[Candidate], shares: &mut Vec<Share>) {
     let mut present = Bits::none(clusters);
     for share in &*shares {
         present.set(share.ordinal, true);
@@ -37,10 +37,10 @@ pub(super) fn add_empty(clusters: usize, selected: &[Candidate], shares: &mut Ve
     }));
 }
 
-/// Rejects impossible shares, which are a fault of the assign plugin.
-pub(super) fn check(snapshot: &Snapshot, shares: &[Share]) -> Result<(), PluginError> {
-    // Shares are usually sorted by ordinal and so without duplicates. A difference below 1 or a negative share
-    // sets the sign bit.
+/// Rejects impossible shares, which are a bug in the assign plugin.
+pub(super) fn check_shares(snapshot: &Snapshot, shares: &[Share]) -> Result<(), PluginError> {
+    // Fast path for shares in ascending order of ordinals. A wrong order, a duplicate or a negative share sets the
+    // sign bit.
     let first = shares.first().map_or(0, |share| share.replicas);
     let sign = shares.windows(2).fold(first, |sign, pair| match pair {
         [one, other] => {
@@ -62,7 +62,7 @@ pub(super) fn check(snapshot: &Snapshot, shares: &[Share]) -> Result<(), PluginE
             return Err(PluginError::failed(text));
         };
         if share.replicas < 0 || seen.contains(share.ordinal) {
-            let text = format!("cluster {name} has a negative share, or two of them");
+            let text = format!("cluster {name} has a negative share or more than one share");
             return Err(PluginError::failed(text));
         }
         seen.set(share.ordinal, true);

@@ -37,7 +37,7 @@ impl Engine {
         for (index, term) in terms.iter().enumerate().skip(first_term(request)) {
             let name = term.name();
             trace.term(snapshot, Some(name));
-            // Of several terms with the same name the first one counts.
+            // If several terms have the same name, the first one is used.
             let term = request.placement().term_named(name);
             let cycle = CycleContext::new(snapshot, request, term, unit);
             state = CycleState::new();

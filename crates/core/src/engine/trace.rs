@@ -9,7 +9,7 @@ use crate::framework::{Observer, Point, Reason, Share, Status};
 /// Receives the events of a decision. The engine is compiled once for each implementation, so the silent one
 /// costs nothing.
 pub(super) trait Trace {
-    /// Whether explanations are recorded; data for explanations is computed only then.
+    /// True if explanations are recorded. Otherwise their data is not computed.
     const EXPLAINS: bool;
 
     /// An affinity term is tried; `None` without terms.
@@ -38,9 +38,9 @@ pub(super) trait Trace {
     fn candidates(&mut self, _candidates: &[Candidate]) {}
     /// The clusters were selected.
     fn selected(&mut self, _selected: &[Candidate]) {}
-    /// The replicas were assigned; `prior` is what clusters held before.
+    /// The replicas were assigned; `prior` has the replicas that clusters held before.
     fn assigned(&mut self, _shares: &[Share], _prior: &[Share]) {}
-    /// A term is not feasible.
+    /// A term is infeasible.
     fn failed(&mut self, _error: &ScheduleError) {}
 }
 

@@ -13,16 +13,16 @@ pub struct AssumedWorkload {
     pub components: Vec<(i32, ResourceRequest)>,
 }
 
-/// The differences between reality and the reports of clusters.
+/// Corrections of the capacity that clusters report.
 ///
-/// The caller decides what counts. The scheduler adds recent placements (gate SchedulingOvercommitProtection),
-/// and frees workloads to simulate a fleet without them.
+/// The caller decides which workloads to correct for. The scheduler adds recent placements (gate
+/// SchedulingOvercommitProtection), and frees workloads to simulate a fleet without them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assumed {
     clusters: BTreeMap<String, Adjustments>,
 }
 
-/// The differences for one cluster.
+/// The corrections for one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Adjustments {
     /// Workloads that occupy capacity reported as free.
@@ -32,15 +32,15 @@ pub(crate) struct Adjustments {
 }
 
 impl Adjustments {
-    /// No differences.
+    /// No corrections.
     pub(crate) const NONE: &Self = &Self {
         added: Vec::new(),
         removed: Vec::new(),
     };
 }
 
-/// No differences in any cluster.
-pub(crate) static NOTHING: Assumed = Assumed {
+/// No corrections for any cluster.
+pub(crate) static NO_ASSUMPTIONS: Assumed = Assumed {
     clusters: BTreeMap::new(),
 };
 
@@ -63,7 +63,7 @@ impl Assumed {
             .push(workload);
     }
 
-    /// Reports whether there are no differences.
+    /// Reports whether there are no corrections.
     pub fn is_empty(&self) -> bool {
         self.clusters.is_empty()
     }

@@ -11,10 +11,10 @@ use crate::fleet::block::{BLOCK, Block};
 use crate::fleet::row::Row;
 use crate::request::{Request, ResourceRequest};
 
-/// Whether resource models replace the summary.
+/// The treatment of resource models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Modelling {
-    /// Models replace the summary.
+    /// Models are used instead of the resource summary.
     Used,
     /// Models are ignored.
     Ignored,
@@ -77,27 +77,26 @@ impl GeneralEstimator {
             assumed,
             ..
         } = *context;
-        let sweep = RequestColumns::new(snapshot, request);
+        let columns = RequestColumns::new(snapshot, request);
         let pod = std::cell::OnceCell::new();
-        let mut places = clusters
+        let mut pending = clusters
             .iter()
             .copied()
             .zip(estimates.iter_mut())
             .peekable();
         // Clusters are in ascending order, so each block is visited once.
-        while let Some(&(first, _)) = places.peek() {
-            let number = first / BLOCK;
-            let Some(block) = snapshot.blocks.get(number) else {
+        while let Some(&(first, _)) = pending.peek() {
+            let block_index = first / BLOCK;
+            let Some(block) = snapshot.blocks.get(block_index) else {
                 break;
             };
-            let in_block = sweep.in_block(block);
-            let exceptional = self.modelling == Modelling::Used && block.modelled != 0;
+            let in_block = columns.in_block(block);
+            let has_models = self.modelling == Modelling::Used && block.modelled != 0;
             while let Some((ordinal, estimate)) =
-                places.next_if(|(ordinal, _)| ordinal / BLOCK == number)
+                pending.next_if(|(ordinal, _)| ordinal / BLOCK == block_index)
             {
                 let lane = ordinal % BLOCK;
-                let fits = if assumed.is_empty()
-                    && !(exceptional && block.modelled >> lane & 1 == 1)
+                let fits = if assumed.is_empty() && !(has_models && block.modelled >> lane & 1 == 1)
                 {
                     in_block.fit(lane)
                 } else {
@@ -108,7 +107,7 @@ impl GeneralEstimator {
         }
     }
 
-    /// Estimates one cluster with all special cases.
+    /// Estimates one cluster, with resource models and assumed workloads taken into account.
     fn estimate_cluster(
         &self,
         row: &Row,
@@ -169,11 +168,11 @@ impl RequestColumns {
     }
 
     fn in_block<'a>(&self, block: &'a Block) -> BlockColumns<'a> {
-        static NOTHING: [i64; BLOCK] = [0; BLOCK];
+        static ZEROS: [i64; BLOCK] = [0; BLOCK];
         let columns = self.asks.iter().map(|&(column, units)| {
             let free = column
                 .and_then(|column| block.free.get(column))
-                .unwrap_or(&NOTHING);
+                .unwrap_or(&ZEROS);
             (free, units)
         });
         BlockColumns {
@@ -194,7 +193,7 @@ impl BlockColumns<'_> {
         let mut fits = self.pods[lane];
         for &(free, units) in &self.asks {
             let free = free[lane];
-            // Divide only for a resource that is scarcer than the previous ones.
+            // Avoid the division unless this resource is scarcer than the previous ones.
             if fits.saturating_mul(units) > free {
                 fits = free / units;
             }

@@ -49,13 +49,13 @@ impl Nodes {
         missing
     }
 
-    /// Places one set and reports whether it fits completely. The pods that fit stay placed in any case.
+    /// Places one set and reports whether it fits completely. If not, the pods that fit stay placed.
     fn place_set(&mut self, set: &[(i64, PodShape)]) -> bool {
         set.iter()
             .all(|(replicas, pod)| self.place(pod, *replicas) == 0)
     }
 
-    /// Applies the assumed differences: added workloads are placed set by set, removed ones free capacity.
+    /// Applies the corrections: added workloads are placed set by set, removed ones free capacity.
     pub(crate) fn take(&mut self, assumed: &Adjustments) {
         for workload in &assumed.removed {
             for (replicas, pod) in pods_of(workload) {
@@ -77,7 +77,7 @@ impl Nodes {
         sets
     }
 
-    /// Returns the number of pods that fit. Equal pods leave no useful gaps, so each node is counted by itself.
+    /// Returns the number of pods that fit. All pods are equal, so the sum over the nodes is exact.
     fn pods_that_fit(&self, pod: &PodShape) -> i64 {
         self.runs
             .iter()

@@ -21,18 +21,18 @@ pub(crate) struct NodeShape {
 /// The positive requests of one pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PodShape {
-    asks: Vec<(String, i64)>,
+    requests: Vec<(String, i64)>,
 }
 
 impl PodShape {
     pub(crate) fn new<'a>(request: impl IntoIterator<Item = (&'a str, Quantity)>) -> Self {
-        let asks = request
+        let requests = request
             .into_iter()
-            .filter(|(resource, _)| *resource != "pods" && counts(resource))
+            .filter(|(resource, _)| *resource != "pods" && is_counted(resource))
             .map(|(resource, quantity)| (resource.to_owned(), in_units(resource, quantity)))
             .filter(|(_, amount)| *amount > 0)
             .collect();
-        Self { asks }
+        Self { requests }
     }
 }
 
@@ -40,32 +40,34 @@ impl NodeShape {
     pub(crate) fn new<'a>(free: impl IntoIterator<Item = (&'a str, Quantity)>, pods: i64) -> Self {
         let free = free
             .into_iter()
-            .filter(|(resource, _)| *resource != "pods" && counts(resource))
+            .filter(|(resource, _)| *resource != "pods" && is_counted(resource))
             .map(|(resource, quantity)| (resource.to_owned(), in_units(resource, quantity)))
             .collect();
         Self { free, pods }
     }
 
-    /// Returns the capacity that a removed pod frees.
+    /// Returns the resources that become free when a pod is removed.
     pub(crate) fn freed_by(pod: &PodShape) -> Self {
         Self {
-            free: pod.asks.iter().cloned().collect(),
+            free: pod.requests.iter().cloned().collect(),
             pods: 1,
         }
     }
 
-    /// Returns the number of such pods that fit.
+    /// Returns the number of pods that fit.
     pub(crate) fn fits(&self, pod: &PodShape) -> i64 {
-        pod.asks.iter().fold(self.pods, |fits, (resource, amount)| {
-            fits.min(self.free.get(resource).copied().unwrap_or(0) / amount)
-        })
+        pod.requests
+            .iter()
+            .fold(self.pods, |fits, (resource, amount)| {
+                fits.min(self.free.get(resource).copied().unwrap_or(0) / amount)
+            })
     }
 
-    /// Returns what is left after placing pods; amounts never fall below 0.
+    /// Returns the free resources after placing pods; amounts never fall below 0.
     pub(crate) fn without(&self, pod: &PodShape, pods: i64) -> Self {
         let mut left = self.clone();
         left.pods = (left.pods - pods).max(0);
-        for (resource, amount) in &pod.asks {
+        for (resource, amount) in &pod.requests {
             if let Some(free) = left.free.get_mut(resource) {
                 *free = free.saturating_sub(amount.saturating_mul(pods)).max(0);
             }
@@ -84,7 +86,7 @@ pub(crate) fn in_units(resource: &str, quantity: Quantity) -> i64 {
 }
 
 /// Reports whether the simulation counts a resource: native resources of nodes and scalar resources.
-fn counts(resource: &str) -> bool {
+fn is_counted(resource: &str) -> bool {
     matches!(resource, "cpu" | "memory" | "ephemeral-storage" | "pods") || is_scalar(resource)
 }
 
@@ -122,7 +124,7 @@ mod tests {
             ("requests.nvidia.com/gpu", false),
             ("Bad_Prefix/gpu", false),
         ] {
-            assert_eq!(counts(resource), expected, "{resource}");
+            assert_eq!(is_counted(resource), expected, "{resource}");
         }
     }
 

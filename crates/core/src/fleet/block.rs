@@ -1,7 +1,7 @@
 //! The fast-changing half of a snapshot: free capacity in blocks of clusters.
 //!
-//! A changed cluster copies its block, not the fleet. Each resource of a block is a column of integers in the
-//! unit of estimates.
+//! A change of a cluster copies only its block. A block has a column of integers for each resource, with one lane
+//! for each cluster.
 
 use std::sync::Arc;
 
@@ -50,8 +50,8 @@ impl Block {
         resource: impl Fn(&str) -> Option<ResourceId>,
     ) {
         self.fill(lane, &row, &resource);
-        if let Some(index) = self.rows.get_mut(lane) {
-            *index = row;
+        if let Some(current) = self.rows.get_mut(lane) {
+            *current = row;
         }
     }
 

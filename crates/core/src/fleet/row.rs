@@ -1,4 +1,4 @@
-//! A cluster in the form that the engine uses.
+//! The data of one cluster that decisions use.
 
 use std::sync::Arc;
 

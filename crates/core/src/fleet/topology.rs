@@ -1,7 +1,7 @@
 //! The slow-changing half of a snapshot: the clusters and the properties that filters use.
 //!
-//! All data is a column or set by ordinal, so a filter evaluates the whole fleet in one sweep. Free capacity
-//! changes often and is in [`super::block`].
+//! Each property is a column or a set, indexed by ordinal, so a filter evaluates the whole fleet at once. Free
+//! capacity changes often and is in [`super::block`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -151,8 +151,8 @@ fn zone_symbols(row: &Row) -> Arc<[Symbol]> {
 /// Writes a value and copies the column only if the value differs.
 fn write(column: &mut Column, ordinal: usize, value: Symbol) {
     if column.get(ordinal) != Some(&value)
-        && let Some(index) = Arc::make_mut(column).get_mut(ordinal)
+        && let Some(current) = Arc::make_mut(column).get_mut(ordinal)
     {
-        *index = value;
+        *current = value;
     }
 }

@@ -1,4 +1,4 @@
-//! The Assign point: the number of replicas in each selected cluster.
+//! The Assign point, which decides the number of replicas in each selected cluster.
 
 use std::fmt::Debug;
 
@@ -24,7 +24,7 @@ pub trait Assign: Debug + Send + Sync {
     }
 
     /// Assigns the replicas, with at most one share for each cluster, in any order. Clusters without replicas
-    /// are left out, unless the workload has no replicas: then each used cluster has a share of 0.
+    /// are left out. A resource without replicas has a share of 0 in each cluster.
     ///
     /// # Errors
     /// When the clusters cannot take the replicas.
@@ -44,7 +44,7 @@ pub struct Share {
     pub replicas: i64,
 }
 
-/// The input of an assignment besides the selected clusters.
+/// The input of an assignment, except for the selected clusters.
 #[derive(Clone, Copy, Debug)]
 pub struct AssignContext<'a> {
     binding: BindingContext<'a>,

@@ -1,4 +1,4 @@
-//! Errors of plugins, with the plugin, the point and the consequence.
+//! Errors of plugins, with plugin name, extension point and consequence.
 
 use std::any::Any;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::point::Point;
 
-/// The message of a plugin and its consequence.
+/// The message of an error, and its consequence for the binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The workload cannot be scheduled now; it waits for a change.
@@ -21,11 +21,11 @@ pub enum Failure {
 ///
 /// Plugins create it with [`Self::unschedulable`] or [`Self::failed`]; the engine adds plugin name and point.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PluginError(Box<Told>);
+pub struct PluginError(Box<ErrorDetails>);
 
-/// Boxed, because results are moved often and errors are rare.
+/// The content of an error. It is boxed to keep results small, because errors are rare.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Told {
+struct ErrorDetails {
     origin: Option<(Arc<str>, Point)>,
     failure: Failure,
 }
@@ -52,7 +52,7 @@ impl PluginError {
     }
 
     fn new(failure: Failure) -> Self {
-        Self(Box::new(Told {
+        Self(Box::new(ErrorDetails {
             origin: None,
             failure,
         }))
@@ -76,7 +76,7 @@ impl PluginError {
         self.0.origin.as_ref().map(|(_, point)| *point)
     }
 
-    /// Returns the message and its consequence.
+    /// Returns the message and the consequence for the binding.
     pub fn failure(&self) -> &Failure {
         &self.0.failure
     }

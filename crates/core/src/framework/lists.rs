@@ -27,8 +27,8 @@ pub struct Weighted<P> {
     pub weight: u32,
 }
 
-/// The plugins of an engine, in call order. [`Plugins::in_tree`] has the plugins of this crate; the engine adds
-/// none.
+/// The plugins of an engine, in call order. [`Plugins::in_tree`] returns the plugins of this crate; the engine
+/// adds no others.
 #[derive(Clone, Debug)]
 pub struct Plugins {
     /// The plugins that prepare data for filters.
@@ -39,7 +39,7 @@ pub struct Plugins {
     pub pre_scores: Vec<Arc<dyn PreScore>>,
     /// The plugins that rank clusters.
     pub scores: Vec<Weighted<Arc<dyn Score>>>,
-    /// The plugins that estimate capacity; the minimum counts.
+    /// The plugins that estimate capacity; the lowest estimate is used.
     pub estimators: Vec<Arc<dyn Estimator>>,
     /// The plugin that selects clusters.
     pub select: Arc<dyn Select>,
@@ -48,15 +48,16 @@ pub struct Plugins {
 }
 
 impl Plugins {
-    /// Removes the disabled plugins of all points that may be empty. Estimators stay.
-    pub fn retain(&mut self, in_use: &PluginSet) {
+    /// Removes disabled plugins. Estimators and the plugins for Select and Assign cannot be disabled.
+    pub fn retain(&mut self, enabled: &PluginSet) {
         self.pre_filters
-            .retain(|plugin| in_use.contains(plugin.name()));
-        self.filters.retain(|plugin| in_use.contains(plugin.name()));
+            .retain(|plugin| enabled.contains(plugin.name()));
+        self.filters
+            .retain(|plugin| enabled.contains(plugin.name()));
         self.pre_scores
-            .retain(|plugin| in_use.contains(plugin.name()));
+            .retain(|plugin| enabled.contains(plugin.name()));
         self.scores
-            .retain(|score| in_use.contains(score.plugin.name()));
+            .retain(|score| enabled.contains(score.plugin.name()));
     }
 
     /// Rejects lists in which two plugins have the same name.

@@ -1,4 +1,4 @@
-//! Observation of points and plugins. Observers bring their own clock; the engine has none.
+//! The interface for metrics and traces of points and plugins. Observers bring their own clock; the engine has none.
 
 use super::point::Point;
 
@@ -7,7 +7,7 @@ use super::point::Point;
 pub enum Status {
     /// The call succeeded.
     Success,
-    /// A PreFilter or PreScore skipped the cycle.
+    /// A PreFilter or PreScore plugin is skipped in this cycle.
     Skip,
     /// The workload cannot be scheduled now.
     Unschedulable,
@@ -28,10 +28,10 @@ impl Status {
 }
 
 /// Observes the start and end of points and, on request, of plugin calls. The engine is compiled separately for
-/// observers, so decisions without one pay nothing.
+/// observers, so they cost nothing when unused.
 ///
-/// Points do not nest, except that NormalizeScore is part of Score and reported for single plugins only. Points
-/// without plugins are not reported. A panic of an observer propagates to the caller.
+/// Points do not nest. Points without plugins are not reported. NormalizeScore is part of Score, so only its
+/// plugin calls are reported. A panic of an observer propagates to the caller.
 pub trait Observer {
     /// A point begins.
     fn point_begins(&mut self, point: Point);
@@ -39,8 +39,8 @@ pub trait Observer {
     /// The current point ends.
     fn point_ends(&mut self, point: Point, status: Status);
 
-    /// Reports whether plugin calls are observed as well. Called once per cycle: a sample is enough for a
-    /// histogram, and reading a clock twice costs more than most plugins.
+    /// Reports whether the plugin calls of the next cycle are observed as well. An observer can thereby measure a
+    /// sample of cycles only, because reading the clock twice takes longer than most plugin calls.
     fn wants_plugins(&mut self) -> bool {
         false
     }

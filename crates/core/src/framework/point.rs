@@ -1,8 +1,8 @@
-//! The extension points.
+//! The names of the extension points.
 
 use std::fmt;
 
-/// An extension point, including those around the decision, so that metrics and errors share their names.
+/// An extension point. The engine runs those from PreFilter to Assign; the scheduler runs the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Point {
     /// Decides whether a binding may enter the queue.
@@ -19,7 +19,7 @@ pub enum Point {
     PreScore,
     /// Ranks the passing clusters.
     Score,
-    /// Brings the scores of one plugin into one range.
+    /// Scales the scores of one plugin to a common range.
     NormalizeScore,
     /// Estimates the capacity of clusters.
     Estimate,

@@ -82,7 +82,7 @@ pub trait Score: Debug + Send + Sync {
         false
     }
 
-    /// Brings the scores into one range before they are weighted. They are in the order of the candidates, by
+    /// Scales the scores to a common range before they are weighted. They are in the order of the candidates, by
     /// name.
     ///
     /// # Errors
@@ -97,13 +97,13 @@ pub trait Score: Debug + Send + Sync {
     }
 }
 
-/// The candidates and the sink for a plugin's scores. Candidates without a score have 0.
+/// The candidates, and the scores that a plugin gives them. Candidates without a score get 0.
 #[derive(Debug)]
 pub struct Scores<'a> {
     candidates: &'a mut [Candidate],
     weight: i64,
-    /// The separate scores of a plugin that normalises; other scores are added directly.
-    apart: Option<&'a mut [i64]>,
+    /// The scores of a plugin that normalises. `None` adds scores directly to the candidates.
+    separate: Option<&'a mut [i64]>,
 }
 
 impl<'a> Scores<'a> {
@@ -111,19 +111,19 @@ impl<'a> Scores<'a> {
         Self {
             candidates,
             weight,
-            apart: None,
+            separate: None,
         }
     }
 
-    pub(crate) fn apart(candidates: &'a mut [Candidate], scores: &'a mut [i64]) -> Self {
+    pub(crate) fn separate(candidates: &'a mut [Candidate], scores: &'a mut [i64]) -> Self {
         Self {
             candidates,
             weight: 1,
-            apart: Some(scores),
+            separate: Some(scores),
         }
     }
 
-    /// Returns the candidates, by name. Their scores are preliminary.
+    /// Returns the candidates, by name. Their scores are not final, because other plugins may run later.
     pub fn candidates(&self) -> &[Candidate] {
         self.candidates
     }
@@ -138,9 +138,12 @@ impl<'a> Scores<'a> {
     /// Adds to the score of the candidate at an index; ignores an index out of range.
     pub fn add(&mut self, index: usize, score: i64) {
         let weighted = score.saturating_mul(self.weight);
-        let sum = match &mut self.apart {
+        let sum = match &mut self.separate {
             Some(scores) => scores.get_mut(index),
-            None => self.candidates.get_mut(index).map(|one| &mut one.score),
+            None => self
+                .candidates
+                .get_mut(index)
+                .map(|candidate| &mut candidate.score),
         };
         if let Some(sum) = sum {
             *sum = sum.saturating_add(weighted);

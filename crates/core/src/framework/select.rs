@@ -1,4 +1,4 @@
-//! The Select point: the candidates to use.
+//! The Select point, which chooses among the candidates.
 
 use std::fmt::Debug;
 
@@ -42,11 +42,11 @@ pub struct Selection {
     pub order: Order,
 }
 
-/// The order of selected clusters. Among equal clusters, assignment fills earlier ones first.
+/// The order of selected clusters. Assignment prefers the earlier of two equal clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// By name, because all candidates were selected. The order of preference is computed where needed.
+    /// The order of names. It is used when all candidates are selected.
     ByName,
-    /// In the order of the selection.
+    /// The order in which the plugin returned the clusters.
     AsSelected,
 }

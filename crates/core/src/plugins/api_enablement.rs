@@ -1,4 +1,4 @@
-//! APIEnablement: the cluster serves the kind of the resource.
+//! The plugin APIEnablement, which requires that clusters serve the kind of the resource.
 
 use crate::{BindingContext, BindingFilter, Bits, ClusterView, PluginError, Reason};
 

@@ -1,4 +1,4 @@
-//! AssignReplicas: the number of replicas in each selected cluster.
+//! The plugin AssignReplicas, which decides the number of replicas in each selected cluster.
 
 mod divide;
 mod dynamic;
@@ -13,7 +13,7 @@ use crate::{
 
 pub use divide::{Party, divide};
 
-/// Assigns replicas by the replica scheduling of the placement.
+/// Assigns replicas as `replicaScheduling` of the placement requires.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AssignReplicas;
 
@@ -32,7 +32,7 @@ impl Assign for AssignReplicas {
             context.request().placement().strategy(),
             Strategy::DynamicWeights | Strategy::Aggregated
         );
-        context.request().deals_replicas() && (by_capacity || context.cycle().is_tiered())
+        context.request().divides_replicas() && (by_capacity || context.cycle().is_tiered())
     }
 
     fn assign(
@@ -57,7 +57,7 @@ struct AssignInput<'a> {
     request: &'a Request,
     /// The clusters that each static weight rule matches, with the weight.
     static_weights: &'a [(Bits, i64)],
-    /// The existing clusters of `spec.clusters`, in their order.
+    /// The clusters of `spec.clusters` that still exist, in the same order.
     prior: &'a [Share],
     order: Order,
 }
@@ -72,7 +72,7 @@ impl AssignInput<'_> {
     }
 }
 
-/// The reason why selected clusters do not get the replicas.
+/// The reason why the replicas cannot be assigned to the selected clusters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum AssignError {
     #[error("no clusters available to schedule")]
@@ -116,7 +116,7 @@ impl From<AssignError> for PluginError {
 
 /// Assigns the replicas to the selected clusters. Clusters without replicas are left out.
 ///
-/// With `tiered`, clusters have tiers that are filled in order.
+/// With `tiered`, the tiers of clusters are filled in order.
 fn assign(
     context: &AssignInput<'_>,
     selected: &mut [Candidate],
@@ -125,7 +125,7 @@ fn assign(
     if selected.is_empty() {
         return Err(AssignError::NothingSelected);
     }
-    if !context.request.deals_replicas() {
+    if !context.request.divides_replicas() {
         let copies = selected.iter().map(|candidate| Share {
             ordinal: candidate.ordinal,
             replicas: 0,
@@ -173,7 +173,7 @@ fn by_strategy(
     Ok(shares)
 }
 
-/// Divides replicas by votes into one share for each party, by name.
+/// Divides replicas in proportion to votes. Returns one share for each party, sorted by name.
 fn divide_by_name(replicas: i64, mut parties: Vec<Party>, ties: TieOrder) -> Vec<Share> {
     if !parties.is_sorted_by_key(|party| party.ordinal) {
         parties.sort_unstable_by_key(|party| party.ordinal);

@@ -1,4 +1,4 @@
-//! ClusterAffinity: the placement allows the cluster.
+//! The plugin ClusterAffinity, which requires that an affinity of the placement matches.
 
 use crate::{Bits, ClusterView, CompiledAffinity, PlacementContext, PlacementFilter, Reason};
 
@@ -13,7 +13,7 @@ impl ClusterAffinity {
     const REASON: &'static str =
         "cluster(s) did not match the placement cluster affinity constraint";
 
-    /// Returns the affinities of which one must match; empty means that every cluster passes.
+    /// Returns the affinities; one of them must match. Every cluster passes if there are none.
     fn affinities<'a>(context: &PlacementContext<'a>) -> Vec<&'a CompiledAffinity> {
         if let Some(affinity) = context.placement().affinity() {
             return vec![affinity];

@@ -1,4 +1,4 @@
-//! ClusterEviction: the workload is not being evicted from the cluster.
+//! The plugin ClusterEviction, which rejects clusters that the workload is being evicted from.
 
 use crate::{BindingContext, BindingFilter, Bits, ClusterView, PluginError, Reason};
 

@@ -1,4 +1,4 @@
-//! ClusterLocality: the cluster already holds the workload.
+//! The plugin ClusterLocality, which prefers clusters that already hold the workload.
 
 use crate::{BindingContext, ClusterView, PluginError, Score, Scores};
 

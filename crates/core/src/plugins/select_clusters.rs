@@ -1,4 +1,4 @@
-//! SelectClusters: the passing clusters to use under the spread constraints.
+//! The plugin SelectClusters, which chooses among the passing clusters under the spread constraints.
 
 mod cluster;
 mod extra_topologies;
@@ -23,12 +23,12 @@ impl SelectClusters {
     /// The plugin's name.
     pub const NAME: &'static str = "SelectClusters";
 
-    /// Creates the plugin; the gates SpreadByAllFields and SpreadStaticWeights have an effect.
+    /// Creates the plugin, which reads the gates SpreadByAllFields and SpreadStaticWeights.
     pub fn new(gates: Gates) -> Self {
         Self {
             extra: ExtraConstraints {
-                beside_cluster: gates.spread_by_all_fields,
-                beside_static_weights: gates.spread_static_weights,
+                with_cluster_or_region: gates.spread_by_all_fields,
+                with_static_weights: gates.spread_static_weights,
             },
         }
     }
@@ -87,16 +87,16 @@ fn required_capacity(context: &BindingContext<'_>) -> Option<i64> {
     })
 }
 
-/// The constraints that apply although Karmada accepts and ignores them.
+/// The constraints that Karmada accepts and ignores, and that apply here if their gate is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ExtraConstraints {
     /// Zone, provider and label constraints in addition to cluster or region constraints.
-    beside_cluster: bool,
+    with_cluster_or_region: bool,
     /// All constraints in addition to static weights.
-    beside_static_weights: bool,
+    with_static_weights: bool,
 }
 
-/// The input of the selection besides the candidates.
+/// The input of the selection, except for the candidates.
 #[derive(Clone, Copy, Debug)]
 struct SelectContext<'a> {
     snapshot: &'a Snapshot,
@@ -133,7 +133,7 @@ enum SelectionMode {
     ByCluster,
     /// Uses the best regions.
     ByRegion,
-    /// Spreads over groups that Karmada ignores.
+    /// Spreads over zones, providers or label values, which Karmada ignores.
     ExtraTopologies,
     /// The field is unknown.
     Unsupported,
@@ -141,7 +141,7 @@ enum SelectionMode {
 
 impl SelectionMode {
     fn of(placement: &CompiledPlacement, extra: ExtraConstraints) -> Self {
-        let skipped = placement.static_weights_skip_constraints() && !extra.beside_static_weights;
+        let skipped = placement.static_weights_skip_constraints() && !extra.with_static_weights;
         if placement.constraints().is_empty() || skipped {
             return Self::All;
         }
@@ -153,7 +153,7 @@ impl SelectionMode {
         });
         let by_region = placement.constraint(&SpreadBy::Region).is_some();
         let by_cluster = placement.constraint(&SpreadBy::Cluster).is_some();
-        if by_others && (extra.beside_cluster || !(by_region || by_cluster)) {
+        if by_others && (extra.with_cluster_or_region || !(by_region || by_cluster)) {
             Self::ExtraTopologies
         } else if by_region {
             Self::ByRegion

@@ -1,4 +1,4 @@
-//! SpreadConstraint: the cluster has the properties that the placement spreads by.
+//! The plugin SpreadConstraint, which requires the cluster properties that the placement spreads by.
 
 use crate::{Bits, ClusterView, PlacementContext, PlacementFilter, Reason, SpreadBy};
 

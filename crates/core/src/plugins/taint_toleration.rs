@@ -1,4 +1,4 @@
-//! TaintToleration: the placement tolerates the taints of the cluster.
+//! The plugin TaintToleration, which requires that the placement tolerates the taints of clusters.
 
 use crate::{Bits, ClusterView, PlacementContext, PlacementFilter, Reason, RepellingTaint};
 

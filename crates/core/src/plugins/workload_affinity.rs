@@ -1,4 +1,4 @@
-//! WorkloadAffinity and WorkloadAntiAffinity: workloads of a group are placed together or apart.
+//! The plugins WorkloadAffinity and WorkloadAntiAffinity, which place workloads of a group together or apart.
 
 use crate::{BindingContext, BindingFilter, ClusterView, Reason};
 

@@ -29,7 +29,7 @@ pub struct CompiledPlacement {
 pub struct Term {
     name: Arc<str>,
     primary: CompiledAffinity,
-    /// The overflow groups.
+    /// The affinities of the overflow groups, in order.
     overflow: Vec<CompiledAffinity>,
 }
 
@@ -64,7 +64,7 @@ pub struct Constraint {
 pub enum Strategy {
     /// Every cluster gets all replicas.
     Duplicated,
-    /// Divides by fixed weights, equal ones if no rule matches.
+    /// Divides by fixed weights; all weights are equal if no rule matches any cluster.
     StaticWeights(Vec<(CompiledAffinity, i64)>),
     /// Divides by the capacity of clusters.
     DynamicWeights,
@@ -147,7 +147,7 @@ impl CompiledPlacement {
         &self.strategy
     }
 
-    /// Reports whether Karmada skips all constraints because of static weights.
+    /// Reports whether Karmada ignores all spread constraints because of static weights.
     pub fn static_weights_skip_constraints(&self) -> bool {
         self.static_weights_skip_constraints
     }
@@ -157,7 +157,7 @@ impl CompiledPlacement {
         self.terms.iter().position(|term| &*term.name == name)
     }
 
-    /// Returns the constraint by this property. Of several the last one counts.
+    /// Returns the last constraint by this property.
     pub fn constraint(&self, by: &SpreadBy) -> Option<&Constraint> {
         self.constraints
             .iter()
@@ -165,7 +165,7 @@ impl CompiledPlacement {
             .find(|constraint| constraint.by == *by)
     }
 
-    /// Reports whether every cluster gets all replicas, so that capacity is irrelevant.
+    /// Reports whether every cluster gets all replicas. Capacity is then ignored.
     pub fn duplicates(&self) -> bool {
         self.strategy == Strategy::Duplicated
     }
@@ -182,7 +182,7 @@ impl Term {
         &self.primary
     }
 
-    /// Returns the overflow groups in order.
+    /// Returns the affinities of the overflow groups, in order.
     pub fn overflow(&self) -> &[CompiledAffinity] {
         &self.overflow
     }
@@ -250,8 +250,7 @@ impl Strategy {
             (Some(ReplicaSchedulingType::Divided), Some(Aggregated)) => Self::Aggregated,
             (Some(ReplicaSchedulingType::Divided), Some(Weighted)) => {
                 let preference = scheduling.weight_preference.as_ref();
-                if preference.is_some_and(|preference| is_given(preference.dynamic_weight.as_ref()))
-                {
+                if preference.is_some_and(|preference| is_set(preference.dynamic_weight.as_ref())) {
                     return Self::DynamicWeights;
                 }
                 let rules = preference.map_or(&[][..], |preference| &preference.static_weight_list);
@@ -270,8 +269,8 @@ impl Strategy {
     }
 }
 
-/// Reports whether Karmada skips all constraints because of static weights. An empty preference also means
-/// equal weights, but does not skip them.
+/// Reports whether Karmada ignores all spread constraints: with static weights, and without a weight preference.
+/// An empty preference also leads to equal static weights, but then the constraints apply.
 fn static_weights_skip_constraints(scheduling: &ReplicaScheduling) -> bool {
     scheduling.replica_scheduling_type == Some(ReplicaSchedulingType::Divided)
         && scheduling.replica_division_preference == Some(ReplicaDivisionPreference::Weighted)
@@ -280,20 +279,20 @@ fn static_weights_skip_constraints(scheduling: &ReplicaScheduling) -> bool {
             .as_ref()
             .is_none_or(|preference| {
                 !preference.static_weight_list.is_empty()
-                    && !is_given(preference.dynamic_weight.as_ref())
+                    && !is_set(preference.dynamic_weight.as_ref())
             })
 }
 
-fn is_given(factor: Option<&DynamicWeightFactor>) -> bool {
+fn is_set(factor: Option<&DynamicWeightFactor>) -> bool {
     factor.is_some_and(|factor| !factor.as_str().is_empty())
 }
 
 impl CompiledToleration {
     fn new(toleration: &Toleration) -> Self {
-        let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let non_empty = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         Self {
-            key: given(&toleration.key),
-            effect: given(&toleration.effect),
+            key: non_empty(&toleration.key),
+            effect: non_empty(&toleration.effect),
             value: match toleration.operator.as_deref() {
                 None | Some("" | "Equal") => {
                     ToleratedValue::Equal(toleration.value.clone().unwrap_or_default())

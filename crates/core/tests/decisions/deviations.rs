@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    afresh, aggregated, and, binding, cluster, decide, duplicated, dynamic, static_weights, text,
-    with_label, with_spec,
+    aggregated, binding, cluster, decide, duplicated, dynamic, static_weights, text,
+    with_binding_spec, with_label, with_reschedule_request, with_spec,
 };
 
 fn fleet() -> Vec<Value> {
@@ -110,13 +110,13 @@ fn zero_replicas_succeed_with_an_empty_result() {
         let placement = json!({"replicaScheduling": scheduling});
         let held =
             json!({"clusters": [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 1}]});
-        let steady = and(binding(0, placement), held);
+        let steady = with_binding_spec(binding(0, placement), held);
         assert_eq!(text(&decide(&fleet(), &steady)), "", "{scheduling}");
         // Karmada adds 2147483647 for each cluster here and fails when the sum overflows.
         assert_eq!(
-            text(&decide(&fleet(), &afresh(steady))),
+            text(&decide(&fleet(), &with_reschedule_request(steady))),
             "",
-            "{scheduling}, afresh"
+            "{scheduling}, rescheduled"
         );
     }
 }
@@ -131,12 +131,16 @@ fn sums_of_replicas_do_not_overflow() {
         (dynamic(), 6, "m1:2 m2:2 m3:2"),
         (aggregated(), i32::MAX, "m1:1073741824 m2:1073741823"),
     ] {
-        let binding = and(
+        let binding = with_binding_spec(
             binding(replicas, json!({"replicaScheduling": scheduling})),
             no_request.clone(),
         );
         assert_eq!(text(&decide(&huge, &binding)), expected);
-        assert_eq!(text(&decide(&huge, &afresh(binding))), expected, "afresh");
+        assert_eq!(
+            text(&decide(&huge, &with_reschedule_request(binding))),
+            expected,
+            "rescheduled"
+        );
     }
 }
 
@@ -217,13 +221,16 @@ fn exempt_cluster_is_lost_once_left() {
     assert_eq!(
         text(&decide(
             &clusters,
-            &and(binding(1, placement.clone()), both)
+            &with_binding_spec(binding(1, placement.clone()), both)
         )),
         "m1:1"
     );
     let one = json!({"clusters": [{"name": "m1", "replicas": 1}]});
     assert_eq!(
-        text(&decide(&clusters, &and(binding(1, placement), one))),
+        text(&decide(
+            &clusters,
+            &with_binding_spec(binding(1, placement), one)
+        )),
         "failed to select clusters: the number of feasible clusters is less than spreadConstraint.MinGroups"
     );
 }

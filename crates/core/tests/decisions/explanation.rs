@@ -3,7 +3,9 @@
 use berth_core::{Explanation, Gates, Stage};
 use serde_json::{Value, json};
 
-use crate::fixtures::{and, binding, cluster, dynamic, engine, fleet, request, text, with_spec};
+use crate::fixtures::{
+    binding, cluster, dynamic, engine, fleet, request, text, with_binding_spec, with_spec,
+};
 
 fn explain(clusters: &[Value], binding: &Value) -> (String, Explanation) {
     let (outcome, explanation) =
@@ -29,7 +31,7 @@ fn every_cluster_is_explained() {
     let placement = json!({"replicaScheduling": dynamic(), "spreadConstraints": [
         {"spreadByField": "cluster", "minGroups": 1, "maxGroups": 2},
     ]});
-    let binding = and(
+    let binding = with_binding_spec(
         binding(8, placement),
         json!({"clusters": [{"name": "m1", "replicas": 4}]}),
     );

@@ -52,7 +52,7 @@ pub(crate) fn binding(replicas: i32, placement: Value) -> Value {
 }
 
 /// Returns the binding with other fields of its spec.
-pub(crate) fn and(mut binding: Value, spec: Value) -> Value {
+pub(crate) fn with_binding_spec(mut binding: Value, spec: Value) -> Value {
     for (key, value) in spec.as_object().unwrap() {
         binding["spec"][key] = value.clone();
     }
@@ -60,7 +60,7 @@ pub(crate) fn and(mut binding: Value, spec: Value) -> Value {
 }
 
 /// Returns the binding with a request for rescheduling.
-pub(crate) fn afresh(mut binding: Value) -> Value {
+pub(crate) fn with_reschedule_request(mut binding: Value) -> Value {
     binding["spec"]["rescheduleTriggeredAt"] = json!("2026-01-01T01:00:00Z");
     binding["status"]["lastScheduledTime"] = json!("2026-01-01T00:00:00Z");
     binding

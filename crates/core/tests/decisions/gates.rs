@@ -4,8 +4,8 @@ use berth_core::{Assumed, AssumedWorkload, Gates, Request, ResourceRequest, Work
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    and, binding, cluster, decide, decide_with, dynamic, engine, fleet, request, static_weights,
-    text, with_spec,
+    binding, cluster, decide, decide_with, dynamic, engine, fleet, request, static_weights, text,
+    with_binding_spec, with_spec,
 };
 
 fn providers() -> Vec<Value> {
@@ -82,7 +82,7 @@ fn component_sets_are_counted_with_exact_quantities() {
         let placement = json!({"replicaScheduling": dynamic(), "spreadConstraints": [
             {"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1},
         ]});
-        and(binding(0, placement), spec)
+        with_binding_spec(binding(0, placement), spec)
     };
     let mut small = cluster("m1", 100);
     small["status"]["resourceSummary"]["allocatable"]["memory"] = json!("3Gi");
@@ -193,7 +193,7 @@ fn workload_affinity_needs_the_gate() {
         }
     };
     let place = |gates, held: Value, peers: WorkloadPeers| {
-        let binding = and(
+        let binding = with_binding_spec(
             binding(6, json!({"replicaScheduling": dynamic()})),
             json!({"clusters": held}),
         );

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    aggregated, and, binding, cluster, decide, duplicated, dynamic, engine, fleet, request,
-    static_weights, with_label, with_spec,
+    aggregated, binding, cluster, decide, duplicated, dynamic, engine, fleet, request,
+    static_weights, with_binding_spec, with_label, with_spec,
 };
 
 /// Generates up to 14 clusters, enough to make sorts unstable.
@@ -117,7 +117,7 @@ fn bindings_of(
                 .into_iter()
                 .collect();
             let mut binding =
-                and(binding(replicas, placement), json!({"clusters": held, "gracefulEvictionTasks": tasks}));
+                with_binding_spec(binding(replicas, placement), json!({"clusters": held, "gracefulEvictionTasks": tasks}));
             binding["spec"]["resource"]["uid"] = json!(if odd { "a" } else { "b" });
             binding
         },
@@ -274,7 +274,7 @@ proptest! {
                 let added = result.get(&name).unwrap_or(&0) - before.get(&name).unwrap_or(&0);
                 cluster["status"]["resourceSummary"]["allocated"] = json!({"pods": added.to_string()});
             }
-            let again = decide(&reported, &and(binding, json!({"clusters": placed})));
+            let again = decide(&reported, &with_binding_spec(binding, json!({"clusters": placed})));
             prop_assert_eq!(shares(&again), Some(result));
         }
     }
@@ -283,16 +283,16 @@ proptest! {
     fn caches_do_not_change_decisions(
         rounds in prop::collection::vec((clusters(), prop::collection::vec(bindings(), 1..4)), 1..4),
     ) {
-        let new = |placements| Engine::new(EngineOptions::default()).unwrap().remembering(placements);
-        let (mut remembering, mut forgetful, mut crowded) = (new(64), new(0), new(2));
+        let new = |placements| Engine::new(EngineOptions::default()).unwrap().with_cached_placements(placements);
+        let (mut cached, mut uncached, mut small_cache) = (new(64), new(0), new(2));
         for (clusters, bindings) in rounds {
             let snapshot = fleet(&clusters).snapshot();
             for binding in bindings.iter().chain(&bindings) {
                 let request = request(binding);
-                let outcome = forgetful.schedule(&snapshot, &request);
-                prop_assert_eq!(&remembering.schedule(&snapshot, &request), &outcome);
-                prop_assert_eq!(&crowded.schedule(&snapshot, &request), &outcome);
-                prop_assert_eq!(&remembering.explain(&snapshot, &request).0, &outcome);
+                let outcome = uncached.schedule(&snapshot, &request);
+                prop_assert_eq!(&cached.schedule(&snapshot, &request), &outcome);
+                prop_assert_eq!(&small_cache.schedule(&snapshot, &request), &outcome);
+                prop_assert_eq!(&cached.explain(&snapshot, &request).0, &outcome);
             }
         }
     }
@@ -317,7 +317,7 @@ fn extreme_weights_over_five_thousand_clusters_do_not_overflow() {
         json!({"replicaScheduling": dynamic()}),
         json!({"replicaScheduling": aggregated()}),
     ] {
-        let request = request(&and(
+        let request = request(&with_binding_spec(
             binding(i32::MAX, placement),
             json!({"replicaRequirements": {}}),
         ));

@@ -15,9 +15,9 @@ use crate::fixtures::{binding, cluster, dynamic, fleet, request, text};
 
 /// The behaviour of the spy at one point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Act {
+enum Behaviour {
     Panic(Point),
-    /// Panics when it checks a cluster for the reason.
+    /// Panics when the filter is called for the reason of a rejection.
     PanicInCheck,
     Refuse(Point),
     Fail(Point),
@@ -25,7 +25,7 @@ enum Act {
     /// PreFilter excludes `m2`.
     Only,
     /// PreFilter restricts to clusters of another fleet.
-    OnlyElsewhere,
+    OnlyOtherFleet,
     /// Filter passes clusters that do not exist.
     LetAnythingPass,
     Nothing,
@@ -33,37 +33,37 @@ enum Act {
 
 /// State that PreFilter stores.
 #[derive(Debug, PartialEq)]
-struct Handed(&'static str);
+struct SharedState(&'static str);
 
 /// A plugin at every point that records its calls.
 #[derive(Debug)]
 struct Spy {
-    act: Act,
-    heard: Mutex<Vec<String>>,
+    behaviour: Behaviour,
+    calls: Mutex<Vec<String>>,
 }
 
 impl Spy {
-    fn new(act: Act) -> Arc<Self> {
+    fn new(behaviour: Behaviour) -> Arc<Self> {
         Arc::new(Self {
-            act,
-            heard: Mutex::default(),
+            behaviour,
+            calls: Mutex::default(),
         })
     }
 
-    fn hears(&self, point: Point) -> Result<(), PluginError> {
-        self.heard.lock().unwrap().push(point.to_string());
-        assert_ne!(self.act, Act::Panic(point), "the spy has enough");
-        if self.act == Act::Refuse(point) {
+    fn record(&self, point: Point) -> Result<(), PluginError> {
+        self.calls.lock().unwrap().push(point.to_string());
+        assert_ne!(self.behaviour, Behaviour::Panic(point), "the spy panics");
+        if self.behaviour == Behaviour::Refuse(point) {
             return Err(PluginError::unschedulable("not today"));
         }
-        if self.act == Act::Fail(point) {
+        if self.behaviour == Behaviour::Fail(point) {
             return Err(PluginError::failed("no idea"));
         }
         Ok(())
     }
 
-    fn heard(&self) -> Vec<String> {
-        std::mem::take(&mut *self.heard.lock().unwrap())
+    fn calls(&self) -> Vec<String> {
+        std::mem::take(&mut *self.calls.lock().unwrap())
     }
 
     fn plugins(self: &Arc<Self>) -> Plugins {
@@ -92,17 +92,17 @@ impl PreFilter for Spy {
         context: &CycleContext<'_>,
         state: &mut CycleState,
     ) -> Result<PreFilterResult, PluginError> {
-        self.hears(Point::PreFilter)?;
-        state.insert(Handed("PreFilter"));
-        Ok(match self.act {
-            Act::Skip(Point::PreFilter) => PreFilterResult::Skip,
-            Act::Only => {
+        self.record(Point::PreFilter)?;
+        state.insert(SharedState("PreFilter"));
+        Ok(match self.behaviour {
+            Behaviour::Skip(Point::PreFilter) => PreFilterResult::Skip,
+            Behaviour::Only => {
                 let snapshot = context.snapshot();
                 PreFilterResult::Only(Bits::from_fn(snapshot.len(), |ordinal| {
                     snapshot.ordinal("m2") == Some(ordinal)
                 }))
             }
-            Act::OnlyElsewhere => PreFilterResult::Only(Bits::all(1)),
+            Behaviour::OnlyOtherFleet => PreFilterResult::Only(Bits::all(1)),
             _ => PreFilterResult::All,
         })
     }
@@ -114,8 +114,8 @@ impl BindingFilter for Spy {
     }
 
     fn check(&self, context: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Result<(), Reason> {
-        assert_ne!(self.act, Act::PanicInCheck, "the spy has enough");
-        assert_eq!(context.state().get(), Some(&Handed("PreFilter")));
+        assert_ne!(self.behaviour, Behaviour::PanicInCheck, "the spy panics");
+        assert_eq!(context.state().get(), Some(&SharedState("PreFilter")));
         if cluster.name() == "m3" {
             Err("cluster(s) are watched".into())
         } else {
@@ -129,12 +129,12 @@ impl BindingFilter for Spy {
         _prior: &Bits,
         candidates: &mut Bits,
     ) -> Result<(), PluginError> {
-        self.hears(Point::Filter)?;
-        assert_eq!(context.state().get(), Some(&Handed("PreFilter")));
+        self.record(Point::Filter)?;
+        assert_eq!(context.state().get(), Some(&SharedState("PreFilter")));
         if let Some(ordinal) = context.snapshot().ordinal("m3") {
             candidates.set(ordinal, false);
         }
-        if self.act == Act::LetAnythingPass {
+        if self.behaviour == Behaviour::LetAnythingPass {
             *candidates = Bits::all(200);
             candidates.set(2, false);
         }
@@ -153,12 +153,12 @@ impl PreScore for Spy {
         candidates: &[Candidate],
         state: &mut CycleState,
     ) -> Result<PreScoreResult, PluginError> {
-        self.hears(Point::PreScore)?;
-        assert_eq!(state.remove(), Some(Handed("PreFilter")));
-        state.insert(Handed("PreScore"));
+        self.record(Point::PreScore)?;
+        assert_eq!(state.remove(), Some(SharedState("PreFilter")));
+        state.insert(SharedState("PreScore"));
         state.insert(candidates.len());
-        Ok(match self.act {
-            Act::Skip(Point::PreScore) => PreScoreResult::Skip,
+        Ok(match self.behaviour {
+            Behaviour::Skip(Point::PreScore) => PreScoreResult::Skip,
             _ => PreScoreResult::Score,
         })
     }
@@ -178,8 +178,8 @@ impl Score for Spy {
         context: &BindingContext<'_>,
         scores: &mut Scores<'_>,
     ) -> Result<(), PluginError> {
-        self.hears(Point::Score)?;
-        assert_eq!(context.state().get(), Some(&Handed("PreScore")));
+        self.record(Point::Score)?;
+        assert_eq!(context.state().get(), Some(&SharedState("PreScore")));
         assert_eq!(context.state().get(), Some(&scores.candidates().len()));
         for place in 0..scores.candidates().len() {
             let ordinal = scores.candidates()[place].ordinal;
@@ -194,7 +194,7 @@ impl Score for Spy {
     }
 
     fn normalise(&self, _: &BindingContext<'_>, scores: &mut [i64]) -> Result<(), PluginError> {
-        self.hears(Point::NormalizeScore)?;
+        self.record(Point::NormalizeScore)?;
         let most = scores.iter().copied().max().unwrap_or(1);
         for score in scores {
             *score = *score * 100 / most;
@@ -214,7 +214,7 @@ impl Estimator for Spy {
         _: &[usize],
         _: &mut [i32],
     ) -> Result<(), EstimateError> {
-        self.hears(Point::Estimate)
+        self.record(Point::Estimate)
             .map_err(|error| EstimateError(error.to_string()))
     }
 }
@@ -229,7 +229,7 @@ impl Select for Spy {
         context: &BindingContext<'_>,
         candidates: Vec<Candidate>,
     ) -> Result<Selection, PluginError> {
-        self.hears(Point::Select)?;
+        self.record(Point::Select)?;
         SelectClusters::new(Gates::default()).select(context, candidates)
     }
 }
@@ -244,7 +244,7 @@ impl Assign for Spy {
         context: &AssignContext<'_>,
         selected: &mut Selection,
     ) -> Result<Vec<Share>, PluginError> {
-        self.hears(Point::Assign)?;
+        self.record(Point::Assign)?;
         AssignReplicas.assign(context, selected)
     }
 }
@@ -276,10 +276,10 @@ fn decide(plugins: Plugins) -> Outcome {
     )
 }
 
-fn heard_with(act: Act) -> (String, Vec<String>) {
-    let spy = Spy::new(act);
+fn run_with(behaviour: Behaviour) -> (String, Vec<String>) {
+    let spy = Spy::new(behaviour);
     let outcome = decide(spy.plugins());
-    (text(&outcome), spy.heard())
+    (text(&outcome), spy.calls())
 }
 
 fn names(points: &[Point]) -> Vec<String> {
@@ -288,25 +288,25 @@ fn names(points: &[Point]) -> Vec<String> {
 
 #[test]
 fn points_run_in_order_and_share_state() {
-    let (decided, heard) = heard_with(Act::Nothing);
+    let (decided, calls) = run_with(Behaviour::Nothing);
     assert_eq!(decided, "m1:2 m2:2");
-    assert_eq!(heard, names(&POINTS));
+    assert_eq!(calls, names(&POINTS));
 }
 
 #[test]
 fn skipped_plugins_are_not_called() {
-    let (decided, heard) = heard_with(Act::Skip(Point::PreFilter));
+    let (decided, calls) = run_with(Behaviour::Skip(Point::PreFilter));
     assert_eq!(decided, "m1:2 m2:1 m3:1", "m3 is not filtered");
-    assert!(!heard.contains(&"Filter".to_owned()), "{heard:?}");
-    let (decided, heard) = heard_with(Act::Skip(Point::PreScore));
+    assert!(!calls.contains(&"Filter".to_owned()), "{calls:?}");
+    let (decided, calls) = run_with(Behaviour::Skip(Point::PreScore));
     assert_eq!(decided, "m1:2 m2:2");
-    assert!(!heard.contains(&"Score".to_owned()), "{heard:?}");
-    assert!(!heard.contains(&"NormalizeScore".to_owned()), "{heard:?}");
+    assert!(!calls.contains(&"Score".to_owned()), "{calls:?}");
+    assert!(!calls.contains(&"NormalizeScore".to_owned()), "{calls:?}");
 }
 
 #[test]
 fn pre_filter_can_exclude_clusters() {
-    let spy = Spy::new(Act::Only);
+    let spy = Spy::new(Behaviour::Only);
     let placement = json!({"replicaScheduling": dynamic()});
     let snapshot = fleet(&clusters()).snapshot();
     let (outcome, explanation) =
@@ -329,10 +329,10 @@ fn pre_filter_can_exclude_clusters() {
 
 #[test]
 fn scores_are_normalised_and_weighted() {
-    let spy = Spy::new(Act::Nothing);
+    let spy = Spy::new(Behaviour::Nothing);
     let one = json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]);
     let placement = json!({"replicaScheduling": dynamic(), "spreadConstraints": one});
-    let binding = crate::fixtures::and(
+    let binding = crate::fixtures::with_binding_spec(
         binding(4, placement),
         json!({"clusters": [{"name": "m1", "replicas": 4}]}),
     );
@@ -354,19 +354,19 @@ fn scores_are_normalised_and_weighted() {
 #[test]
 fn panics_become_errors_of_the_plugin() {
     for point in POINTS {
-        let spy = Spy::new(Act::Panic(point));
+        let spy = Spy::new(Behaviour::Panic(point));
         let Err(ScheduleError::Plugin(error)) = decide(spy.plugins()).result else {
             panic!("{point} was not stopped");
         };
         assert_eq!(error.plugin(), "Spy");
         assert_eq!(error.point(), Some(point));
         assert!(!error.is_unschedulable());
-        let said = format!("plugin \"Spy\" panicked at {point}: ");
-        assert!(error.to_string().starts_with(&said), "{error}");
-        assert!(error.to_string().contains("the spy has enough"), "{error}");
+        let message = format!("plugin \"Spy\" panicked at {point}: ");
+        assert!(error.to_string().starts_with(&message), "{error}");
+        assert!(error.to_string().contains("the spy panics"), "{error}");
     }
     // Reasons are requested only if no cluster passes.
-    let spy = Spy::new(Act::PanicInCheck);
+    let spy = Spy::new(Behaviour::PanicInCheck);
     let mut engine = engine(spy.plugins());
     let snapshot = fleet(&clusters()).snapshot();
     let nowhere = json!({"clusterAffinity": {"clusterNames": ["m3"]}});
@@ -378,28 +378,32 @@ fn panics_become_errors_of_the_plugin() {
 }
 
 #[test]
-fn errors_tell_whether_the_binding_waits() {
+fn errors_state_whether_the_binding_waits() {
     for point in POINTS.into_iter().filter(|point| *point != Point::Estimate) {
-        for (act, waits) in [(Act::Refuse(point), true), (Act::Fail(point), false)] {
-            let Err(ScheduleError::Plugin(error)) = decide(Spy::new(act).plugins()).result else {
-                panic!("{act:?} was not stopped");
+        for (behaviour, waits) in [
+            (Behaviour::Refuse(point), true),
+            (Behaviour::Fail(point), false),
+        ] {
+            let Err(ScheduleError::Plugin(error)) = decide(Spy::new(behaviour).plugins()).result
+            else {
+                panic!("{behaviour:?} was not stopped");
             };
             assert_eq!((error.plugin(), error.point()), ("Spy", Some(point)));
-            assert_eq!(error.is_unschedulable(), waits, "{act:?}");
+            assert_eq!(error.is_unschedulable(), waits, "{behaviour:?}");
         }
     }
     // An estimator without an answer is skipped.
-    let (decided, _) = heard_with(Act::Fail(Point::Estimate));
+    let (decided, _) = run_with(Behaviour::Fail(Point::Estimate));
     assert_eq!(decided, "m1:2 m2:2");
 }
 
 /// An assign plugin that returns impossible shares.
 #[derive(Debug)]
-struct Confused(Vec<Share>);
+struct ImpossibleShares(Vec<Share>);
 
-impl Assign for Confused {
+impl Assign for ImpossibleShares {
     fn name(&self) -> &'static str {
-        "Confused"
+        "ImpossibleShares"
     }
 
     fn assign(&self, _: &AssignContext<'_>, _: &mut Selection) -> Result<Vec<Share>, PluginError> {
@@ -410,7 +414,7 @@ impl Assign for Confused {
 #[test]
 fn impossible_shares_are_rejected() {
     let share = |ordinal, replicas| Share { ordinal, replicas };
-    for (shares, said) in [
+    for (shares, message) in [
         (vec![share(3, 1)], "cluster 3 does not exist"),
         (
             vec![share(1 << 63, 1), share(1, 1)],
@@ -418,34 +422,37 @@ fn impossible_shares_are_rejected() {
         ),
         (
             vec![share(1, 1), share(0, -1)],
-            "cluster m1 has a negative share, or two of them",
+            "cluster m1 has a negative share or more than one share",
         ),
         (
             vec![share(0, -1)],
-            "cluster m1 has a negative share, or two of them",
+            "cluster m1 has a negative share or more than one share",
         ),
         (
             vec![share(0, 1), share(0, 1)],
-            "cluster m1 has a negative share, or two of them",
+            "cluster m1 has a negative share or more than one share",
         ),
     ] {
         let mut plugins = Plugins::in_tree(Gates::default());
-        plugins.assign = Arc::new(Confused(shares));
+        plugins.assign = Arc::new(ImpossibleShares(shares));
         let outcome = decide(plugins);
-        assert_eq!(text(&outcome), format!("failed to assign replicas: {said}"));
+        assert_eq!(
+            text(&outcome),
+            format!("failed to assign replicas: {message}")
+        );
     }
 }
 
 /// A filter that counts its evaluations of the whole fleet.
 #[derive(Debug, Default)]
-struct Counted {
-    asked: Mutex<usize>,
+struct CountingFilter {
+    evaluations: Mutex<usize>,
     skips: Mutex<bool>,
 }
 
-impl PlacementFilter for Counted {
+impl PlacementFilter for CountingFilter {
     fn name(&self) -> &'static str {
-        "Counted"
+        "CountingFilter"
     }
 
     fn check(&self, _: &PlacementContext<'_>, cluster: &ClusterView<'_>) -> Result<(), Reason> {
@@ -457,15 +464,15 @@ impl PlacementFilter for Counted {
     }
 
     fn mask(&self, context: &PlacementContext<'_>) -> Option<Bits> {
-        *self.asked.lock().unwrap() += 1;
+        *self.evaluations.lock().unwrap() += 1;
         let snapshot = context.snapshot();
         Some(Bits::from_fn(snapshot.len(), |ordinal| ordinal != 0))
     }
 }
 
-impl PreFilter for Counted {
+impl PreFilter for CountingFilter {
     fn name(&self) -> &'static str {
-        "Counted"
+        "CountingFilter"
     }
 
     fn pre_filter(
@@ -483,7 +490,10 @@ impl PreFilter for Counted {
 
 #[test]
 fn only_placement_filters_are_cached() {
-    let (counted, spy) = (Arc::new(Counted::default()), Spy::new(Act::Nothing));
+    let (counted, spy) = (
+        Arc::new(CountingFilter::default()),
+        Spy::new(Behaviour::Nothing),
+    );
     let mut plugins = spy.plugins();
     plugins.filters.push(Filter::Placement(counted.clone()));
     plugins.pre_filters.push(counted.clone());
@@ -493,9 +503,9 @@ fn only_placement_filters_are_cached() {
     for _ in 0..3 {
         assert_eq!(text(&engine.schedule(&snapshot, &request)), "m2:4");
     }
-    assert_eq!(*counted.asked.lock().unwrap(), 1);
+    assert_eq!(*counted.evaluations.lock().unwrap(), 1);
     let filtered = spy
-        .heard()
+        .calls()
         .iter()
         .filter(|point| *point == "Filter")
         .count();
@@ -505,12 +515,12 @@ fn only_placement_filters_are_cached() {
     assert_eq!(text(&engine.schedule(&snapshot, &request)), "m1:2 m2:2");
     *counted.skips.lock().unwrap() = false;
     assert_eq!(text(&engine.schedule(&snapshot, &request)), "m2:4");
-    assert_eq!(*counted.asked.lock().unwrap(), 1);
+    assert_eq!(*counted.evaluations.lock().unwrap(), 1);
 }
 
 #[test]
 fn state_is_returned_with_the_decision() {
-    let spy = Spy::new(Act::Nothing);
+    let spy = Spy::new(Behaviour::Nothing);
     let placement = json!({"replicaScheduling": dynamic()});
     let decision = engine(spy.plugins()).decide(
         &fleet(&clusters()).snapshot(),
@@ -519,12 +529,12 @@ fn state_is_returned_with_the_decision() {
         None,
     );
     assert_eq!(text(&decision.outcome), "m1:2 m2:2");
-    assert_eq!(decision.state.get(), Some(&Handed("PreScore")));
+    assert_eq!(decision.state.get(), Some(&SharedState("PreScore")));
 }
 
 #[test]
 fn each_term_starts_with_empty_state() {
-    let spy = Spy::new(Act::Nothing);
+    let spy = Spy::new(Behaviour::Nothing);
     // PreScore removes the state of PreFilter; state of the first term would still be there.
     let placement = json!({"replicaScheduling": dynamic(), "clusterAffinities": [
         {"affinityName": "nowhere", "clusterNames": ["m3"]},
@@ -535,24 +545,28 @@ fn each_term_starts_with_empty_state() {
         &request(&binding(4, placement)),
     );
     assert_eq!(text(&outcome), "m2:4");
-    let heard = spy.heard();
+    let calls = spy.calls();
     let first = names(&[Point::PreFilter, Point::Filter]);
-    assert_eq!(heard, [first, names(&POINTS)].concat());
+    assert_eq!(calls, [first, names(&POINTS)].concat());
 }
 
 #[test]
 fn shares_may_be_in_any_order() {
     let share = |ordinal, replicas| Share { ordinal, replicas };
     let mut plugins = Plugins::in_tree(Gates::default());
-    plugins.assign = Arc::new(Confused(vec![share(2, 1), share(0, 3), share(1, 0)]));
+    plugins.assign = Arc::new(ImpossibleShares(vec![
+        share(2, 1),
+        share(0, 3),
+        share(1, 0),
+    ]));
     assert_eq!(text(&decide(plugins)), "m1:3 m2:0 m3:1");
 }
 
 #[test]
 fn unknown_clusters_are_ignored() {
-    let (decided, _) = heard_with(Act::LetAnythingPass);
+    let (decided, _) = run_with(Behaviour::LetAnythingPass);
     assert_eq!(decided, "m1:2 m2:2");
-    let (decided, _) = heard_with(Act::OnlyElsewhere);
+    let (decided, _) = run_with(Behaviour::OnlyOtherFleet);
     assert_eq!(
         decided,
         "plugin \"Spy\" failed at PreFilter: answered for clusters of another snapshot"

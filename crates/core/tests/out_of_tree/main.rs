@@ -32,8 +32,8 @@ mod plugins {
 }
 
 use fixtures::{
-    aggregated, and, binding, cluster, duplicated, dynamic, fleet, request, static_weights,
-    with_label, with_spec,
+    aggregated, binding, cluster, duplicated, dynamic, fleet, request, static_weights,
+    with_binding_spec, with_label, with_spec,
 };
 
 fn out_of_tree(gates: Gates) -> Engine {
@@ -125,11 +125,14 @@ fn in_tree_plugins_use_public_items_only() {
     for placement in &placements {
         for spec in &specs {
             for replicas in [3, 25, 500] {
-                let request = request(&and(binding(replicas, placement.clone()), spec.clone()))
-                    .with_peers(WorkloadPeers {
-                        affinity: Vec::new(),
-                        anti_affinity: vec![vec!["m6".to_owned()]],
-                    });
+                let request = request(&with_binding_spec(
+                    binding(replicas, placement.clone()),
+                    spec.clone(),
+                ))
+                .with_peers(WorkloadPeers {
+                    affinity: Vec::new(),
+                    anti_affinity: vec![vec!["m6".to_owned()]],
+                });
                 let expected = inside.explain(&snapshot, &request);
                 assert_eq!(
                     outside.explain(&snapshot, &request),

@@ -166,7 +166,7 @@ fn type_reason_object_source_and_host_separate_events() {
     let all = [
         occurrence("BackOff", "a"),
         occurrence("Killing", "a"),
-        occurrence("BackOff", "a").bad(),
+        occurrence("BackOff", "a").warning(),
         occurrence("BackOff", "a").of("db"),
         occurrence("BackOff", "a").by(Source::new("scheduler")),
         occurrence("BackOff", "a").by(kubelet.on("n1")),
@@ -219,7 +219,7 @@ fn suppressed_first_event_is_counted() {
 fn day_of_changing_failures_is_ten_events_and_few_writes() {
     let mut scene = Scene::new();
     for n in 0..24 * 360 {
-        scene.record(occurrence("BackOff", &format!("try {n} failed")).bad());
+        scene.record(occurrence("BackOff", &format!("try {n} failed")).warning());
         scene.advance(SECOND * 10);
     }
     assert_eq!(scene.events().len(), MAX_SEPARATE + 1);
@@ -293,7 +293,11 @@ mod promises {
             .prop_map(|(object, is_bad, reason, message, pause, answers)| {
                 let occurrence = occurrence(reason, &message.to_string()).of(&object.to_string());
                 Step {
-                    occurrence: if is_bad { occurrence.bad() } else { occurrence },
+                    occurrence: if is_bad {
+                        occurrence.warning()
+                    } else {
+                        occurrence
+                    },
                     pause: Duration::from_millis(pause),
                     answers,
                 }

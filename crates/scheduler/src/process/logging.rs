@@ -43,17 +43,17 @@ pub struct LogArgs {
     pub logging_format: Format,
 }
 
-/// Cancelled when a log line meets a closed pipe.
+/// Cancelled when the reader of standard error has closed the pipe.
 static READER_GONE: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
 
-/// Waits until a log line meets a closed pipe, as with `berth scheduler 2>&1 | head`. The program then shuts
-/// down as on SIGTERM.
+/// Waits until the reader of standard error closes the pipe, as with `berth scheduler 2>&1 | head`. The program then
+/// shuts down as on SIGTERM.
 pub(crate) async fn reader_gone() {
     READER_GONE.cancelled().await;
 }
 
-/// Standard error as log output. Write errors are ignored: the logger would report them on standard error, and
-/// panic.
+/// Standard error as log output. Write errors are ignored, because the logger would report them on standard error
+/// and panic.
 struct LogOutput;
 
 impl Write for LogOutput {

@@ -1,4 +1,4 @@
-//! Aggregation of Jobs: complete when complete in every member, failed when failed in any.
+//! Aggregation of Jobs: a Job is complete when it is complete in every member, and failed when it failed in any.
 
 use berth_api::binding::AggregatedStatusItem;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{put, reports, total};
 use crate::json_fields::has_condition;
 
-/// Returns the status of a Job; none if the Job has_condition finished, because that is final.
+/// Returns the status of a Job; `None` if the Job has finished, because that is final.
 pub(super) fn status(
     old: Option<&Value>,
     items: &[AggregatedStatusItem],
@@ -24,7 +24,7 @@ pub(super) fn status(
     if !conditions.is_empty() {
         status.insert("conditions".to_owned(), Value::Array(conditions));
     }
-    // All times of a field; none unless every member reports one.
+    // The times of a field, or `None` unless every member reports one.
     let times = |field: &str| {
         let times = reports(items).filter_map(|(_, report)| report.get(field)?.as_str());
         let times = times.filter(|time| time.parse::<jiff::Timestamp>().is_ok());

@@ -19,10 +19,10 @@ pub struct Party {
 ///
 /// The next seat goes to the party with the highest `votes / (2 * seats + 1)`. Ties go to the party with fewer
 /// seats, then by name in the given order. The quotient is a double as in Karmada, because an exact comparison
-/// could differ for huge votes. Without any votes no seat is given.
+/// could differ for huge votes. If no party has votes, no party gets seats.
 ///
-/// The work is bounded by the number of parties, not seats: all seats whose quotient exceeds a threshold are
-/// given at once, because they precede all others regardless of ties.
+/// The running time depends on the number of parties, not of seats: seats with a quotient above a threshold are
+/// given in one step. They come before all other seats, so ties do not matter for them.
 pub fn divide(seats: i64, parties: &[Party], ties: TieOrder) -> Vec<i64> {
     let mut given = vec![0; parties.len()];
     let votes: i128 = parties
@@ -108,7 +108,7 @@ fn quotient(votes: i64, seats: i64) -> f64 {
     votes.max(0) as f64 / (2 * seats + 1) as f64
 }
 
-/// Gives the last seats. If there are fewer seats than parties, only the greatest claims can win one.
+/// Gives the last `left` seats. With fewer seats than parties, only the `left` greatest claims are compared.
 fn give_last_seats(left: usize, parties: &[Party], ties: TieOrder, given: &mut [i64]) {
     let mut claims: Vec<Claim> = parties
         .iter()
@@ -131,10 +131,11 @@ fn give_last_seats(left: usize, parties: &[Party], ties: TieOrder, given: &mut [
     }
 }
 
-/// Gives at most `seats` seats, all whose quotient exceeds some threshold. Returns their number.
+/// Gives all seats with a quotient above a threshold, which is chosen so that there are at most `seats` of them.
+/// Returns their number.
 #[expect(
     clippy::cast_precision_loss,
-    reason = "the threshold is a guess, which the counts are checked against"
+    reason = "the threshold is a guess; the counts are checked"
 )]
 fn give_seats_above_threshold(
     seats: i64,

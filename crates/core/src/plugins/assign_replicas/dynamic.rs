@@ -1,4 +1,4 @@
-//! Assignment by capacity: spread over all clusters, or packed into as few as possible.
+//! Assignment by capacity, to all clusters or to as few as possible.
 
 use std::cmp::Reverse;
 
@@ -20,7 +20,7 @@ pub(super) enum Spread {
 struct Weight {
     ordinal: usize,
     replicas: i64,
-    /// Whether the cluster keeps replicas that it already holds.
+    /// True if the cluster keeps replicas that it already holds.
     holds: bool,
 }
 
@@ -148,12 +148,12 @@ fn divide_by_capacity(
 }
 
 /// Returns the fewest clusters with capacity for `replicas`, preferring clusters that hold replicas and then
-/// larger ones. Returns `None` if the cut separates equal clusters.
+/// larger ones. Returns `None` if an equal cluster is left out.
 fn fewest_unless_tied(mut weights: Vec<Weight>, replicas: i64) -> Option<Vec<Weight>> {
     let key = |weight: &Weight| (Reverse(weight.holds), Reverse(weight.replicas));
     let mut sorted = 0;
     let mut sum = 0_i64;
-    // Few clusters are usually enough, so sort only a growing head of the list.
+    // Few clusters are usually enough, so sort only the head of the list, and grow it as needed.
     let mut head = 16;
     while sum < replicas && sorted < weights.len() {
         let rest = &mut weights[sorted..];
@@ -201,7 +201,7 @@ fn parties(weights: &[Weight]) -> Vec<Party> {
         .collect()
 }
 
-/// Adds new replicas to held ones. Clusters with held replicas only come last, in their order.
+/// Adds new replicas to held ones. Clusters without new replicas come last, in the order of `held`.
 fn merge(mut assigned: Vec<Share>, held: &[Share]) -> Vec<Share> {
     let by_name = assigned.len();
     for share in held {

@@ -1,13 +1,13 @@
 //! The algorithm of Go's `sort.Sort`: pattern-defeating quicksort with identical swaps.
 //!
-//! The sort is unstable beyond 12 elements and decides which of several equal clusters an aggregated division
+//! Beyond 12 elements the sort is unstable, so it decides which of several equal clusters an aggregated division
 //! uses. Identical swaps keep workloads where Karmada placed them.
 
 /// Maximum length of ranges that are sorted by insertion, which is stable.
 const INSERTION_LIMIT: usize = 12;
-/// Minimum length of ranges with medians of medians as pivot and a fix-up of nearly sorted input.
+/// Minimum length of ranges that use the median of medians as pivot and repair nearly sorted input.
 const LONG: usize = 50;
-/// Maximum misplaced elements that the fix-up repairs.
+/// Maximum number of misplaced elements to repair in nearly sorted input.
 const MAX_FIXES: usize = 5;
 /// Number of swaps during the choice of a pivot that indicates a descending range.
 const MAX_PIVOT_SWAPS: usize = 12;

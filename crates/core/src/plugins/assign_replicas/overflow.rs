@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{AssignError, AssignInput, by_strategy};
 use crate::{Candidate, Share};
 
-/// Fills the tiers in order. A shrinking workload therefore leaves the last tiers first.
+/// Fills the tiers in order. When a workload shrinks, the last tiers are emptied first.
 pub(super) fn assign_by_tier(
     context: &AssignInput<'_>,
     selected: &[Candidate],

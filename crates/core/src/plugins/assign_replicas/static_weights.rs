@@ -3,8 +3,8 @@
 use super::{AssignInput, Party, divide_by_name};
 use crate::{Candidate, Share};
 
-/// Divides replicas by the greatest matching weight of each cluster. Clusters without a weight get nothing,
-/// unless no cluster has one: then all weights are equal.
+/// Divides replicas by the greatest matching weight of each cluster. Clusters without a weight get no
+/// replicas. If no cluster has a weight, all weights are equal.
 pub(super) fn assign(
     context: &AssignInput<'_>,
     selected: &[Candidate],

@@ -15,10 +15,10 @@ pub(super) fn select(
     most_preferred(candidates, min, max, context.required_capacity)
 }
 
-/// Returns `min` to `max` clusters with a total capacity of `need`.
+/// Returns `min` to `max` clusters with a total capacity of at least `required_capacity`.
 ///
-/// Starts with the most preferred clusters. While their capacity is too small, replaces the least preferred of
-/// them by the largest other cluster, then the one before it, and so on.
+/// Starts with the most preferred clusters. While their capacity is too small, replaces them one by one, the least
+/// preferred first, by the largest of the other clusters.
 pub(super) fn most_preferred(
     mut candidates: Vec<Candidate>,
     min: usize,
@@ -37,7 +37,7 @@ pub(super) fn most_preferred(
             capacity >= required_capacity
         })
     };
-    // The order of the others matters only if the first ones are too small.
+    // The other clusters need no order if the preferred ones have enough capacity.
     if count < candidates.len() {
         if count > 0 {
             candidates.select_nth_unstable_by(count - 1, Candidate::preference);
@@ -54,15 +54,14 @@ pub(super) fn most_preferred(
         if enough(selected) {
             break;
         }
-        let roomiest = others.iter_mut().reduce(|best, other| {
+        let largest = others.iter_mut().reduce(|best, other| {
             if other.available() > best.available() {
                 other
             } else {
                 best
             }
         });
-        if let Some(other) =
-            roomiest.filter(|other| other.available() > selected[index].available())
+        if let Some(other) = largest.filter(|other| other.available() > selected[index].available())
         {
             std::mem::swap(&mut selected[index], other);
         }

@@ -1,7 +1,7 @@
-//! Spreading over groups that Karmada ignores: zones, providers and label values.
+//! Selection by zones, providers and label values, which Karmada ignores.
 //!
-//! Keeps as many of the best groups as needed; the other constraints then choose among their clusters. Each
-//! constraint keeps its bounds, so a cluster of each kept group is selected first.
+//! First keeps only the best groups of each constraint, as many as needed. Then the cluster or region constraint
+//! selects among their clusters. Finally replaces selected clusters until each constraint has its minimum of groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ pub(super) fn select(
     represent_groups(context, &by_others, selected, &candidates)
 }
 
-/// Returns the constraints; of several by the same field only the last.
+/// Returns the constraints, only the last of several by the same field.
 fn distinct<'a>(context: &SelectContext<'a>) -> Vec<&'a Constraint> {
     let constraints = context.placement.constraints();
     let is_last = |index: usize, by: &SpreadBy| {
@@ -83,8 +83,8 @@ fn groups<'a>(context: &SelectContext<'a>, candidate: &Candidate, by: &SpreadBy)
     cluster.map_or_else(Vec::new, |cluster| groups_of(&cluster, by))
 }
 
-/// Keeps the clusters of the fewest best groups with enough capacity, but at least the minimum number of
-/// groups. A cluster in several zones stays if all of them are kept.
+/// Keeps the clusters of the best groups: as few groups as have enough capacity, but at least the minimum number.
+/// A cluster in several zones is kept if all its zones are.
 fn keep_best_groups(
     context: &SelectContext<'_>,
     constraint: &Constraint,
@@ -97,14 +97,14 @@ fn keep_best_groups(
         }
     }
     let min = constraint.min().max(1);
-    let purpose = region::purpose(context, min);
+    let demand = region::group_demand(context, min);
     let mut ranked: Vec<(i64, &str)> = members
         .iter()
-        .map(|(name, clusters)| (group_score(clusters, purpose), *name))
+        .map(|(name, clusters)| (group_score(clusters, demand), *name))
         .collect();
     ranked.sort_unstable_by(|(a, left), (b, right)| b.cmp(a).then_with(|| left.cmp(right)));
     let max = constraint.max().unwrap_or(ranked.len()).min(ranked.len());
-    let few = SelectError::TooFewGroups(match constraint.by() {
+    let too_few = SelectError::TooFewGroups(match constraint.by() {
         SpreadBy::Zone => "zone",
         SpreadBy::Provider => "provider",
         SpreadBy::Region => "region",
@@ -114,7 +114,7 @@ fn keep_best_groups(
     let mut fitting: Option<Vec<Candidate>> = None;
     for (_, name) in ranked.into_iter().take(max) {
         kept.insert(name);
-        let inside: Vec<Candidate> = candidates
+        let in_kept_groups: Vec<Candidate> = candidates
             .iter()
             .filter(|candidate| {
                 let groups = groups(context, candidate, constraint.by());
@@ -122,25 +122,25 @@ fn keep_best_groups(
             })
             .copied()
             .collect();
-        let covered: BTreeSet<&str> = inside
+        let covered: BTreeSet<&str> = in_kept_groups
             .iter()
             .flat_map(|candidate| groups(context, candidate, constraint.by()))
             .collect();
         if covered.len() < min {
             continue;
         }
-        let capacity = inside.iter().fold(0_i64, |sum, candidate| {
+        let capacity = in_kept_groups.iter().fold(0_i64, |sum, candidate| {
             sum.saturating_add(candidate.available())
         });
         let enough = context
             .required_capacity
             .is_none_or(|required_capacity| capacity >= required_capacity);
-        fitting = Some(inside);
+        fitting = Some(in_kept_groups);
         if enough {
             break;
         }
     }
-    *candidates = fitting.ok_or(few)?;
+    *candidates = fitting.ok_or(too_few)?;
     Ok(())
 }
 
@@ -174,11 +174,11 @@ fn represent_groups(
                     .iter()
                     .any(|group| !present.contains(group))
             });
-            let Some(newcomer) = missing else {
+            let Some(replacement) = missing else {
                 return Err(SelectError::NoRegionsTogether);
             };
             if selected.len() < limit {
-                selected.push(*newcomer);
+                selected.push(*replacement);
                 continue;
             }
             // A cluster is replaceable if others represent all of its groups.
@@ -201,7 +201,7 @@ fn represent_groups(
             let Some(index) = spare else {
                 return Err(SelectError::NoRegionsTogether);
             };
-            selected[index] = *newcomer;
+            selected[index] = *replacement;
         }
     }
     Ok(selected)

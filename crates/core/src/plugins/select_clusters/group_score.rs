@@ -1,17 +1,18 @@
-//! The score of a group of clusters: its capacity for the workload, then the scores of its clusters.
+//! The score of a group of clusters, from its capacity for the workload and the scores of its clusters.
 
 use crate::Candidate;
 
-/// The weight of one cluster, or one replica, relative to the average score of clusters.
+/// The score of one unit of capacity, which is a fitting cluster or a replica. It exceeds the average score of
+/// clusters, so capacity comes first.
 const UNIT: i64 = 1000;
 
-/// The use of a group.
+/// The replicas that groups must take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum GroupDemand {
     /// Every cluster gets all replicas.
-    Copies { replicas: i64 },
-    /// The groups share the replicas.
-    Shares {
+    Duplicated { replicas: i64 },
+    /// The replicas are divided among the groups.
+    Divided {
         replicas: i64,
         /// The minimum number of groups.
         min_groups: usize,
@@ -21,9 +22,9 @@ pub(super) enum Purpose {
 }
 
 /// Returns the score of a group, whose clusters are in order of preference.
-pub(super) fn group_score(clusters: &[Candidate], purpose: Purpose) -> i64 {
-    match purpose {
-        Purpose::Copies { replicas } => {
+pub(super) fn group_score(clusters: &[Candidate], demand: GroupDemand) -> i64 {
+    match demand {
+        GroupDemand::Duplicated { replicas } => {
             let fitting = clusters
                 .iter()
                 .filter(|cluster| cluster.available() >= replicas);
@@ -36,7 +37,7 @@ pub(super) fn group_score(clusters: &[Candidate], purpose: Purpose) -> i64 {
                 count * UNIT + score / count
             }
         }
-        Purpose::Shares {
+        GroupDemand::Divided {
             replicas,
             min_groups,
             min_clusters,
@@ -57,7 +58,7 @@ pub(super) fn group_score(clusters: &[Candidate], purpose: Purpose) -> i64 {
                 let all = i64::try_from(clusters.len()).unwrap_or(i64::MAX).max(1);
                 capacity.saturating_mul(UNIT).saturating_add(score / all)
             } else {
-                // Without a share to reach, `target` is the minimum number, which counts as 0.
+                // Without a minimum number of groups there is no target.
                 let reached = if target == i64::MIN {
                     0
                 } else {
@@ -69,7 +70,7 @@ pub(super) fn group_score(clusters: &[Candidate], purpose: Purpose) -> i64 {
     }
 }
 
-/// Returns the share of each of `groups`, rounded up, or the minimum number without groups.
+/// Returns the share of each of `groups`, rounded up, or `i64::MIN` without groups.
 fn share(replicas: i64, groups: usize) -> i64 {
     match i64::try_from(groups) {
         Ok(groups) if groups > 0 => replicas / groups + i64::from(replicas % groups > 0),
@@ -96,13 +97,13 @@ mod tests {
 
     #[test]
     fn group_scores_follow_capacity_then_cluster_scores() {
-        let copies = |replicas| Purpose::Copies { replicas };
-        let shares = |replicas, min_groups, min_clusters| Purpose::Shares {
+        let copies = |replicas| GroupDemand::Duplicated { replicas };
+        let shares = |replicas, min_groups, min_clusters| GroupDemand::Divided {
             replicas,
             min_groups,
             min_clusters,
         };
-        for (list, purpose, expected) in [
+        for (list, demand, expected) in [
             // Three of four clusters fit; their scores are averaged.
             (
                 &[(100, 60), (100, 50), (0, 40), (0, 5)][..],
@@ -119,9 +120,9 @@ mod tests {
             (&[(0, 10)], shares(7, 0, 0), 0),
         ] {
             assert_eq!(
-                group_score(&clusters(list), purpose),
+                group_score(&clusters(list), demand),
                 expected,
-                "{list:?} {purpose:?}"
+                "{list:?} {demand:?}"
             );
         }
     }

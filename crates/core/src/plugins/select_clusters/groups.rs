@@ -1,13 +1,13 @@
-//! The best combination of groups: the result of an exhaustive search at polynomial cost.
+//! Selection of the best combination of groups, with the result of an exhaustive search in polynomial time.
 //!
-//! Karmada sorts the groups by number of clusters and enumerates index-increasing combinations depth first. It
-//! records a combination as soon as it has `min` groups and `target` clusters, and does not extend it. Of the
-//! recorded combinations the greatest score wins, then the most clusters, then the first found.
+//! Karmada sorts the groups by number of clusters and enumerates combinations of ascending indices depth first. It
+//! records a combination as soon as it has `min` groups and `target` clusters, and does not extend it. Among
+//! them the greatest score wins, then the most clusters, then the first found.
 //!
-//! The last group of a combination is its largest, so (groups so far, clusters so far) decides what is
-//! recorded. That makes it a shortest-path problem: a table over both, filled from the last group to the first,
-//! yields the greatest score and number of clusters. A forward walk that takes a group whenever this loses
-//! nothing yields the first combination among equals.
+//! Whether a combination is recorded depends only on the number of its groups and of its clusters, because its last
+//! group is its largest. Dynamic programming therefore finds the greatest score and number of clusters: a table over
+//! both numbers is filled from the last group to the first. A walk from the first group to the last takes each group
+//! that preserves this optimum, and so finds the first of several best combinations.
 
 use std::cmp::Reverse;
 
@@ -29,7 +29,7 @@ pub fn select_groups(groups: &[Group], min: usize, max: usize, target: usize) ->
     groups.sort_unstable_by_key(|group| (group.clusters, Reverse(group.score), group.rank));
     let max = max.min(groups.len());
     if min > max || (min == 0 && target == 0) {
-        // Without a goal the search records the empty combination and stops.
+        // Without a minimum or target, the search records the empty combination and stops.
         return Vec::new();
     }
     let Some(mut best) = best_combination(&groups, min, max, target) else {
@@ -54,14 +54,14 @@ fn shortest_recorded_prefix(mut best: Vec<Group>, min: usize, target: usize) -> 
 }
 
 fn best_combination(groups: &[Group], min: usize, max: usize, target: usize) -> Option<Vec<Group>> {
-    // If any `min` groups have enough clusters, only their number counts.
+    // If any `min` groups have enough clusters, the target of clusters can be ignored.
     let smallest: usize = groups.iter().take(min).map(|group| group.clusters).sum();
     let target = if min > 0 && smallest >= target {
         0
     } else {
         target
     };
-    // Dividing by the common divisor of all sizes saves columns.
+    // Dividing all sizes by their common divisor makes the table smaller.
     let divisor = groups
         .iter()
         .fold(0, |divisor, group| gcd(divisor, group.clusters));
@@ -70,7 +70,7 @@ fn best_combination(groups: &[Group], min: usize, max: usize, target: usize) -> 
         .map(|group| group.clusters / divisor.max(1))
         .collect();
     let search = Search::new(&sizes, min, max, target.div_ceil(divisor.max(1)));
-    // Score and clusters become the digits of one number, score first.
+    // Combine score and number of clusters in one number that orders by score first.
     let base = sizes.iter().fold(1_i128, |sum, &size| sum + size as i128);
     let worths: Vec<i128> = groups
         .iter()
@@ -96,14 +96,15 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The search over (groups so far, clusters so far).
+/// A search over the states (groups so far, clusters so far).
 struct Search<'a> {
     /// The number of clusters of each group, ascending.
     sizes: &'a [usize],
     min: usize,
     max: usize,
     target: usize,
-    /// The number of table rows: groups so far. Without an upper bound, row `min` represents all greater ones.
+    /// The number of table rows, one for each number of groups. Without an upper bound, the last row represents
+    /// `min` or more groups.
     rows: usize,
     /// `reach[n]`: the number of clusters in the first n groups.
     reach: Vec<usize>,
@@ -139,8 +140,8 @@ impl<'a> Search<'a> {
         self.max >= self.sizes.len() && len + 1 == self.rows
     }
 
-    /// Returns the numbers of clusters with which a search can reach its goal from a row after the first
-    /// `index` groups. Empty if it cannot.
+    /// Returns the numbers of clusters from which the search can still succeed, with `len` of the first `index`
+    /// groups taken.
     fn span(&self, index: usize, len: usize) -> std::ops::Range<usize> {
         let nothing = 0..0;
         let left = self.sizes.len() - index;
@@ -156,7 +157,7 @@ impl<'a> Search<'a> {
         let low = self.reach[len]
             .min(self.target)
             .max(self.target.saturating_sub(ahead));
-        // With enough groups, enough clusters end the search.
+        // With enough groups, the search ends at `target` clusters.
         let ceiling = if len >= self.min {
             self.target
         } else {
@@ -165,14 +166,14 @@ impl<'a> Search<'a> {
         low..(most + 1).min(ceiling).max(low)
     }
 
-    /// Returns the indices of the best combination; `none` is a worth below all others.
+    /// Returns the indices of the best combination; `none` is a value below all possible worths.
     fn best<W>(&self, worths: &[W], none: W) -> Option<Vec<usize>>
     where
         W: Copy + Ord + std::ops::Add<Output = W>,
     {
         let width = self.target + 1;
         let mut table = vec![none; self.rows * width];
-        // Whether to take a group, by group and row, for the span of the row.
+        // The choices for each group and row: true at a number of clusters of the span if the group is taken.
         let mut takes: Vec<Vec<bool>> = vec![Vec::new(); self.sizes.len() * self.rows];
         for (index, (&size, &worth)) in self.sizes.iter().zip(worths).enumerate().rev() {
             for len in 0..self.rows {
@@ -188,7 +189,7 @@ impl<'a> Search<'a> {
                     let gain = if self.done(len + 1, more) {
                         worth
                     } else {
-                        // Rows beyond the last have too many groups.
+                        // There are no rows for more than `max` groups.
                         let rest = table.get(next * width + more).copied().unwrap_or(none);
                         if rest == none { none } else { rest + worth }
                     };
@@ -317,9 +318,9 @@ mod tests {
             (&[(2, 30), (4, 30)], 1, 1, 2, &[1]),
             // The first found wins among equal scores and clusters.
             (&[(2, 30), (2, 30), (2, 30)], 2, 2, 4, &[0, 1]),
-            // A sufficient prefix of the best is preferred.
+            // A shorter combination wins if it is a prefix of the best and sufficient.
             (&[(3, 60), (2, 50)], 1, 2, 3, &[0]),
-            // Without a goal nothing is selected.
+            // Without a minimum or target, nothing is selected.
             (&[(3, 60), (2, 50)], 0, 2, 0, &[]),
         ] {
             let found: Vec<usize> = select_groups(&groups(list), min, max, target)

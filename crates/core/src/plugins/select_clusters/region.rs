@@ -1,6 +1,6 @@
 //! Selection by region: the best combination of regions, one cluster in each, then the most preferred others.
 
-use super::group_score::{Purpose, group_score};
+use super::group_score::{GroupDemand, group_score};
 use super::groups::{Group, select_groups};
 use super::{SelectContext, SelectError};
 use crate::Candidate;
@@ -23,14 +23,14 @@ pub(super) fn select(
     }
     let by_cluster = context.placement.constraint(&SpreadBy::Cluster);
     let min_clusters = by_cluster.map_or(0, Constraint::min);
-    let purpose = purpose(context, min);
+    let demand = group_demand(context, min);
     let groups: Vec<Group> = regions
         .iter()
         .enumerate()
         .map(|(rank, clusters)| Group {
             rank,
             clusters: clusters.len(),
-            score: group_score(clusters, purpose),
+            score: group_score(clusters, demand),
         })
         .collect();
     let chosen = select_groups(&groups, min, max, min_clusters);
@@ -53,15 +53,15 @@ pub(super) fn select(
     Ok(selected)
 }
 
-/// Returns the use of groups.
-pub(super) fn purpose(context: &SelectContext<'_>, min_groups: usize) -> Purpose {
+/// Returns the replicas that groups must take.
+pub(super) fn group_demand(context: &SelectContext<'_>, min_groups: usize) -> GroupDemand {
     if context.placement.duplicates() {
-        return Purpose::Copies {
+        return GroupDemand::Duplicated {
             replicas: context.replicas,
         };
     }
     let by_cluster = context.placement.constraint(&SpreadBy::Cluster);
-    Purpose::Shares {
+    GroupDemand::Divided {
         replicas: context.replicas,
         min_groups,
         min_clusters: by_cluster.map_or(0, Constraint::min),
