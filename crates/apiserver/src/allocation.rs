@@ -168,7 +168,7 @@ impl Allocation {
                     reserved: &mut reserved.items.ports,
                     dry_run,
                 };
-                ports.give(service)
+                ports.allocate(service)
             });
         // Reservations are released without holding the lock.
         drop(inner);

@@ -96,7 +96,7 @@ pub(crate) fn default(resource: &Resource, value: &mut Value) {
 }
 
 /// Sets the fields that the server decides, whatever the client sent.
-pub(crate) fn prepare(
+pub(crate) fn set_system_fields(
     resource: &Resource,
     value: &mut Value,
     old: Option<&Value>,

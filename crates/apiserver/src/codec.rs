@@ -161,10 +161,10 @@ impl FieldName for Spanned<String> {
 /// A step of the path to a value. The path becomes text only for a duplicate: names may be long, with many fields below.
 struct Step<'a> {
     parent: Option<&'a Self>,
-    to: To<'a>,
+    element: PathElement<'a>,
 }
 
-enum To<'a> {
+enum PathElement<'a> {
     Field(&'a str),
     Item(usize),
 }
@@ -174,10 +174,10 @@ impl fmt::Display for Step<'_> {
         if let Some(parent) = self.parent {
             parent.fmt(f)?;
         }
-        match (&self.to, self.parent) {
-            (To::Item(at), _) => write!(f, "[{at}]"),
-            (To::Field(name), None) => f.write_str(name),
-            (To::Field(name), Some(_)) => write!(f, ".{name}"),
+        match (&self.element, self.parent) {
+            (PathElement::Item(at), _) => write!(f, "[{at}]"),
+            (PathElement::Field(name), None) => f.write_str(name),
+            (PathElement::Field(name), Some(_)) => write!(f, ".{name}"),
         }
     }
 }
@@ -255,7 +255,7 @@ impl<'de, N: FieldName> Visitor<'de> for ValueSeed<'_, N> {
         loop {
             let step = Step {
                 parent: self.path,
-                to: To::Item(items.len()),
+                element: PathElement::Item(items.len()),
             };
             match seq.next_element_seed(ValueSeed::<N>::new(Some(&step), self.duplicates))? {
                 Some(item) => items.push(item),
@@ -270,7 +270,7 @@ impl<'de, N: FieldName> Visitor<'de> for ValueSeed<'_, N> {
             let (key, line) = name.parts();
             let step = Step {
                 parent: self.path,
-                to: To::Field(&key),
+                element: PathElement::Field(&key),
             };
             let value =
                 access.next_value_seed(ValueSeed::<N>::new(Some(&step), self.duplicates))?;

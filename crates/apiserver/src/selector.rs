@@ -1,21 +1,21 @@
 //! Label and field selectors: parsed once at the edge, evaluated against stored objects.
 
 mod field;
+mod format;
 pub(crate) mod label;
-mod written;
 
 use std::collections::BTreeMap;
 
 use berth_apimachinery::label_selector::{CompiledSelector, LabelSelector};
 use serde::Deserialize as _;
 use serde_json::Value;
-pub(crate) use written::written;
+pub(crate) use format::format as format_labels;
 
 use crate::error::ApiError;
 use crate::resource::Resource;
 use crate::store::Stored;
 
-use field::Selected;
+use field::SelectedField;
 
 /// Compiles the label selector of an object; null selects everything. Returns `None` if it is invalid, which
 /// selects nothing.
@@ -36,7 +36,7 @@ pub(crate) fn label_map(labels: &Value) -> BTreeMap<String, String> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FieldTerm {
-    field: Selected,
+    field: SelectedField,
     value: String,
     equal: bool,
 }
@@ -61,7 +61,7 @@ impl FieldSelector {
                 )));
             };
             let (label, value) = (&part[..at], unescaped(&part[at + sign.len()..])?);
-            let field = Selected::parse(label, resource)
+            let field = SelectedField::parse(label, resource)
                 .ok_or_else(|| ApiError::bad_request(field::not_supported(label, resource)))?;
             terms.push(FieldTerm {
                 field,
@@ -76,12 +76,12 @@ impl FieldSelector {
         let mut parsed: Option<Value> = None;
         self.0.iter().all(|term| {
             let same = match &term.field {
-                Selected::Name => *object.key.name == *term.value,
-                Selected::Namespace => *object.key.namespace == *term.value,
-                Selected::Builtin(field) => {
+                SelectedField::Name => *object.key.name == *term.value,
+                SelectedField::Namespace => *object.key.namespace == *term.value,
+                SelectedField::Builtin(field) => {
                     field.read(parsed.get_or_insert_with(|| object.value())) == term.value
                 }
-                Selected::Custom(path) => {
+                SelectedField::Custom(path) => {
                     let value = parsed.get_or_insert_with(|| resource.read(object));
                     field::text_at(value, path) == term.value
                 }

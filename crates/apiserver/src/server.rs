@@ -173,7 +173,7 @@ impl Server {
             reachable_at(address),
         ));
         let weak = Arc::downgrade(&shared);
-        shared.store.after_loss(move || {
+        shared.store.on_undone(move || {
             if let Some(shared) = weak.upgrade() {
                 shared.refresh_definitions();
             }

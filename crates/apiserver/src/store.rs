@@ -74,7 +74,7 @@ pub(crate) struct Store {
     persister: Persister,
     observer: Arc<Observer>,
     /// Called with the store unlocked after changes were undone.
-    after_loss: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>,
+    on_undone: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>,
 }
 
 impl std::fmt::Debug for Store {
@@ -116,14 +116,14 @@ impl Store {
         }
         restore_history(&mut inner.tables, &kept.tables, kept.past)?;
         let (inner, observer) = (Arc::new(Mutex::new(inner)), Arc::new(observer));
-        let after_loss: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>> = Arc::default();
+        let on_undone: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>> = Arc::default();
         storage.on_loss(Box::new({
             let (inner, observer) = (Arc::clone(&inner), Arc::clone(&observer));
-            let after_loss = Arc::clone(&after_loss);
+            let on_undone = Arc::clone(&on_undone);
             move |version| {
                 inner.lock().undo_after(version, &observer);
-                if let Some(after_loss) = after_loss.get() {
-                    after_loss();
+                if let Some(on_undone) = on_undone.get() {
+                    on_undone();
                 }
             }
         }));
@@ -131,13 +131,13 @@ impl Store {
             inner,
             persister: Persister::new(storage),
             observer,
-            after_loss,
+            on_undone,
         })
     }
 
     /// Sets the callback for undone changes. Only the first call has an effect.
-    pub(crate) fn after_loss(&self, call: impl Fn() + Send + Sync + 'static) {
-        drop(self.after_loss.set(Box::new(call)));
+    pub(crate) fn on_undone(&self, call: impl Fn() + Send + Sync + 'static) {
+        drop(self.on_undone.set(Box::new(call)));
     }
 
     /// Returns all objects with their tables, in any order.
@@ -266,7 +266,7 @@ impl Store {
         inner
             .tables
             .entry(table.clone())
-            .or_insert_with(Table::untouched)
+            .or_insert_with(Table::never_written)
             .wake
             .subscribe()
     }
@@ -404,7 +404,7 @@ impl Store {
         let table = inner
             .tables
             .entry(name.clone())
-            .or_insert_with(Table::untouched);
+            .or_insert_with(Table::never_written);
         table.apply(&change);
         (self.observer)(name, &change);
         table.notify(change);

@@ -40,7 +40,7 @@ pub(crate) enum Columns {
 
 impl Columns {
     /// Reports whether the name is a column other than the first.
-    fn name_themselves(&self) -> bool {
+    fn include_name(&self) -> bool {
         matches!(self, Self::Builtin(columns) if columns.iter().any(|c| c.name == "Name"))
     }
 }
@@ -70,7 +70,7 @@ pub(crate) fn definitions(columns: &Columns) -> Value {
     let name = "Name must be unique within a namespace.";
     let created = "CreationTimestamp is the server time when this object was created.";
     let mut all = Vec::new();
-    if !columns.name_themselves() {
+    if !columns.include_name() {
         all.push(column("Name", "string", "name", name, 0));
     }
     match columns {
@@ -95,7 +95,7 @@ pub(crate) fn definitions(columns: &Columns) -> Value {
 /// Returns the row of an object.
 pub(crate) fn row(columns: &Columns, object: &Value, include: Include) -> Value {
     let mut cells = Vec::new();
-    if !columns.name_themselves() {
+    if !columns.include_name() {
         cells.push(object["metadata"]["name"].clone());
     }
     match columns {

@@ -68,7 +68,7 @@ impl<T: Item> Pool<T> {
     pub(super) fn reserve_item(&mut self, item: T, key: &Key) -> Result<(), Unavailable> {
         // A service keeps its items, even those outside of the range.
         if self.holders.get(&item).is_some_and(|holder| holder == key) {
-            self.note(item, key);
+            self.add_reservation(item, key);
             return Ok(());
         }
         if item < self.first || item > self.last {
@@ -77,7 +77,7 @@ impl<T: Item> Pool<T> {
         if !self.is_free(item, key) {
             return Err(Unavailable::Taken);
         }
-        self.note(item, key);
+        self.add_reservation(item, key);
         Ok(())
     }
 
@@ -90,7 +90,7 @@ impl<T: Item> Pool<T> {
         let found = (0..count)
             .map(|step| self.first.plus((start + step) % count))
             .find(free)?;
-        self.note(found, key);
+        self.add_reservation(found, key);
         Some(found)
     }
 
@@ -117,7 +117,7 @@ impl<T: Item> Pool<T> {
         !self.holders.contains_key(&item) && reserved.is_none_or(|(by, _)| by == key)
     }
 
-    fn note(&mut self, item: T, key: &Key) {
+    fn add_reservation(&mut self, item: T, key: &Key) {
         let (_, times) = self
             .reserved
             .entry(item)

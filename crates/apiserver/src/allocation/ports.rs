@@ -18,7 +18,7 @@ pub(super) struct PortAllocation<'a> {
 
 impl PortAllocation<'_> {
     /// Allocates a node port to each port of a service, and a health check port to its load balancer.
-    pub(super) fn give(mut self, service: &mut Value) -> Result<(), ApiError> {
+    pub(super) fn allocate(mut self, service: &mut Value) -> Result<(), ApiError> {
         let spec = &mut service["spec"];
         let balances = spec["type"] == "LoadBalancer";
         let automatic = spec["type"] == "NodePort"

@@ -35,13 +35,13 @@ pub(crate) struct Claims {
     iss: String,
     jti: String,
     #[serde(rename = "kubernetes.io")]
-    bound: BoundTo,
+    bound: BoundObjects,
     nbf: i64,
     sub: String,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct BoundTo {
+struct BoundObjects {
     namespace: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<ObjectRef>,
@@ -163,7 +163,7 @@ impl Signer {
             iss: ISSUER.to_owned(),
             jti: uuid::Uuid::new_v4().to_string(),
             sub: Identity::service_account(spec.namespace, &spec.account.name).user,
-            bound: BoundTo {
+            bound: BoundObjects {
                 namespace: spec.namespace.to_owned(),
                 node,
                 pod,

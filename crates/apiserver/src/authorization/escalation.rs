@@ -36,7 +36,7 @@ pub(crate) fn check(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
     }
 }
 
-fn may(index: &Index, grant: &Grant<'_>, verb: &str, resource: &str, name: &str) -> bool {
+fn has_permission(index: &Index, grant: &Grant<'_>, verb: &str, resource: &str, name: &str) -> bool {
     let attributes = Attributes::on(verb, GROUP, resource, grant.namespace, name);
     matches!(
         index.decide(grant.identity, &attributes),
@@ -70,7 +70,7 @@ fn forbidden(grant: &Grant<'_>, message: &str) -> ApiError {
 }
 
 fn role(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
-    if changes_only_gc_metadata(grant) || may(index, grant, "escalate", grant.resource, grant.name)
+    if changes_only_gc_metadata(grant) || has_permission(index, grant, "escalate", grant.resource, grant.name)
     {
         return Ok(());
     }
@@ -117,7 +117,7 @@ fn binding(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
             )));
         }
     };
-    if may(index, grant, "bind", resource, name) {
+    if has_permission(index, grant, "bind", resource, name) {
         return Ok(());
     }
     if resource == "roles" && grant.namespace.is_empty() {

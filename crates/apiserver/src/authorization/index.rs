@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_follow_the_store() {
+    fn decisions_change_with_stored_roles_and_bindings() {
         let (store, index) = store_and_index();
         let may = |namespace: &str| {
             let attributes = Attributes::on("get", "", "pods", namespace, "p");

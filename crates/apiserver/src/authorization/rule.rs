@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_allows_what_it_names() {
+    fn a_rule_allows_the_named_verbs_and_resources() {
         let on = |verb, group, resource, name| Attributes::on(verb, group, resource, "n", name);
         let with_log = |mut a: Attributes<'static>| {
             if let Target::Resource(t) = &mut a.target {

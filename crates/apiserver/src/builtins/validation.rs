@@ -85,7 +85,7 @@ pub(crate) fn validate(
         "apps" if resource.plural != "controllerrevisions" => {
             workloads::workload(&resource.plural, value, old, &mut causes);
         }
-        _ => others(resource, value, old, &mut causes),
+        _ => other_groups(resource, value, old, &mut causes),
     }
     causes
 }
@@ -119,7 +119,7 @@ fn core(resource: &Resource, value: &Value, old: Option<&Value>, causes: &mut Ve
 }
 
 /// Validates the kinds of the other groups.
-fn others(resource: &Resource, value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+fn other_groups(resource: &Resource, value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("batch", "jobs") => batch::job(value, old, causes),
         ("batch", "cronjobs") => batch::cron_job(value, old, causes),

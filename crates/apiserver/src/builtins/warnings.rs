@@ -85,7 +85,7 @@ pub(crate) fn warnings(
         ("", "services") => service::service(value, &mut warnings),
         ("", "persistentvolumes") => volume::persistent(value, &mut warnings),
         ("", "persistentvolumeclaims") => volume::claim(value, &mut warnings),
-        _ => others(resource, value, old, &mut warnings),
+        _ => other_kinds(resource, value, old, &mut warnings),
     }
     warnings
 }
@@ -110,7 +110,7 @@ fn finalizers(value: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
 }
 
 /// Warns about kinds with a single rule.
-fn others(resource: &Resource, value: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
+fn other_kinds(resource: &Resource, value: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
     let annotations = &value["metadata"]["annotations"];
     let is_new = old.is_none();
     match (resource.group.as_str(), resource.plural.as_str()) {

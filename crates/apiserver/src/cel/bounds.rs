@@ -78,7 +78,7 @@ impl Scan {
 
     /// Scans one token and returns its length.
     fn token(&mut self, rest: &str, next: char) -> usize {
-        if let Some(length) = untouched(rest) {
+        if let Some(length) = literal_length(rest) {
             self.prefix &= rest.starts_with("//");
             return length;
         }
@@ -120,7 +120,7 @@ impl Scan {
 }
 
 /// Returns the length of the text literal or comment that begins here.
-pub(super) fn untouched(rest: &str) -> Option<usize> {
+pub(super) fn literal_length(rest: &str) -> Option<usize> {
     literal(rest).or_else(|| {
         rest.starts_with("//")
             .then(|| rest.find('\n').unwrap_or(rest.len()))

@@ -12,9 +12,9 @@ use super::shape::Variable;
 
 const VARIABLES: [&str; 3] = ["object", "oldObject", "request"];
 
-/// The values of the variables; null where the request has no such object.
+/// The values of the variables. An object that the request lacks is null.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct About<'a> {
+pub(crate) struct ConditionInput<'a> {
     pub(crate) object: &'a Value,
     pub(crate) old_object: &'a Value,
     pub(crate) request: &'a Value,
@@ -31,8 +31,8 @@ impl Condition {
     }
 
     /// Evaluates the condition.
-    pub(crate) fn holds(&self, about: About<'_>) -> Result<bool, String> {
-        let values = [about.object, about.old_object, about.request];
+    pub(crate) fn holds(&self, input: ConditionInput<'_>) -> Result<bool, String> {
+        let values = [input.object, input.old_object, input.request];
         let variables = VARIABLES
             .into_iter()
             .zip(values)
@@ -75,10 +75,10 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn conditions_see_the_request() {
+    fn conditions_read_the_request() {
         let object = json!({"metadata": {"namespace": "n", "labels": {"a.b/c": "x"}}, "spec": {"replicas": 3}});
         let request = json!({"operation": "UPDATE", "namespace": "n", "userInfo": {"username": "u", "groups": ["g"]}});
-        let about = About {
+        let input = ConditionInput {
             object: &object,
             old_object: &Value::Null,
             request: &request,
@@ -102,7 +102,7 @@ mod tests {
                 Err("the expression does not evaluate to bool"),
             ),
         ] {
-            let found = Condition::parse(source).unwrap().holds(about);
+            let found = Condition::parse(source).unwrap().holds(input);
             assert_eq!(found, expected.map_err(str::to_owned), "{source}");
         }
         for source in ["object.", "'text'", "other == 1", "authorizer.path('/')"] {

@@ -88,7 +88,7 @@ pub(super) fn functions() -> Context<'static> {
     context.add_function(JOIN, join);
     context.add_function(ALIKE, |a: Value, b: Value, keys: Value| {
         spend_product(&a, &b)?;
-        Ok::<_, ExecutionError>(Value::Bool(alike(&a, &b, &keys)))
+        Ok::<_, ExecutionError>(Value::Bool(have_same_items(&a, &b, &keys)))
     });
     context.add_function("optional.unwrap", |list: Value| unwrapped(&list));
     context.add_function("unwrapOpt", |This(list): This<Value>| unwrapped(&list));
@@ -247,7 +247,7 @@ fn join(a: Value, b: Value, keys: Value) -> Result<Value, ExecutionError> {
 }
 
 /// Reports whether two lists have the same items, in any order.
-fn alike(a: &Value, b: &Value, keys: &Value) -> bool {
+fn have_same_items(a: &Value, b: &Value, keys: &Value) -> bool {
     let (Value::List(first), Value::List(second)) = (a, b) else {
         return a == b;
     };

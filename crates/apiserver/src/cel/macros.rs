@@ -36,7 +36,7 @@ pub(super) fn for_parser(source: &str) -> Cow<'_, str> {
     let mut rest = source;
     while let Some(next) = rest.chars().next() {
         let word = |c: char| !(c.is_alphanumeric() || c == '_');
-        let (length, instead) = if let Some(length) = bounds::untouched(rest) {
+        let (length, instead) = if let Some(length) = bounds::literal_length(rest) {
             (length, None)
         } else if next.is_alphabetic() || next == '_' {
             let length = rest.find(word).unwrap_or(rest.len());
@@ -74,13 +74,13 @@ pub(super) fn expand(e: &mut IdedExpr) -> Result<(), String> {
     let Some(target) = call.target.as_deref() else {
         return Ok(());
     };
-    let make = Make { at: e.id };
+    let builder = NodeBuilder { at: e.id };
     let expanded = match (call.func_name.as_str(), call.args.as_slice()) {
-        ("optMap", [variable, body]) => make.optional(target, variable, body, true),
-        ("optFlatMap", [variable, body]) => make.optional(target, variable, body, false),
-        ("sortBy", [variable, key]) => make.sort_by(target, variable, key),
+        ("optMap", [variable, body]) => builder.optional(target, variable, body, true),
+        ("optFlatMap", [variable, body]) => builder.optional(target, variable, body, false),
+        ("sortBy", [variable, key]) => builder.sort_by(target, variable, key),
         (name, [first, second, rest @ ..]) => match Loop::named(name, rest) {
-            Some(what) => make.two_variables(target, first, second, what),
+            Some(what) => builder.two_variables(target, first, second, what),
             None => return Ok(()),
         },
         _ => return Ok(()),
@@ -162,11 +162,11 @@ fn variable_name(e: &IdedExpr) -> Result<&str, String> {
 }
 
 /// A builder of nodes at the position of a macro.
-struct Make {
+struct NodeBuilder {
     at: u64,
 }
 
-impl Make {
+impl NodeBuilder {
     fn node(&self, expr: Expr) -> IdedExpr {
         IdedExpr { id: self.at, expr }
     }

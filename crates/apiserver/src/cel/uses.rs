@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selected_fields_are_known_unless_the_whole_is_used() {
+    fn used_fields_are_known_unless_an_object_is_used_as_a_whole() {
         let fields = |source: &str| {
             let (root, _) = parse(source).unwrap();
             Uses(&root).fields_of(&["self", "oldSelf"])

@@ -58,7 +58,7 @@ pub(crate) fn apply(
     removed_fields::remove_dropped(&mut merged, &previous, &asked_for, schema);
     nulls::remove_nulls(&mut merged, config, Some(schema));
     // Equal values do not conflict, but adding an empty value is a change.
-    let agrees = live.is_some_and(|live| fields::alike(live, &merged));
+    let agrees = live.is_some_and(|live| fields::values_equal(live, &merged));
     settle(&mut merged)?;
     if agrees {
         let before = entries.iter().find(|e| e.same_writer(&writer));

@@ -184,16 +184,16 @@ pub(crate) fn set_step(item: &Value) -> String {
 }
 
 /// Reports whether two values are equal; numbers compare by value.
-pub(crate) fn alike(a: &Value, b: &Value) -> bool {
+pub(crate) fn values_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) if a.is_f64() != b.is_f64() => {
             a.as_f64() == b.as_f64()
         }
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| values_equal(a, b))
         }
         (Value::Object(a), Value::Object(b)) => {
-            let same = |(name, a)| b.get(name).is_some_and(|b| alike(a, b));
+            let same = |(name, a)| b.get(name).is_some_and(|b| values_equal(a, b));
             a.len() == b.len() && a.iter().all(same)
         }
         _ => a == b,
@@ -243,7 +243,7 @@ pub(crate) fn of(value: &Value, schema: Option<&Schema>) -> Fields {
 }
 
 /// Returns the fields of an added or removed value, with its objects and lists themselves.
-fn appeared(value: &Value, schema: Option<&Schema>) -> Fields {
+fn all_fields(value: &Value, schema: Option<&Schema>) -> Fields {
     fn own(fields: &mut Fields) {
         fields.owned = true;
         fields.below.values_mut().for_each(own);
@@ -275,8 +275,8 @@ impl Difference {
 
 fn one_sided(old: Option<&Value>, new: Option<&Value>, schema: Option<&Schema>) -> Difference {
     Difference {
-        changed: new.map(|v| appeared(v, schema)).unwrap_or_default(),
-        removed: old.map(|v| appeared(v, schema)).unwrap_or_default(),
+        changed: new.map(|v| all_fields(v, schema)).unwrap_or_default(),
+        removed: old.map(|v| all_fields(v, schema)).unwrap_or_default(),
     }
 }
 
@@ -288,7 +288,7 @@ pub(crate) fn difference(
     let (Some(a), Some(b)) = (old, new) else {
         return one_sided(old, new, schema);
     };
-    if alike(a, b) {
+    if values_equal(a, b) {
         return Difference::default();
     }
     let mut out = Difference::default();

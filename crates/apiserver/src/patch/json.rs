@@ -61,7 +61,7 @@ impl Operations {
                     return Err(does_not_fit(&message));
                 }
             }
-            if reaches(operation, object) > MAX_DEPTH {
+            if added_depth(operation, object) > MAX_DEPTH {
                 let message = format!("the result has more than {MAX_DEPTH} levels");
                 return Err(does_not_fit(&message));
             }
@@ -107,7 +107,7 @@ pub(crate) fn depth(value: &Value) -> usize {
 }
 
 /// Returns the depth below the root that an operation adds.
-fn reaches(operation: &PatchOperation, object: &Value) -> usize {
+fn added_depth(operation: &PatchOperation, object: &Value) -> usize {
     let source = |from: &Pointer| from.resolve(object).map_or(0, depth);
     let (path, inner) = match operation {
         PatchOperation::Add(add) => (&add.path, depth(&add.value)),

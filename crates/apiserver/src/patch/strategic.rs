@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_are_followed() {
+    fn patch_directives_are_applied() {
         let start = deployment(&json!([{"name": "a", "image": "1", "args": ["x"]}]));
         let got = patched(
             start.clone(),

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_can_be_parsed() {
+    fn every_line_of_the_message_table_is_parsed() {
         let text = include_str!("messages.txt");
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let (name, fields) = line.split_once(':').unwrap();

@@ -164,7 +164,7 @@ fn kind_of(resource: &Resource) -> Option<&'static Kind> {
 
 /// The field that a label in a request selects by.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Selected {
+pub(super) enum SelectedField {
     Name,
     Namespace,
     Builtin(&'static Field),
@@ -172,7 +172,7 @@ pub(super) enum Selected {
     Custom(String),
 }
 
-impl Selected {
+impl SelectedField {
     /// Returns the field for a label, or `None` if the resource cannot be selected by it.
     pub(super) fn parse(label: &str, resource: &Resource) -> Option<Self> {
         let kind = kind_of(resource);
@@ -246,7 +246,7 @@ mod tests {
     use crate::registry::Registry;
 
     #[test]
-    fn every_row_is_about_a_kind_that_is_served() {
+    fn every_row_names_a_served_kind() {
         let served = Registry::new(Vec::new()).snapshot();
         for kind in KINDS {
             let is_served = served.all().any(|r| r.is(kind.group, kind.plural));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_values_read_as_those_of_their_type() {
+    fn absent_fields_have_the_zero_value_of_their_type() {
         let field = |plural: &str, label: &str| {
             let kind = KINDS.iter().find(|kind| kind.plural == plural).unwrap();
             kind.fields.iter().find(|f| f.label == label).unwrap()

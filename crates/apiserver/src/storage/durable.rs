@@ -31,12 +31,12 @@ const RETRY_FACTOR: u32 = 4;
 /// The changes for the next batch. Writers wait until their changes are durable, which bounds the queue.
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<QueuedChanges>,
     ready: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueuedChanges {
     records: Vec<Record>,
     refusing: Option<StorageError>,
     closed: bool,
@@ -214,7 +214,7 @@ impl Writer {
                 Ok(None) => {}
                 Err(error) => {
                     let message = format!("cannot write to {}: {error}", self.path.display());
-                    self.lose(StorageError(message));
+                    self.undo_pending(StorageError(message));
                     // After an error the database has to be reopened.
                     drop(files);
                     match self.recover(&batch) {
@@ -227,7 +227,7 @@ impl Writer {
     }
 
     /// Undoes all changes that are not durable, and refuses further ones.
-    fn lose(&self, error: StorageError) {
+    fn undo_pending(&self, error: StorageError) {
         tracing::error!("{error}; no writes are accepted until it can be written again");
         self.queue.refuse(error.clone());
         if let Some(undo) = self.undo.get() {
@@ -421,7 +421,7 @@ mod tests {
                     }
                     (kept, now) = (kept + 1, then);
                 }
-                if !disk.happened() {
+                if !disk.has_failed() {
                     continue;
                 }
                 failures += 1;

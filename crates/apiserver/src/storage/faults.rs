@@ -34,7 +34,7 @@ impl Faults {
     }
 
     /// Reports whether an operation has failed.
-    pub(super) fn happened(&self) -> bool {
+    pub(super) fn has_failed(&self) -> bool {
         self.0.load(Ordering::SeqCst) < 0
     }
 

@@ -29,7 +29,7 @@ impl Table {
     }
 
     /// Creates a table without writes. Clients at any version have missed nothing.
-    pub(super) fn untouched() -> Self {
+    pub(super) fn never_written() -> Self {
         Self::new(0)
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::error::{ApiError, Cause};
 use crate::resource::Resource;
 use crate::schema::decode;
-use crate::selector::written;
+use crate::selector::format_labels;
 
 fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(value, |v, step| &v[step])
@@ -22,9 +22,9 @@ fn selector(value: &Value, resource: &Resource) -> String {
     }
     let selector = &value["spec"]["selector"];
     if resource.plural == "replicationcontrollers" {
-        written(&json!({"matchLabels": selector}))
+        format_labels(&json!({"matchLabels": selector}))
     } else {
-        written(selector)
+        format_labels(selector)
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) fn of(value: &Value, resource: &Resource) -> Value {
 }
 
 /// Refuses a body of another kind.
-pub(super) fn check_sent(value: &Value) -> Result<(), ApiError> {
+pub(super) fn check_kind(value: &Value) -> Result<(), ApiError> {
     let (version, kind) = (&value["apiVersion"], &value["kind"]);
     let fits = |found: &Value, wanted: &str| found.is_null() || found == wanted;
     if fits(version, "autoscaling/v1") && fits(kind, "Scale") {

@@ -140,9 +140,9 @@ fn binding(
     }
     let (name, uid) = (text(reference, &["name"]), text(reference, &["uid"]));
     let bound = match text(reference, &["kind"]) {
-        "Pod" => Bound::Pod,
-        "Secret" => Bound::Secret,
-        "Node" => Bound::Node,
+        "Pod" => BoundKind::Pod,
+        "Secret" => BoundKind::Secret,
+        "Node" => BoundKind::Node,
         kind => {
             let version = text(reference, &["apiVersion"]);
             let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
@@ -155,7 +155,7 @@ fn binding(
         return Err(ApiError::bad_request("Name parameter required."));
     }
     let table = bound.table();
-    let namespace = if bound == Bound::Node { "" } else { namespace };
+    let namespace = if bound == BoundKind::Node { "" } else { namespace };
     let object = shared
         .store
         .get(table, &Key::new(namespace, name))
@@ -172,9 +172,9 @@ fn binding(
         uid: object.uid.to_string(),
     };
     Ok(Some(match bound {
-        Bound::Secret => TokenBinding::Secret(object_ref),
-        Bound::Node => TokenBinding::Node(object_ref),
-        Bound::Pod => {
+        BoundKind::Secret => TokenBinding::Secret(object_ref),
+        BoundKind::Node => TokenBinding::Node(object_ref),
+        BoundKind::Pod => {
             let pod = object.value();
             let runs_as = text(&pod, &["spec", "serviceAccountName"]);
             if !runs_as.is_empty() && runs_as != account {
@@ -202,13 +202,13 @@ fn node_of(shared: &Shared, name: &str) -> Option<ObjectRef> {
 
 /// The kinds of objects that tokens can be bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Bound {
+enum BoundKind {
     Pod,
     Secret,
     Node,
 }
 
-impl Bound {
+impl BoundKind {
     fn table(self) -> &'static str {
         match self {
             Self::Pod => tables::PODS,

@@ -48,7 +48,7 @@ pub(crate) async fn replace(
     let mut value = decoded.value;
     let key = call.key();
     if call.subresource == Some(Subresource::Scale) {
-        scale::check_sent(&value)?;
+        scale::check_kind(&value)?;
         check_name(call, &value)?;
         if let Some(problem) = scale::problem(&mut value) {
             return Err(ApiError::bad_request(format!(

@@ -183,7 +183,7 @@ async fn connect(
     let addresses = resolver(host, port, is_service)?;
     let mut last = None;
     for (host, port) in &addresses {
-        match tokio::time::timeout(CONNECT_TIMEOUT, dial(host, *port)).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT, open_stream(host, *port)).await {
             Ok(Ok(stream)) => return Ok(TokioIo::new(stream)),
             Ok(Err(error)) => last = Some(format!("dial {host}:{port}: {error}")),
             Err(_) => last = Some(format!("dial {host}:{port}: i/o timeout")),
@@ -192,7 +192,7 @@ async fn connect(
     Err(last.unwrap_or_default().into())
 }
 
-async fn dial(host: &str, port: u16) -> std::io::Result<TcpStream> {
+async fn open_stream(host: &str, port: u16) -> std::io::Result<TcpStream> {
     let stream = match host.parse::<Ipv6Addr>() {
         Ok(address) => TcpStream::connect((address, port)).await?,
         Err(_) => TcpStream::connect((host, port)).await?,

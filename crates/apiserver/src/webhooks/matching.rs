@@ -4,7 +4,7 @@ use berth_apimachinery::label_selector::CompiledSelector;
 use serde_json::Value;
 
 use super::configuration::{FailurePolicy, Webhook};
-use crate::cel::About;
+use crate::cel::ConditionInput;
 use crate::resource::Resource;
 use crate::selector::label_map;
 
@@ -145,11 +145,11 @@ impl Webhook {
 
     /// Reports whether all match conditions are true. A false condition takes precedence over errors of others. Otherwise
     /// the failure policy decides about errors.
-    pub(crate) fn evaluate_conditions(&self, about: About<'_>) -> Result<bool, String> {
+    pub(crate) fn evaluate_conditions(&self, input: ConditionInput<'_>) -> Result<bool, String> {
         let mut problems = Vec::new();
         for condition in &self.conditions {
             let found = condition.as_ref().map_err(Clone::clone);
-            match found.and_then(|condition| condition.holds(about)) {
+            match found.and_then(|condition| condition.holds(input)) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
                 Err(problem) => problems.push(problem),

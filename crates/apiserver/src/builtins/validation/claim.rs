@@ -18,7 +18,7 @@ const MODES: [&str; 4] = [
 pub(super) fn claim(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     spec(&Field::new(&value["spec"], "spec"), causes);
     if let Some(old) = old {
-        frozen(&value["spec"], old, causes);
+        update(&value["spec"], old, causes);
     }
 }
 
@@ -64,7 +64,7 @@ pub(super) fn spec(spec: &Field<'_>, causes: &mut Vec<Cause>) {
 }
 
 /// Checks an update: a bound claim may grow, and `volumeName` and an absent class may be set later.
-fn frozen(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
+fn update(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let bound = old["status"]["phase"] == "Bound";
     let (mut new, mut before) = (spec.clone(), old["spec"].clone());
     for (field, free) in [

@@ -148,11 +148,11 @@ fn address(address: &Field<'_>, all: &Field<'_>, family: &str, causes: &mut Vec<
         all.invalid(&format!("must be an {family} address"), causes);
         return;
     }
-    special(address, ip, causes);
+    refuse_special(address, ip, causes);
 }
 
 /// Refuses unspecified and loopback addresses.
-pub(super) fn special(field: &Field<'_>, ip: IpAddr, causes: &mut Vec<Cause>) {
+pub(super) fn refuse_special(field: &Field<'_>, ip: IpAddr, causes: &mut Vec<Cause>) {
     if ip.is_unspecified() {
         let detail = "may not be unspecified (0.0.0.0 or ::)";
         field.invalid(detail, causes);

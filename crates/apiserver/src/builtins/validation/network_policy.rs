@@ -81,7 +81,7 @@ fn block(block: &Field<'_>, causes: &mut Vec<Cause>) {
     };
     for except in block.items("except") {
         if let Some(inner) = cidr(&except, causes)
-            && !outer.has_within(&inner)
+            && !outer.strictly_contains(&inner)
         {
             except.invalid("must be a strict subset of `cidr`", causes);
         }
@@ -118,7 +118,7 @@ impl Range {
     }
 
     /// Reports whether another range is a strict subset.
-    fn has_within(&self, other: &Self) -> bool {
+    fn strictly_contains(&self, other: &Self) -> bool {
         self.width == other.width
             && self.length < other.length
             && self.address | self.rest(self.length) == other.address | self.rest(self.length)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::field::Field;
-use super::selector::{self, needs_none, needs_values};
+use super::selector::{self, refuse_values, require_values};
 use crate::error::Cause;
 use crate::names;
 
@@ -54,8 +54,8 @@ fn node_term(term: &Field<'_>, causes: &mut Vec<Cause>) {
     for expression in term.items("matchExpressions") {
         let (operator, values) = (expression.field("operator"), expression.field("values"));
         match operator.text() {
-            "In" | "NotIn" => needs_values(&values, causes),
-            "Exists" | "DoesNotExist" => needs_none(&values, causes),
+            "In" | "NotIn" => require_values(&values, causes),
+            "Exists" | "DoesNotExist" => refuse_values(&values, causes),
             "Gt" | "Lt" => {
                 if values.count() != 1 {
                     let detail = "must be specified single value when `operator` is 'Lt' or 'Gt'";

@@ -45,21 +45,21 @@ pub(super) fn pod(value: &Value, old: &Value, causes: &mut Vec<Cause>) {
         let before = old[list].as_array().into_iter().flatten();
         let after = rest.get_mut(list).and_then(Value::as_array_mut);
         for (container, before) in after.into_iter().flatten().zip(before) {
-            take_back(container, before, "image");
+            restore(container, before, "image");
         }
     }
     for field in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
-        take_back(&mut rest, old, field);
+        restore(&mut rest, old, field);
     }
     let grace = "terminationGracePeriodSeconds";
     if old[grace].as_i64().is_some_and(|before| before < 0) && rest[grace] == 1 {
-        take_back(&mut rest, old, grace);
+        restore(&mut rest, old, grace);
     }
     if old["schedulingGates"]
         .as_array()
         .is_some_and(|gates| !gates.is_empty())
     {
-        placing(&spec, old, &mut rest, causes);
+        node_selection(&spec, old, &mut rest, causes);
     }
     if rest != *old {
         spec.forbidden(&format!("only {FIELDS} may change"), causes);
@@ -72,7 +72,7 @@ pub(super) fn is_mirror(pod: &Value) -> bool {
 }
 
 /// Restores a field.
-fn take_back(value: &mut Value, old: &Value, field: &str) {
+fn restore(value: &mut Value, old: &Value, field: &str) {
     let Some(map) = value.as_object_mut() else {
         return;
     };
@@ -177,14 +177,14 @@ fn gates(new: &Field<'_>, old: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// Checks that a gated pod only narrows its node selection.
-fn placing(spec: &Field<'_>, old: &Value, rest: &mut Value, causes: &mut Vec<Cause>) {
+fn node_selection(spec: &Field<'_>, old: &Value, rest: &mut Value, causes: &mut Vec<Cause>) {
     let selector = spec.field("nodeSelector");
     let mut before = old["nodeSelector"].as_object().into_iter().flatten();
     if before.any(|(key, label)| selector.value[key.as_str()] != *label) {
         let detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
         selector.invalid(detail, causes);
     }
-    take_back(rest, old, "nodeSelector");
+    restore(rest, old, "nodeSelector");
 
     let (affinity, before) = (
         spec.field("affinity").field("nodeAffinity"),
@@ -198,13 +198,13 @@ fn placing(spec: &Field<'_>, old: &Value, rest: &mut Value, causes: &mut Vec<Cau
         .as_object()
         .is_none_or(|all| all.keys().all(|k| k == "nodeAffinity"));
     if before.is_null() && only {
-        take_back(rest, old, "affinity");
+        restore(rest, old, "affinity");
         return;
     }
     if rest["affinity"].is_null() {
         rest["affinity"] = json!({});
     }
-    take_back(&mut rest["affinity"], before, "nodeAffinity");
+    restore(&mut rest["affinity"], before, "nodeAffinity");
 }
 
 /// Checks that required node selector terms are only extended.

@@ -11,8 +11,8 @@ pub(super) fn labels(selector: &Field<'_>, causes: &mut Vec<Cause>) {
     for expression in selector.items("matchExpressions") {
         let (operator, values) = (expression.field("operator"), expression.field("values"));
         match operator.text() {
-            "In" | "NotIn" => needs_values(&values, causes),
-            "Exists" | "DoesNotExist" => needs_none(&values, causes),
+            "In" | "NotIn" => require_values(&values, causes),
+            "Exists" | "DoesNotExist" => refuse_values(&values, causes),
             _ => operator.invalid("not a valid selector operator", causes),
         }
         expression.field("key").qualified(causes);
@@ -23,7 +23,7 @@ pub(super) fn labels(selector: &Field<'_>, causes: &mut Vec<Cause>) {
 }
 
 /// Requires values, for `In` and `NotIn`.
-pub(super) fn needs_values(values: &Field<'_>, causes: &mut Vec<Cause>) {
+pub(super) fn require_values(values: &Field<'_>, causes: &mut Vec<Cause>) {
     if values.count() == 0 {
         let detail = "must be specified when `operator` is 'In' or 'NotIn'";
         values.required(detail, causes);
@@ -31,7 +31,7 @@ pub(super) fn needs_values(values: &Field<'_>, causes: &mut Vec<Cause>) {
 }
 
 /// Refuses values, for `Exists` and `DoesNotExist`.
-pub(super) fn needs_none(values: &Field<'_>, causes: &mut Vec<Cause>) {
+pub(super) fn refuse_values(values: &Field<'_>, causes: &mut Vec<Cause>) {
     if values.count() > 0 {
         let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
         values.forbidden(detail, causes);

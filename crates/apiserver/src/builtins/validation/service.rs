@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde_json::{Value, json};
 
-use super::cluster::special;
+use super::cluster::refuse_special;
 use super::field::Field;
 use super::network_policy::cidr;
 use crate::error::Cause;
@@ -162,7 +162,7 @@ fn addresses(spec: &Field<'_>, causes: &mut Vec<Cause>) {
     }
     for address in spec.items("externalIPs") {
         match address.text().parse::<IpAddr>() {
-            Ok(ip) => special(&address, ip, causes),
+            Ok(ip) => refuse_special(&address, ip, causes),
             Err(_) => address.problems(names::ip(address.text()), causes),
         }
     }

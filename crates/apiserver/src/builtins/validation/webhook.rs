@@ -98,13 +98,13 @@ fn rule(rule: &Field<'_>, causes: &mut Vec<Cause>) {
     if operations.count() == 0 {
         operations.required("", causes);
     }
-    alone(&operations, "operations", causes);
+    check_wildcard(&operations, "operations", causes);
     for field in ["apiGroups", "apiVersions"] {
         let list = rule.field(field);
         if list.count() == 0 {
             list.required("", causes);
         }
-        alone(&list, field, causes);
+        check_wildcard(&list, field, causes);
     }
     for version in rule.items("apiVersions") {
         if version.text().is_empty() {
@@ -117,7 +117,7 @@ fn rule(rule: &Field<'_>, causes: &mut Vec<Cause>) {
 }
 
 /// Refuses a wildcard beside other items.
-fn alone(list: &Field<'_>, what: &str, causes: &mut Vec<Cause>) {
+fn check_wildcard(list: &Field<'_>, what: &str, causes: &mut Vec<Cause>) {
     let items = list.value.as_array().map_or(&[][..], Vec::as_slice);
     if items.len() > 1 && items.iter().any(|item| item == "*") {
         let detail = format!("if '*' is present, must not specify other {what}");

@@ -32,7 +32,7 @@ fn deeply_nested_expressions_do_not_overflow_the_stack() {
 }
 
 #[test]
-fn optional_values_and_macros() {
+fn optional_values_and_macros_are_evaluated() {
     for source in [
         "optional.of(2).optMap(x, x * 2).orValue(0) == 4",
         "!optional.none().optMap(x, x).hasValue()",
@@ -56,7 +56,7 @@ fn expensive_loops_are_stopped() {
 }
 
 #[test]
-fn loops_with_two_variables() {
+fn loops_with_two_variables_are_evaluated() {
     for source in [
         "[5, 6].all(i, v, v == i + 5) && ![5, 6].exists(i, v, i == v)",
         "{'a': 1, 'b': 2}.existsOne(k, v, v == 2) && {'a': 1}.all(k, v, k == 'a' && v == 1)",

@@ -22,9 +22,9 @@ pub(super) fn add(context: &mut Context<'_>) {
     context.add_function("size", |This(value): This<Value>| size(&value));
     context.add_function("duration", |value: Value| match &value {
         Value::String(text) => cel::functions::duration(text.clone())
-            .map_err(|_| unlike("duration", "string", "google.protobuf.Duration")),
+            .map_err(|_| conversion_error("duration", "string", "google.protobuf.Duration")),
         Value::Duration(_) => Ok(value),
-        Value::Int(_) => Err(unlike("duration", "int", "google.protobuf.Duration")),
+        Value::Int(_) => Err(conversion_error("duration", "int", "google.protobuf.Duration")),
         _ => Err(ExecutionError::NoSuchOverload),
     });
     context.add_function("timestamp", timestamp);
@@ -38,7 +38,7 @@ pub(super) fn add(context: &mut Context<'_>) {
         Value::String(text) => text
             .parse()
             .map(Value::Int)
-            .map_err(|_| unlike("int", "string", "int")),
+            .map_err(|_| conversion_error("int", "string", "int")),
         _ => with_crates("int", value)
             .map_err(|_| ExecutionError::function_error("int", "integer overflow")),
     });
@@ -48,14 +48,14 @@ pub(super) fn add(context: &mut Context<'_>) {
         Value::String(text) if !text.starts_with('+') => text
             .parse()
             .map(Value::UInt)
-            .map_err(|_| unlike("uint", "string", "uint")),
-        Value::String(_) => Err(unlike("uint", "string", "uint")),
+            .map_err(|_| conversion_error("uint", "string", "uint")),
+        Value::String(_) => Err(conversion_error("uint", "string", "uint")),
         _ => with_crates("uint", value)
             .map_err(|_| ExecutionError::function_error("uint", "unsigned integer overflow")),
     });
     context.add_function("double", |value: Value| match &value {
         Value::String(_) => {
-            with_crates("double", value).map_err(|_| unlike("double", "string", "double"))
+            with_crates("double", value).map_err(|_| conversion_error("double", "string", "double"))
         }
         _ => with_crates("double", value),
     });
@@ -90,7 +90,7 @@ pub(super) fn add(context: &mut Context<'_>) {
 }
 
 /// Returns the error of a value that cannot be converted.
-fn unlike(function: &str, from: &str, to: &str) -> ExecutionError {
+fn conversion_error(function: &str, from: &str, to: &str) -> ExecutionError {
     let message = format!("type conversion error from '{from}' to '{to}'");
     ExecutionError::function_error(function, message)
 }
@@ -138,7 +138,7 @@ fn boolean(value: Value) -> Converted {
     match written.as_str() {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
-        _ => Err(unlike("bool", "string", "bool")),
+        _ => Err(conversion_error("bool", "string", "bool")),
     }
 }
 
@@ -166,7 +166,7 @@ fn size(value: &Value) -> Converted {
 fn timestamp(value: Value) -> Converted {
     match &value {
         Value::String(text) => cel::functions::timestamp(text.clone())
-            .map_err(|_| unlike("timestamp", "string", "google.protobuf.Timestamp")),
+            .map_err(|_| conversion_error("timestamp", "string", "google.protobuf.Timestamp")),
         Value::Timestamp(_) => Ok(value),
         Value::Int(seconds) => {
             let beginning = cel::functions::timestamp(Arc::new("1970-01-01T00:00:00Z".to_owned()))?;

@@ -22,11 +22,11 @@ pub(in crate::cel) const FOUND: &str = "@found";
 
 /// An error that a later item may outweigh.
 #[derive(Debug, PartialEq)]
-struct Failed(ExecutionError);
+struct DeferredError(ExecutionError);
 
-impl Eq for Failed {}
+impl Eq for DeferredError {}
 
-impl Opaque for Failed {
+impl Opaque for DeferredError {
     fn runtime_type_name(&self) -> &'static str {
         "error"
     }
@@ -35,10 +35,10 @@ impl Opaque for Failed {
 pub(super) fn add(context: &mut Context<'_>) {
     context.add_function(BOTH, |call: &FunctionContext| decide(call, false));
     context.add_function(EITHER, |call: &FunctionContext| decide(call, true));
-    context.add_function(ALL, |call: &FunctionContext| kept(decide(call, false)));
-    context.add_function(EXISTS, |call: &FunctionContext| kept(decide(call, true)));
+    context.add_function(ALL, |call: &FunctionContext| defer_error(decide(call, false)));
+    context.add_function(EXISTS, |call: &FunctionContext| defer_error(decide(call, true)));
     context.add_function(FOUND, |found: Value| -> Result<Value, ExecutionError> {
-        truth(&found).map(Value::Bool)
+        as_bool(&found).map(Value::Bool)
     });
 }
 
@@ -47,7 +47,7 @@ fn decide(call: &FunctionContext<'_, '_>, decisive: bool) -> Result<Value, Execu
     let [left, right] = call.args else {
         return Err(ExecutionError::NoSuchOverload);
     };
-    let value = |of: &IdedExpr| truth(&Value::resolve(of, call.ptx)?);
+    let value = |of: &IdedExpr| as_bool(&Value::resolve(of, call.ptx)?);
     let left = value(left);
     if left == Ok(decisive) {
         return Ok(Value::Bool(decisive));
@@ -58,11 +58,11 @@ fn decide(call: &FunctionContext<'_, '_>, decisive: bool) -> Result<Value, Execu
     }
 }
 
-fn truth(value: &Value) -> Result<bool, ExecutionError> {
+fn as_bool(value: &Value) -> Result<bool, ExecutionError> {
     match value {
         Value::Bool(truth) => Ok(*truth),
-        Value::Opaque(of) => match of.downcast_ref::<Failed>() {
-            Some(Failed(error)) => Err(error.clone()),
+        Value::Opaque(of) => match of.downcast_ref::<DeferredError>() {
+            Some(DeferredError(error)) => Err(error.clone()),
             None => Err(ExecutionError::NoSuchOverload),
         },
         _ => Err(ExecutionError::NoSuchOverload),
@@ -70,9 +70,9 @@ fn truth(value: &Value) -> Result<bool, ExecutionError> {
 }
 
 /// Turns an error into a value, unless the budget is exhausted.
-fn kept(found: Result<Value, ExecutionError>) -> Result<Value, ExecutionError> {
+fn defer_error(found: Result<Value, ExecutionError>) -> Result<Value, ExecutionError> {
     match found {
-        Err(error) if !exhausted() => Ok(Value::Opaque(Arc::new(Failed(error)))),
+        Err(error) if !exhausted() => Ok(Value::Opaque(Arc::new(DeferredError(error)))),
         found => found,
     }
 }

@@ -13,14 +13,14 @@ pub(in crate::cel) const WITHIN: &str = "@within";
 /// The element of a list or map.
 pub(in crate::cel) const AT: &str = "@at";
 
-type Found = Result<Value, ExecutionError>;
+type CallResult = Result<Value, ExecutionError>;
 
 pub(super) fn add(context: &mut Context<'_>) {
-    context.add_function(EQUAL, |a: Value, b: Value| -> Found {
+    context.add_function(EQUAL, |a: Value, b: Value| -> CallResult {
         budget::spend(budget::units(&a).min(budget::units(&b)))?;
         Ok(Value::Bool(equal(&a, &b)))
     });
-    context.add_function(WITHIN, |sought: Value, of: Value| -> Found {
+    context.add_function(WITHIN, |sought: Value, of: Value| -> CallResult {
         budget::spend_reading(&of)?;
         let found = match &of {
             Value::List(list) => list.iter().any(|element| equal(element, &sought)),
@@ -79,7 +79,7 @@ fn in_map<'m>(map: &'m Map, key: &Value) -> Option<&'m Value> {
         .find_map(|key| map.map.get(key))
 }
 
-fn at_key(of: &Value, at: &Value) -> Found {
+fn at_key(of: &Value, at: &Value) -> CallResult {
     let failed = |message: String| ExecutionError::function_error(AT, message);
     match of {
         Value::Map(map) => in_map(map, at)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::decoding::decode_again;
+use super::decoding::decode_mutated;
 use super::{WriteKind, limit_range, priority, webhooks};
 use crate::admission::{Admission, AdmissionRequest, Denial, Operation};
 use crate::allocation::Reserved;
@@ -75,7 +75,7 @@ pub(super) async fn mutate(
     }
     drop(hooks);
     let settle = |value: &mut Value| {
-        decode_again(resource, value)?;
+        decode_mutated(resource, value)?;
         complete(resource, value);
         apply_related_defaults(call, subject, value)
     };
@@ -118,7 +118,7 @@ pub(super) fn admit<'a>(
     let invalid = |causes| ApiError::invalid(&resource.group, &resource.kind, &key.name, causes);
     let mut reserved = Ok(None);
     if !resource.is_custom() {
-        builtins::prepare(resource, value, old, call.subresource);
+        builtins::set_system_fields(resource, value, old, call.subresource);
         shape::as_stored(value, resource.schema());
         if resource.is("", "services") {
             let allocation = &call.shared.allocation;

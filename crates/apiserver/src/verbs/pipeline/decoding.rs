@@ -53,7 +53,7 @@ pub(crate) fn decode(
 }
 
 /// Decodes an object that a webhook has changed, and drops unknown fields.
-pub(super) fn decode_again(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
+pub(super) fn decode_mutated(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
     value["apiVersion"] = json!(resource.api_version());
     value["kind"] = json!(resource.kind);
     check_types(resource, value).map_err(|error| ApiError::internal(error.message))?;

@@ -119,7 +119,7 @@ fn store(
     reserved: Option<Reserved<'_>>,
 ) -> Result<Written, ApiError> {
     let resource = &*call.resource;
-    let quota_guard = quota::turn(call, &key);
+    let quota_guard = quota::lock(call, &key);
     if quota_guard.is_some() {
         quota::check(call, &key, &value, None)?;
     }

@@ -163,7 +163,7 @@ fn check_growth<'a>(
     limit_range::check_growth(call, key, old, new)?;
     limit_range::check(call, key, new)?;
     pod_resize::check(call, key, old, new)?;
-    let quota_guard = quota::turn(call, key);
+    let quota_guard = quota::lock(call, key);
     if quota_guard.is_some() {
         quota::check(call, key, new, Some(old))?;
     }

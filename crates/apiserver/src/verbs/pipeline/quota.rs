@@ -222,7 +222,7 @@ fn applies_to(quota: &Quota, group: &str, plural: &str) -> bool {
 }
 
 /// Locks the quotas of a namespace for a write that may use more; held until the object is stored.
-pub(crate) fn turn<'a>(call: &'a Call, key: &Key) -> Option<MutexGuard<'a, ()>> {
+pub(crate) fn lock<'a>(call: &'a Call, key: &Key) -> Option<MutexGuard<'a, ()>> {
     let limited = call.resource.namespaced()
         && !call
             .shared

@@ -65,14 +65,14 @@ impl Scope {
             Self::Terminating(wanted) => spec.get("activeDeadlineSeconds").is_some() == *wanted,
             Self::Class { among, names } => names.iter().any(|name| name == class) == *among,
             Self::SomeClass => !class.is_empty(),
-            Self::CrossNamespaceAffinity => reaches_out(&spec["affinity"]),
+            Self::CrossNamespaceAffinity => crosses_namespaces(&spec["affinity"]),
             Self::Never => false,
         }
     }
 }
 
 /// Reports whether an affinity refers to pods of other namespaces.
-fn reaches_out(affinity: &Value) -> bool {
+fn crosses_namespaces(affinity: &Value) -> bool {
     let list =
         |kind: &str, list: &str| affinity[kind][list].as_array().cloned().unwrap_or_default();
     ["podAffinity", "podAntiAffinity"].iter().any(|kind| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::VirtualSubresource;
-use crate::cel::About;
+use crate::cel::ConditionInput;
 use crate::error::ApiError;
 use crate::query::FieldValidation;
 use crate::registry::Snapshot;
@@ -23,7 +23,7 @@ use crate::webhooks::{GROUP, Phase};
 
 /// The kind of the objects that webhooks receive.
 #[derive(Clone, Copy)]
-pub(super) enum Form<'a> {
+pub(super) enum ObjectKind<'a> {
     /// The kind of the resource in the version of the rule.
     Resource,
     /// The `Scale` of the object.
@@ -46,7 +46,7 @@ pub(super) struct Request<'a> {
     pub(super) resource: Arc<Resource>,
     pub(super) subresource: &'a str,
     pub(super) operation: Operation,
-    pub(super) form: Form<'a>,
+    pub(super) form: ObjectKind<'a>,
     pub(super) namespace: &'a str,
     pub(super) name: &'a str,
     pub(super) dry_run: bool,
@@ -85,8 +85,8 @@ impl<'a> Request<'a> {
             subresource: call.subresource.map_or("", Subresource::name),
             operation,
             form: match call.subresource {
-                Some(Subresource::Scale) => Form::Scale,
-                _ => Form::Resource,
+                Some(Subresource::Scale) => ObjectKind::Scale,
+                _ => ObjectKind::Resource,
             },
             namespace: namespace(call, subject.key),
             name: subject.name,
@@ -102,7 +102,7 @@ impl<'a> Request<'a> {
             resource: call.resource.clone(),
             subresource: "",
             operation: Operation::Delete,
-            form: Form::Resource,
+            form: ObjectKind::Resource,
             namespace: namespace(call, key),
             // A collection has no name.
             name: call.name.as_deref().unwrap_or_default(),
@@ -127,7 +127,7 @@ impl<'a> Request<'a> {
             resource,
             subresource: subresource.subresource,
             operation,
-            form: Form::Virtual(subresource.kind),
+            form: ObjectKind::Virtual(subresource.kind),
             namespace: call.namespace.as_deref().unwrap_or_default(),
             name: call.name.as_deref().unwrap_or_default(),
             dry_run: operation == Operation::Create && call.options.dry_run,
@@ -193,12 +193,12 @@ impl<'a> Request<'a> {
         if let Some(request) = request.as_object_mut() {
             request.remove("uid");
         }
-        let about = About {
+        let input = ConditionInput {
             object: &new,
             old_object: &old,
             request: &request,
         };
-        webhook.evaluate_conditions(about).map_err(|problem| {
+        webhook.evaluate_conditions(input).map_err(|problem| {
             let (group, plural) = (&self.resource.group, &self.resource.plural);
             ApiError::forbidden(group, plural, self.name, &problem)
         })
@@ -224,14 +224,14 @@ impl<'a> Request<'a> {
     pub(super) fn convert(&self, object: &Value, resource: &Resource) -> Value {
         match self.form {
             _ if object.is_null() => Value::Null,
-            Form::Scale => scale::of(object, &self.resource),
-            Form::Resource
+            ObjectKind::Scale => scale::of(object, &self.resource),
+            ObjectKind::Resource
                 if resource.version != self.resource.version
                     || resource.group != self.resource.group =>
             {
                 to_served(to_stored(object.clone(), &self.resource), resource)
             }
-            Form::Resource | Form::Virtual(_) => object.clone(),
+            ObjectKind::Resource | ObjectKind::Virtual(_) => object.clone(),
         }
     }
 
@@ -243,29 +243,29 @@ impl<'a> Request<'a> {
         resource: &Resource,
     ) -> Result<Value, ApiError> {
         Ok(match self.form {
-            Form::Scale => {
+            ObjectKind::Scale => {
                 let mut patched = patched;
                 if let Some(problem) = scale::problem(&mut patched) {
                     return Err(ApiError::internal(problem));
                 }
                 scale::put(object, &patched, &self.resource)?
             }
-            Form::Resource
+            ObjectKind::Resource
                 if resource.version != self.resource.version
                     || resource.group != self.resource.group =>
             {
                 to_served(to_stored(patched, resource), &self.resource)
             }
-            Form::Resource | Form::Virtual(_) => patched,
+            ObjectKind::Resource | ObjectKind::Virtual(_) => patched,
         })
     }
 
     /// Returns the AdmissionRequest without its objects.
     pub(super) fn admission_request(&self, invocation: &Invocation) -> Value {
         let kind = |resource: &Resource| match self.form {
-            Form::Resource => gvk(&resource.group, &resource.version, &resource.kind),
-            Form::Scale => gvk("autoscaling", "v1", "Scale"),
-            Form::Virtual((group, version, kind)) => gvk(group, version, kind),
+            ObjectKind::Resource => gvk(&resource.group, &resource.version, &resource.kind),
+            ObjectKind::Scale => gvk("autoscaling", "v1", "Scale"),
+            ObjectKind::Virtual((group, version, kind)) => gvk(group, version, kind),
         };
         let plural = |of: &Resource| json!({"group": of.group, "version": of.version, "resource": of.plural});
         let mut request = json!({

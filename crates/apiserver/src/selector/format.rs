@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// Each requirement, by its key.
-pub(crate) fn written(selector: &Value) -> String {
+/// Returns a label selector as text. Its requirements are sorted by key.
+pub(crate) fn format(selector: &Value) -> String {
     let simple = selector["matchLabels"].as_object().into_iter().flatten();
     let simple = simple.map(|(key, value)| {
         let value = value.as_str().unwrap_or_default();
@@ -37,11 +37,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requirements_are_written_by_their_keys() {
+    fn requirements_are_sorted_by_key() {
         let selector = json!({"matchLabels": {"c": "d"}, "matchExpressions": [
             {"key": "b", "operator": "NotIn", "values": ["z", "y"]}, {"key": "a", "operator": "Exists"},
             {"key": "e", "operator": "DoesNotExist"}, {"key": "d", "operator": "In", "values": ["x"]}]});
-        assert_eq!(written(&selector), "a,b notin (y,z),c=d,d in (x),!e");
-        assert_eq!(written(&Value::Null), "");
+        assert_eq!(format(&selector), "a,b notin (y,z),c=d,d in (x),!e");
+        assert_eq!(format(&Value::Null), "");
     }
 }
