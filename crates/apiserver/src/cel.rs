@@ -24,7 +24,7 @@ mod shape;
 mod uses;
 
 pub(crate) use budget::Budget;
-pub(crate) use condition::{ConditionInput, Condition};
+pub(crate) use condition::{Condition, ConditionInput};
 pub(crate) use expression::{Expression, Failure, ResultType};
 pub(crate) use names::escape;
 pub(crate) use shape::{Variable, is_visible};

@@ -7,9 +7,9 @@ pub(crate) mod label;
 use std::collections::BTreeMap;
 
 use berth_apimachinery::label_selector::{CompiledSelector, LabelSelector};
+pub(crate) use format::format as format_labels;
 use serde::Deserialize as _;
 use serde_json::Value;
-pub(crate) use format::format as format_labels;
 
 use crate::error::ApiError;
 use crate::resource::Resource;

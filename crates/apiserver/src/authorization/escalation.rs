@@ -36,7 +36,13 @@ pub(crate) fn check(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
     }
 }
 
-fn has_permission(index: &Index, grant: &Grant<'_>, verb: &str, resource: &str, name: &str) -> bool {
+fn has_permission(
+    index: &Index,
+    grant: &Grant<'_>,
+    verb: &str,
+    resource: &str,
+    name: &str,
+) -> bool {
     let attributes = Attributes::on(verb, GROUP, resource, grant.namespace, name);
     matches!(
         index.decide(grant.identity, &attributes),
@@ -70,7 +76,8 @@ fn forbidden(grant: &Grant<'_>, message: &str) -> ApiError {
 }
 
 fn role(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
-    if changes_only_gc_metadata(grant) || has_permission(index, grant, "escalate", grant.resource, grant.name)
+    if changes_only_gc_metadata(grant)
+        || has_permission(index, grant, "escalate", grant.resource, grant.name)
     {
         return Ok(());
     }

@@ -110,7 +110,12 @@ fn finalizers(value: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
 }
 
 /// Warns about kinds with a single rule.
-fn other_kinds(resource: &Resource, value: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
+fn other_kinds(
+    resource: &Resource,
+    value: &Value,
+    old: Option<&Value>,
+    warnings: &mut Vec<String>,
+) {
     let annotations = &value["metadata"]["annotations"];
     let is_new = old.is_none();
     match (resource.group.as_str(), resource.plural.as_str()) {

@@ -155,7 +155,11 @@ fn binding(
         return Err(ApiError::bad_request("Name parameter required."));
     }
     let table = bound.table();
-    let namespace = if bound == BoundKind::Node { "" } else { namespace };
+    let namespace = if bound == BoundKind::Node {
+        ""
+    } else {
+        namespace
+    };
     let object = shared
         .store
         .get(table, &Key::new(namespace, name))

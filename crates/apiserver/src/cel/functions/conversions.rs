@@ -24,7 +24,11 @@ pub(super) fn add(context: &mut Context<'_>) {
         Value::String(text) => cel::functions::duration(text.clone())
             .map_err(|_| conversion_error("duration", "string", "google.protobuf.Duration")),
         Value::Duration(_) => Ok(value),
-        Value::Int(_) => Err(conversion_error("duration", "int", "google.protobuf.Duration")),
+        Value::Int(_) => Err(conversion_error(
+            "duration",
+            "int",
+            "google.protobuf.Duration",
+        )),
         _ => Err(ExecutionError::NoSuchOverload),
     });
     context.add_function("timestamp", timestamp);

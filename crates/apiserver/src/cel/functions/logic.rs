@@ -35,8 +35,12 @@ impl Opaque for DeferredError {
 pub(super) fn add(context: &mut Context<'_>) {
     context.add_function(BOTH, |call: &FunctionContext| decide(call, false));
     context.add_function(EITHER, |call: &FunctionContext| decide(call, true));
-    context.add_function(ALL, |call: &FunctionContext| defer_error(decide(call, false)));
-    context.add_function(EXISTS, |call: &FunctionContext| defer_error(decide(call, true)));
+    context.add_function(ALL, |call: &FunctionContext| {
+        defer_error(decide(call, false))
+    });
+    context.add_function(EXISTS, |call: &FunctionContext| {
+        defer_error(decide(call, true))
+    });
     context.add_function(FOUND, |found: Value| -> Result<Value, ExecutionError> {
         as_bool(&found).map(Value::Bool)
     });
