@@ -11,8 +11,8 @@ async fn requests_without_a_token_are_anonymous_and_invalid_tokens_are_refused()
     let server = server().await;
     let anonymous = server.with_token(None).await;
     for path in ["/healthz", "/livez", "/readyz", "/version"] {
-        let answer = raw(&anonymous, "GET", path, &[], "").await;
-        assert_eq!(answer.code, 200, "{path}: {}", answer.text);
+        let response = raw(&anonymous, "GET", path, &[], "").await;
+        assert_eq!(response.code, 200, "{path}: {}", response.text);
     }
     for (path, message) in [
         (
@@ -28,16 +28,16 @@ async fn requests_without_a_token_are_anonymous_and_invalid_tokens_are_refused()
             r#"forbidden: User "system:anonymous" cannot get path "/api""#,
         ),
     ] {
-        let answer = raw(&anonymous, "GET", path, &[], "").await;
+        let response = raw(&anonymous, "GET", path, &[], "").await;
         assert_eq!(
-            (answer.code, &answer.json["message"]),
+            (response.code, &response.json["message"]),
             (403, &json!(message))
         );
     }
     let invalid = server.with_token(Some("made-up")).await;
-    let answer = raw(&invalid, "GET", "/version", &[], "").await;
+    let response = raw(&invalid, "GET", "/version", &[], "").await;
     assert_eq!(
-        (answer.code, &answer.json["reason"]),
+        (response.code, &response.json["reason"]),
         (401, &json!("Unauthorized"))
     );
 }
@@ -55,24 +55,27 @@ async fn tokens_expire_with_their_service_account() {
         let body = json!({ "spec": spec }).to_string();
         server.raw("POST", &path, &[JSON], body).await
     };
-    let answer = request(json!({"expirationSeconds": 10})).await;
+    let response = request(json!({"expirationSeconds": 10})).await;
     assert_eq!(
-        answer.json["message"],
+        response.json["message"],
         "TokenRequest.authentication.k8s.io \"\" is invalid: spec.expirationSeconds: Invalid value: 10: may not specify a duration less than 10 minutes"
     );
-    let answer = request(json!({})).await;
-    assert_eq!(answer.code, 201, "{}", answer.text);
+    let response = request(json!({})).await;
+    assert_eq!(response.code, 201, "{}", response.text);
     assert_eq!(
-        answer.json["spec"],
+        response.json["spec"],
         json!({"audiences": ["https://kubernetes.default.svc"], "expirationSeconds": 3600, "boundObjectRef": null})
     );
-    let token = answer.json["status"]["token"].as_str().unwrap().to_owned();
+    let token = response.json["status"]["token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let bot = server.with_token(Some(&token)).await;
     let whoami = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-    let answer = raw(&bot, "POST", whoami, &[JSON], "{}").await;
-    let info = &answer.json["status"]["userInfo"];
+    let response = raw(&bot, "POST", whoami, &[JSON], "{}").await;
+    let info = &response.json["status"]["userInfo"];
     let user = format!("system:serviceaccount:{namespace}:bot");
-    assert_eq!(info["username"], user.as_str(), "{}", answer.text);
+    assert_eq!(info["username"], user.as_str(), "{}", response.text);
     assert_eq!(
         info["groups"],
         json!([
@@ -103,16 +106,19 @@ async fn tokens_expire_with_their_service_account() {
     let client = server.with_token(Some(&elsewhere)).await;
     assert_eq!(raw(&client, "GET", "/version", &[], "").await.code, 401);
 
-    let answer = server
+    let response = server
         .raw("DELETE", &format!("{accounts}/bot"), &[], "")
         .await;
-    assert_eq!(answer.code, 200);
+    assert_eq!(response.code, 200);
     // kube-apiserver caches valid tokens for a while.
     if !server.is_real() {
         assert_eq!(raw(&bot, "GET", "/version", &[], "").await.code, 401);
     }
-    let answer = request(json!({})).await;
-    assert_eq!(answer.json["message"], "serviceaccounts \"bot\" not found");
+    let response = request(json!({})).await;
+    assert_eq!(
+        response.json["message"],
+        "serviceaccounts \"bot\" not found"
+    );
 }
 
 #[tokio::test]
@@ -126,26 +132,26 @@ async fn impersonation_needs_a_right() {
         ("impersonate-extra-scopes", "view"),
     ];
     let whoami = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-    let answer = server.raw("POST", whoami, &headers, "{}").await;
+    let response = server.raw("POST", whoami, &headers, "{}").await;
     assert_eq!(
-        answer.json["status"]["userInfo"],
+        response.json["status"]["userInfo"],
         json!({"username": "bob", "uid": "77", "groups": ["devs", "system:authenticated"],
             "extra": {"scopes": ["view"]}})
     );
     let headers = [JSON, ("impersonate-user", "system:serviceaccount:a:b")];
-    let answer = server.raw("POST", whoami, &headers, "{}").await;
+    let response = server.raw("POST", whoami, &headers, "{}").await;
     assert_eq!(
-        answer.json["status"]["userInfo"]["groups"],
+        response.json["status"]["userInfo"]["groups"],
         json!([
             "system:serviceaccounts",
             "system:serviceaccounts:a",
             "system:authenticated"
         ])
     );
-    let answer = server
+    let response = server
         .raw("GET", "/api", &[("impersonate-group", "devs")], "")
         .await;
-    assert_eq!(answer.code, 400, "{}", answer.text);
+    assert_eq!(response.code, 400, "{}", response.text);
 
     let namespace = server.namespace().await;
     let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
@@ -158,9 +164,9 @@ async fn impersonation_needs_a_right() {
     let bot = server
         .with_token(token.json["status"]["token"].as_str())
         .await;
-    let answer = raw(&bot, "GET", "/api", &[("impersonate-user", "bob")], "").await;
+    let response = raw(&bot, "GET", "/api", &[("impersonate-user", "bob")], "").await;
     assert_eq!(
-        (answer.code, &answer.json["reason"]),
+        (response.code, &response.json["reason"]),
         (403, &json!("Forbidden"))
     );
 }

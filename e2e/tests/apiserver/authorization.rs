@@ -6,13 +6,16 @@ use serde_json::{Value, json};
 
 use crate::objects::JSON;
 use crate::server;
-use crate::server::{Answer, TestServer};
+use crate::server::{ApiResponse, TestServer};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
 
-fn unique(what: &str) -> String {
-    format!("{what}-{}", &uuid::Uuid::new_v4().simple().to_string()[..8])
+fn unique(prefix: &str) -> String {
+    format!(
+        "{prefix}-{}",
+        &uuid::Uuid::new_v4().simple().to_string()[..8]
+    )
 }
 
 /// Sends a request as a user in the group `devs`.
@@ -22,7 +25,7 @@ async fn request_as(
     method: &str,
     path: &str,
     body: &Value,
-) -> Answer {
+) -> ApiResponse {
     let headers = [
         JSON,
         ("impersonate-user", user),
@@ -64,13 +67,13 @@ async fn grant(server: &TestServer, namespace: &str, user: &str, rules: Value) {
         "resource": first["resources"][0], "name": first["resourceNames"][0]}}});
     eventually("the rights to apply", async || {
         let path = format!("{REVIEWS}/subjectaccessreviews");
-        let answer = server
+        let response = server
             .raw("POST", &path, &[JSON], question.to_string())
             .await;
-        if answer.json["status"]["allowed"] == true {
+        if response.json["status"]["allowed"] == true {
             Ok(())
         } else {
-            Err(answer.text)
+            Err(response.text)
         }
     })
     .await;
@@ -136,15 +139,15 @@ async fn refusals_name_user_verb_resource_and_namespace() {
         ),
     ];
     for (method, path, message, details) in cases {
-        let answer = request_as(&server, "zoe", method, path, &Value::Null).await;
+        let response = request_as(&server, "zoe", method, path, &Value::Null).await;
         let expected = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": message, "reason": "Forbidden", "details": details, "code": 403});
-        assert_eq!((answer.code, &answer.json), (403, &expected), "{path}");
+        assert_eq!((response.code, &response.json), (403, &expected), "{path}");
     }
     // All authenticated users can read discovery.
     for path in ["/api", "/apis", "/apis/apps/v1", "/openapi/v3"] {
-        let answer = request_as(&server, "zoe", "GET", path, &Value::Null).await;
-        assert_eq!(answer.code, 200, "{path}");
+        let response = request_as(&server, "zoe", "GET", path, &Value::Null).await;
+        assert_eq!(response.code, 200, "{path}");
     }
 }
 
@@ -179,8 +182,8 @@ async fn rights_are_limited_to_names_verbs_and_namespaces() {
         ("GET", format!("{scale}/scale"), 404),
         ("GET", scale, 403),
     ] {
-        let answer = request_as(&server, &user, method, &path, &map).await;
-        assert_eq!(answer.code, code, "{method} {path}: {}", answer.text);
+        let response = request_as(&server, &user, method, &path, &map).await;
+        assert_eq!(response.code, code, "{method} {path}: {}", response.text);
     }
 }
 
@@ -198,14 +201,14 @@ async fn access_reviews_return_decision_and_reason() {
     let own = format!("{REVIEWS}/selfsubjectaccessreviews");
     let yes = json!({"allowed": true, "reason": format!(
         "RBAC: allowed by RoleBinding \"given/{namespace}\" of Role \"given\" to User \"{user}\"")});
-    let answer = request_as(&server, &user, "POST", &own, &question("a")).await;
-    assert_eq!((answer.code, &answer.json["status"]), (201, &yes));
-    let answer = request_as(&server, &user, "POST", &own, &question("b")).await;
-    assert_eq!(answer.json["status"], json!({"allowed": false}));
-    let answer = server
+    let response = request_as(&server, &user, "POST", &own, &question("a")).await;
+    assert_eq!((response.code, &response.json["status"]), (201, &yes));
+    let response = request_as(&server, &user, "POST", &own, &question("b")).await;
+    assert_eq!(response.json["status"], json!({"allowed": false}));
+    let response = server
         .raw("POST", &own, &[JSON], question("b").to_string())
         .await;
-    assert_eq!(answer.json["status"], json!({"allowed": true}));
+    assert_eq!(response.json["status"], json!({"allowed": true}));
 
     let mut of_another = question("a");
     of_another["spec"]["user"] = json!(user);
@@ -213,18 +216,18 @@ async fn access_reviews_return_decision_and_reason() {
         format!("{REVIEWS}/subjectaccessreviews"),
         format!("{REVIEWS}/namespaces/{namespace}/localsubjectaccessreviews"),
     ] {
-        let answer = server
+        let response = server
             .raw("POST", &path, &[JSON], of_another.to_string())
             .await;
-        assert_eq!(answer.json["status"], yes, "{path}: {}", answer.text);
+        assert_eq!(response.json["status"], yes, "{path}: {}", response.text);
     }
     let path = format!("{REVIEWS}/selfsubjectrulesreviews");
     let spec = json!({"spec": {"namespace": namespace}});
-    let answer = request_as(&server, &user, "POST", &path, &spec).await;
-    let held = answer.json["status"]["resourceRules"].as_array().unwrap();
+    let response = request_as(&server, &user, "POST", &path, &spec).await;
+    let held = response.json["status"]["resourceRules"].as_array().unwrap();
     let given =
         json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]});
-    assert!(held.contains(&given), "{}", answer.text);
+    assert!(held.contains(&given), "{}", response.text);
 
     for (spec, message) in [
         (
@@ -238,10 +241,10 @@ async fn access_reviews_return_decision_and_reason() {
     ] {
         let path = format!("{REVIEWS}/subjectaccessreviews");
         let body = json!({ "spec": spec }).to_string();
-        let answer = server.raw("POST", &path, &[JSON], body).await;
+        let response = server.raw("POST", &path, &[JSON], body).await;
         let expected = format!(".authorization.k8s.io \"\" is invalid: {message}");
         assert_eq!(
-            (answer.code, &answer.json["message"]),
+            (response.code, &response.json["message"]),
             (422, &json!(expected))
         );
     }
@@ -261,13 +264,13 @@ async fn users_cannot_grant_rights_they_do_not_hold() {
     let path = format!("{RBAC}/namespaces/{namespace}");
     let (roles, bindings) = (format!("{path}/roles"), format!("{path}/rolebindings"));
     let held = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": ["a"]}]);
-    let answer = request_as(&server, &user, "POST", &roles, &role("less", held)).await;
-    assert_eq!(answer.code, 201, "{}", answer.text);
+    let response = request_as(&server, &user, "POST", &roles, &role("less", held)).await;
+    assert_eq!(response.code, 201, "{}", response.text);
     let more = json!([
         {"apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": ["get", "list"]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": ["a", "b"]},
     ]);
-    let answer = request_as(&server, &user, "POST", &roles, &role("more", more)).await;
+    let response = request_as(&server, &user, "POST", &roles, &role("more", more)).await;
     let expected = format!(
         "roles.rbac.authorization.k8s.io \"more\" is forbidden: user \"{user}\" (groups=[\"devs\" \"system:authenticated\"]) \
          is attempting to grant RBAC permissions not currently held:\n\
@@ -276,7 +279,7 @@ async fn users_cannot_grant_rights_they_do_not_hold() {
          {{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\" \"list\"]}}"
     );
     assert_eq!(
-        (answer.code, &answer.json["message"]),
+        (response.code, &response.json["message"]),
         (403, &json!(expected))
     );
     for (kind, name, code) in [
@@ -285,8 +288,8 @@ async fn users_cannot_grant_rights_they_do_not_hold() {
         ("Role", "less", 201),
     ] {
         let wanted = binding(&unique("b"), kind, name, &user);
-        let answer = request_as(&server, &user, "POST", &bindings, &wanted).await;
-        assert_eq!(answer.code, code, "{name}: {}", answer.text);
+        let response = request_as(&server, &user, "POST", &bindings, &wanted).await;
+        assert_eq!(response.code, code, "{name}: {}", response.text);
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::definitions::{DEFINITIONS, JSON, definition};
-use crate::server::{Answer, TestServer, server};
+use crate::server::{ApiResponse, TestServer, server};
 
 const RECORDED: &str = include_str!("data/rules.json");
 
@@ -16,7 +16,7 @@ struct Group {
     refused: Vec<String>,
 }
 
-async fn defined(server: &TestServer, schema: &Value, rule: &str) -> Answer {
+async fn defined(server: &TestServer, schema: &Value, rule: &str) -> ApiResponse {
     let mut spec = schema.clone();
     spec["x-kubernetes-validations"] = json!([{"rule": rule}]);
     let body = definition(spec).to_string();
@@ -29,24 +29,24 @@ async fn rules_with_valid_names_and_syntax_are_accepted() {
     let server = server().await;
     let at = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule FieldValueInvalid";
     let groups: Vec<Group> = serde_json::from_str(RECORDED).unwrap();
-    let (mut count, mut wrong) = (0, Vec::new());
+    let (mut count, mut failures) = (0, Vec::new());
     for group in &groups {
         for rule in &group.accepted {
-            let answer = defined(&server, &group.schema, rule).await;
-            if answer.code != 201 {
-                wrong.push(format!("{rule}: {}", answer.text));
+            let response = defined(&server, &group.schema, rule).await;
+            if response.code != 201 {
+                failures.push(format!("{rule}: {}", response.text));
             }
         }
         for rule in &group.refused {
-            let answer = defined(&server, &group.schema, rule).await;
-            if answer.code != 422 || answer.causes() != [at] {
-                wrong.push(format!("{rule}: {} {:?}", answer.code, answer.causes()));
+            let response = defined(&server, &group.schema, rule).await;
+            if response.code != 422 || response.causes() != [at] {
+                failures.push(format!("{rule}: {} {:?}", response.code, response.causes()));
             }
         }
         count += group.accepted.len() + group.refused.len();
     }
     assert!(count > 200, "{count}");
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[tokio::test]

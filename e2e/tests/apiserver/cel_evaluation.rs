@@ -37,21 +37,21 @@ async fn check(cases: &[(&str, Outcome)]) {
     let kind = Kind::install(&server, &definition_with_rules(&rules)).await;
     let spec = json!({"l": [0, 1, 2], "m": {"a": 0, "b": 1}, "n": 3, "z": 0, "f": 1.0, "is": 5, "s": "x",
         "t": "2025-03-30T00:30:00Z"});
-    let answer = kind.create("o", &spec).await;
+    let response = kind.create("o", &spec).await;
     let mut expected: Vec<String> = cases
         .iter()
         .filter_map(|(rule, outcome)| {
-            let says = match outcome {
+            let cause = match outcome {
                 Holds => return None,
                 Fails => format!("failed rule: {rule}"),
                 Error(message) => format!("\"object\": {message} evaluating rule: {rule}"),
                 NoOverload => format!("\"object\": no such overload evaluating rule: {rule}"),
             };
-            Some(format!("spec: Invalid value: {says}"))
+            Some(format!("spec: Invalid value: {cause}"))
         })
         .collect();
     expected.sort();
-    let found = causes(&answer);
+    let found = causes(&response);
     let only = |some: &[String], others: &[String]| -> Vec<String> {
         some.iter()
             .filter(|s| !others.contains(s))
@@ -370,21 +370,21 @@ async fn inconvertible_constants_are_refused_with_the_definition() {
             Some("type conversion error from 'string' to 'google.protobuf.Timestamp'"),
         ),
     ];
-    let (mut wrong, path) = (Vec::new(), format!("{DEFINITIONS}?dryRun=All"));
+    let (mut failures, path) = (Vec::new(), format!("{DEFINITIONS}?dryRun=All"));
     for (rule, refused) in cases {
         let body = definition_with_rules(&[rule]).to_string();
-        let answer = server.raw("POST", &path, &[JSON], body).await;
+        let response = server.raw("POST", &path, &[JSON], body).await;
         let fits = match refused {
-            None => answer.code == 201,
+            None => response.code == 201,
             Some(why) => {
-                answer.code == 422
-                    && answer.json["message"]
+                response.code == 422
+                    && response.json["message"]
                         .as_str()
                         .is_some_and(|message| message.contains(why))
             }
         };
         if !fits {
-            wrong.push(format!("{rule}: {}", answer.text));
+            failures.push(format!("{rule}: {}", response.text));
         }
     }
     for rule in [
@@ -393,10 +393,10 @@ async fn inconvertible_constants_are_refused_with_the_definition() {
         "'a'.matches('(a{100}){11}')",
     ] {
         let body = definition_with_rules(&[rule]).to_string();
-        let answer = server.raw("POST", &path, &[JSON], body).await;
-        if answer.code != 422 {
-            wrong.push(format!("{rule}: {}", answer.text));
+        let response = server.raw("POST", &path, &[JSON], body).await;
+        if response.code != 422 {
+            failures.push(format!("{rule}: {}", response.text));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

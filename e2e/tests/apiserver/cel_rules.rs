@@ -57,19 +57,19 @@ async fn failed_rules_report_message_reason_and_path() {
         ),
     ];
     for (i, (spec, mut expected)) in cases.into_iter().enumerate() {
-        let answer = kind.create(&format!("o{i}"), &spec).await;
+        let response = kind.create(&format!("o{i}"), &spec).await;
         expected.sort_unstable();
-        assert_eq!(causes(&answer), expected, "{spec}: {}", answer.text);
-        assert_eq!(answer.code, if expected.is_empty() { 201 } else { 422 });
+        assert_eq!(causes(&response), expected, "{spec}: {}", response.text);
+        assert_eq!(response.code, if expected.is_empty() { 201 } else { 422 });
     }
-    let answer = kind.create("absent", &json!({"b": 2})).await;
+    let response = kind.create("absent", &json!({"b": 2})).await;
     assert!(
-        causes(&answer).contains(
+        causes(&response).contains(
             &"spec: Invalid value: \"object\": no such key: a evaluating rule: self.a <= self.b"
                 .to_owned()
         ),
         "{}",
-        answer.text
+        response.text
     );
 }
 
@@ -111,12 +111,12 @@ async fn transition_rules_compare_with_the_old_value() {
         (json!({"set": ["b"]}), "spec.set: Invalid value: same set"),
     ];
     for (spec, expected) in refused {
-        let answer = kind.replace("o", &spec).await;
-        assert_eq!(causes(&answer), [expected], "{spec}: {}", answer.text);
+        let response = kind.replace("o", &spec).await;
+        assert_eq!(causes(&response), [expected], "{spec}: {}", response.text);
     }
     let good = json!({"s": "x", "n": 4, "set": ["b", "a"], "l": [{"name": "b", "v": 6}, {"name": "c", "v": 0}]});
-    let answer = kind.replace("o", &good).await;
-    assert_eq!(answer.code, 200, "{}", answer.text);
+    let response = kind.replace("o", &good).await;
+    assert_eq!(response.code, 200, "{}", response.text);
 }
 
 #[tokio::test]
@@ -162,8 +162,8 @@ async fn the_cel_libraries_of_kubernetes_are_supported() {
     let kind = Kind::install(&server, &definition).await;
     let good = json!({"l": [1, 2, 3], "s": "http://x.io", "q": "1Gi", "m": {"k": "v"}, "n": 3, "p": "5%",
         "d": "30m", "t": "2025-01-01T00:00:00Z", "bytes": "YWJj"});
-    let answer = kind.create("good", &good).await;
-    assert_eq!(answer.code, 201, "{}", answer.text);
+    let response = kind.create("good", &good).await;
+    assert_eq!(response.code, 201, "{}", response.text);
     let cases = [
         (json!({"l": [3, 2, 1]}), 0),
         (json!({"l": [20, 30, 50]}), 1),
@@ -187,9 +187,9 @@ async fn the_cel_libraries_of_kubernetes_are_supported() {
         (json!({"foo-bar": 5}), 19),
     ];
     for (spec, rule) in cases {
-        let answer = kind.create("bad", &spec).await;
+        let response = kind.create("bad", &spec).await;
         let expected = format!("spec: Invalid value: failed rule: {}", rules[rule]);
-        assert_eq!(causes(&answer), [expected], "{spec}: {}", answer.text);
+        assert_eq!(causes(&response), [expected], "{spec}: {}", response.text);
     }
 }
 
@@ -204,9 +204,9 @@ async fn rules_are_evaluated_only_on_structurally_valid_objects() {
         ),
     )
     .await;
-    let answer = kind.create("o", &json!({"a": -1, "s": "abcd"})).await;
+    let response = kind.create("o", &json!({"a": -1, "s": "abcd"})).await;
     assert_eq!(
-        causes(&answer),
+        causes(&response),
         [
             "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
             "spec.s: Too long: may not be more than 3 bytes",
@@ -244,8 +244,8 @@ async fn invalid_rules_are_refused_with_their_definition() {
         ),
     ] {
         let definition = definition_with_rules(json!({"a": {"type": "integer"}}), json!([rule]));
-        let answer = define(&server, &definition).await;
-        assert_eq!(answer.causes(), [format!("{at}.{cause}")], "{rule}");
+        let response = define(&server, &definition).await;
+        assert_eq!(response.causes(), [format!("{at}.{cause}")], "{rule}");
     }
 }
 
@@ -281,8 +281,8 @@ async fn sets_and_keyed_lists_are_compared_and_merged_by_item() {
     .await;
     let good = json!({"s": ["a", "b"], "t": ["b", "c"], "plain": ["a", "b"], "namespace": "n",
         "k": [{"name": "p", "v": 1}, {"name": "q", "v": 3}]});
-    let answer = kind.create("good", &good).await;
-    assert_eq!(answer.code, 201, "{}", answer.text);
+    let response = kind.create("good", &good).await;
+    assert_eq!(response.code, 201, "{}", response.text);
     for (field, value, broken) in [
         ("t", json!(["b", "d"]), 1),
         ("t", json!(["b"]), 0),
@@ -291,22 +291,22 @@ async fn sets_and_keyed_lists_are_compared_and_merged_by_item() {
     ] {
         let mut bad = good.clone();
         bad[field] = value;
-        let answer = kind.create("bad", &bad).await;
+        let response = kind.create("bad", &bad).await;
         let expected = format!("spec: Invalid value: failed rule: {}", rules[broken]);
-        assert!(causes(&answer).contains(&expected), "{}", answer.text);
+        assert!(causes(&response).contains(&expected), "{}", response.text);
     }
     let mut next = good.clone();
     next["k"] = json!([{"name": "r", "v": 5}, {"name": "q", "v": 30}]);
-    let answer = kind.replace("good", &next).await;
-    assert_eq!(answer.code, 200, "{}", answer.text);
+    let response = kind.replace("good", &next).await;
+    assert_eq!(response.code, 200, "{}", response.text);
     next["k"] = json!([{"name": "x", "v": 5}, {"name": "y", "v": 30}]);
-    let answer = kind.replace("good", &next).await;
+    let response = kind.replace("good", &next).await;
     let expected: Vec<String> = [3, 5]
         .map(|broken| format!("spec: Invalid value: failed rule: {}", rules[broken]))
         .into();
-    let mut found = causes(&answer);
+    let mut found = causes(&response);
     found.sort_by_key(|cause| rules.iter().position(|rule| cause.ends_with(rule)));
-    assert_eq!(found, expected, "{}", answer.text);
+    assert_eq!(found, expected, "{}", response.text);
 }
 
 #[tokio::test]
@@ -335,8 +335,8 @@ async fn loops_with_two_variables_and_sorting_are_supported() {
     )
     .await;
     let good = json!({"l": [5, 10], "m": {"a": "x", "b": "y"}, "o": [{"n": "b"}, {"n": "a"}]});
-    let answer = kind.create("good", &good).await;
-    assert_eq!(answer.code, 201, "{}", answer.text);
+    let response = kind.create("good", &good).await;
+    assert_eq!(response.code, 201, "{}", response.text);
     for (field, value, broken) in [
         ("l", json!([5, 1]), 0),
         ("m", json!({"a": "a", "b": "y"}), 1),
@@ -345,16 +345,16 @@ async fn loops_with_two_variables_and_sorting_are_supported() {
     ] {
         let mut bad = good.clone();
         bad[field] = value;
-        let answer = kind.create("bad", &bad).await;
+        let response = kind.create("bad", &bad).await;
         let expected = format!("spec: Invalid value: failed rule: {}", rules[broken]);
-        assert!(causes(&answer).contains(&expected), "{}", answer.text);
+        assert!(causes(&response).contains(&expected), "{}", response.text);
     }
     let mut twice = good.clone();
     twice["o"] = json!([{"n": "a"}, {"n": "a"}]);
-    let answer = kind.create("twice", &twice).await;
+    let response = kind.create("twice", &twice).await;
     let expected = format!(
         "spec: Invalid value: \"object\": insert failed: key a already exists evaluating rule: {}",
         rules[7]
     );
-    assert!(causes(&answer).contains(&expected), "{}", answer.text);
+    assert!(causes(&response).contains(&expected), "{}", response.text);
 }

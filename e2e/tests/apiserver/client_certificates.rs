@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::objects::JSON;
 use crate::server::{TestServer, client_of, raw};
-use crate::{server, server::Answer};
+use crate::{server, server::ApiResponse};
 
 /// Name of the embedded server's certificate authority.
 const AUTHORITY: &str = "berth-ca";
@@ -84,13 +84,13 @@ async fn client(
     client_of(config)
 }
 
-async fn whoami(client: &Client) -> Answer {
+async fn whoami(client: &Client) -> ApiResponse {
     raw(client, "POST", WHOAMI, &[JSON], "{}").await
 }
 
 /// Returns user and groups of a review.
-fn user_and_groups(answer: &Answer) -> (&Value, &Value) {
-    let info = &answer.json["status"]["userInfo"];
+fn user_and_groups(response: &ApiResponse) -> (&Value, &Value) {
+    let info = &response.json["status"]["userInfo"];
     (&info["username"], &info["groups"])
 }
 
@@ -105,21 +105,21 @@ async fn client_certificates_name_user_and_groups() {
         None,
     )
     .await;
-    let answer = whoami(&carol).await;
-    assert_eq!(answer.code, 201, "{}", answer.text);
+    let response = whoami(&carol).await;
+    assert_eq!(response.code, 201, "{}", response.text);
     let groups = json!(["devs", "ops", "system:authenticated"]);
-    assert_eq!(user_and_groups(&answer), (&json!("carol"), &groups));
+    assert_eq!(user_and_groups(&response), (&json!("carol"), &groups));
     let credential =
-        &answer.json["status"]["userInfo"]["extra"]["authentication.kubernetes.io/credential-id"];
+        &response.json["status"]["userInfo"]["extra"]["authentication.kubernetes.io/credential-id"];
     let digest = credential[0].as_str().unwrap();
     let digest = digest.strip_prefix("X509SHA256=").unwrap();
     assert!(digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_hexdigit()));
     // The user is authenticated, but has no rights.
     let path = "/api/v1/namespaces/default/configmaps";
-    let answer = raw(&carol, "GET", path, &[], "").await;
+    let response = raw(&carol, "GET", path, &[], "").await;
     let message = r#"configmaps is forbidden: User "carol" cannot list resource "configmaps" in API group "" in the namespace "default""#;
     assert_eq!(
-        (answer.code, &answer.json["message"]),
+        (response.code, &response.json["message"]),
         (403, &json!(message))
     );
     let root = client(
@@ -133,23 +133,23 @@ async fn client_certificates_name_user_and_groups() {
     // A certificate takes precedence over any token.
     for token in ["administrator", "made-up"] {
         let carol = client(&server, &own, certificate_for("carol", &[]), Some(token)).await;
-        let answer = whoami(&carol).await;
+        let response = whoami(&carol).await;
         assert_eq!(
-            user_and_groups(&answer).0,
+            user_and_groups(&response).0,
             "carol",
             "{token}: {}",
-            answer.text
+            response.text
         );
     }
     // A certificate without a user name, or for the anonymous user, does not authenticate.
     for user in ["", "system:anonymous"] {
         let anonymous = client(&server, &own, certificate_for(user, &["devs"]), None).await;
-        let answer = whoami(&anonymous).await;
-        let message = answer.json["message"].as_str().unwrap_or_default();
+        let response = whoami(&anonymous).await;
+        let message = response.json["message"].as_str().unwrap_or_default();
         assert!(
-            answer.code == 403 && message.contains(r#"User "system:anonymous" cannot create"#),
+            response.code == 403 && message.contains(r#"User "system:anonymous" cannot create"#),
             "{user}: {}",
-            answer.text
+            response.text
         );
     }
 }
@@ -180,11 +180,11 @@ async fn invalid_client_certificates_are_refused_with_a_response() {
     ] {
         let client = client(&server, authority, params, None).await;
         for path in ["/version", "/healthz", "/api/v1/namespaces"] {
-            let answer = raw(&client, "GET", path, &[], "").await;
+            let response = raw(&client, "GET", path, &[], "").await;
             let expected = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
                 "message": "Unauthorized", "reason": "Unauthorized", "code": 401});
             assert_eq!(
-                (answer.code, &answer.json),
+                (response.code, &response.json),
                 (401, &expected),
                 "{what} {path}"
             );
@@ -194,8 +194,8 @@ async fn invalid_client_certificates_are_refused_with_a_response() {
     for (token, code) in [("administrator", 201), ("made-up", 401)] {
         let params = certificate_for("carol", &[]);
         let client = client(&server, elsewhere.path(), params, Some(token)).await;
-        let answer = whoami(&client).await;
-        assert_eq!(answer.code, code, "{token}: {}", answer.text);
-        assert_ne!(user_and_groups(&answer).0, "carol");
+        let response = whoami(&client).await;
+        assert_eq!(response.code, code, "{token}: {}", response.text);
+        assert_ne!(user_and_groups(&response).0, "carol");
     }
 }

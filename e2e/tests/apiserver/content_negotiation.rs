@@ -70,11 +70,11 @@ async fn json_responses_are_a_single_line() {
         (&none, "application/json"),
         ("/api", AGGREGATED),
     ] {
-        let answer = server.raw("GET", path, &[("accept", accept)], "").await;
-        let lines = answer.text.matches('\n').count();
+        let response = server.raw("GET", path, &[("accept", accept)], "").await;
+        let lines = response.text.matches('\n').count();
         assert!(
-            answer.text.ends_with("}\n") && lines == 1,
-            "{path}: {answer:?}"
+            response.text.ends_with("}\n") && lines == 1,
+            "{path}: {response:?}"
         );
     }
 }
@@ -97,13 +97,13 @@ async fn changed_documents_have_another_etag() {
     );
     definitions.create(&definition).await;
     berth_e2e::eventually("the new group", async || {
-        let answer = server
+        let response = server
             .raw("GET", "/apis", &[accept, ("if-none-match", tag)], "")
             .await;
-        if answer.code == 200 && answer.text.contains(group) {
+        if response.code == 200 && response.text.contains(group) {
             Ok(())
         } else {
-            Err(answer.code)
+            Err(response.code)
         }
     })
     .await;
@@ -143,9 +143,9 @@ async fn discovery_supports_yaml_and_refuses_other_formats() {
             if strange.contains("as=") && matches!(path, "/api" | "/apis") {
                 continue;
             }
-            let answer = get(strange).await;
+            let response = get(strange).await;
             assert_eq!(
-                (answer.code, &answer.json["reason"]),
+                (response.code, &response.json["reason"]),
                 (406, &json!("NotAcceptable")),
                 "{path} {strange}"
             );
@@ -181,8 +181,8 @@ async fn discovery_supports_yaml_and_refuses_other_formats() {
 async fn health_checks_can_be_selected_and_excluded() {
     let server = server().await;
     let get = async |path: &str| {
-        let answer = server.raw("GET", path, &[], "").await;
-        (answer.code, answer.text)
+        let response = server.raw("GET", path, &[], "").await;
+        (response.code, response.text)
     };
     for path in [
         "/livez/ping",
@@ -219,15 +219,15 @@ async fn encoded(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let answer = server
+    let response = server
         .client
         .send(request.body(Body::empty()).unwrap())
         .await
         .unwrap();
-    assert_eq!(answer.status(), 200, "{path}");
-    let encoding = answer.headers().get("content-encoding");
+    assert_eq!(response.status(), 200, "{path}");
+    let encoding = response.headers().get("content-encoding");
     let encoding = encoding.map(|value| value.to_str().unwrap().to_owned());
-    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
     (encoding, bytes.to_vec())
 }
 

@@ -63,13 +63,13 @@ async fn created_objects_equal_the_recorded_ones() {
     let server = server().await;
     let cases: Vec<Value> = serde_json::from_str(RECORDED).unwrap();
     assert!(cases.len() > 50, "{}", cases.len());
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for case in cases {
         let path = format!(
             "{}?dryRun=All&fieldManager=recorder",
             case["path"].as_str().unwrap()
         );
-        let answer = server
+        let response = server
             .raw(
                 "POST",
                 &path,
@@ -77,15 +77,15 @@ async fn created_objects_equal_the_recorded_ones() {
                 case["sent"].to_string(),
             )
             .await;
-        let (mut expected, mut found) = (case["answer"].clone(), answer.json);
+        let (mut expected, mut found) = (case["answer"].clone(), response.json);
         comparable(&mut expected);
         comparable(&mut found);
         let mut here = Vec::new();
         differences(&expected, &found, "", &mut here);
         let name = case["case"].as_str().unwrap();
-        wrong.extend(here.into_iter().map(|d| format!("{name}{d}")));
+        failures.extend(here.into_iter().map(|d| format!("{name}{d}")));
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[tokio::test]
@@ -103,10 +103,10 @@ async fn json_is_indented_on_request_and_for_curl() {
         for path in [namespace, "/api/v1/namespaces/nowhere"] {
             let path = format!("{path}{query}");
             let headers = [("user-agent", agent)];
-            let answer = server.raw("GET", &path, &headers, "").await;
-            let lines = answer.text.contains("\n  \"metadata\": {");
-            assert_eq!(lines, laid_out, "{path} for {agent}: {}", answer.text);
-            assert!(answer.json["kind"].is_string(), "{}", answer.text);
+            let response = server.raw("GET", &path, &headers, "").await;
+            let lines = response.text.contains("\n  \"metadata\": {");
+            assert_eq!(lines, laid_out, "{path} for {agent}: {}", response.text);
+            assert!(response.json["kind"].is_string(), "{}", response.text);
         }
     }
 }

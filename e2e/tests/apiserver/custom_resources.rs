@@ -47,10 +47,10 @@ async fn objects_are_defaulted_pruned_and_validated() {
     let server = server().await;
     let (kind, _) = installed(&server).await;
     let spec = json!({"color": "red", "unknown": 1, "parts": [{"name": "a"}], "free": {"any": {"thing": 1}}});
-    let made = kind.create("a", &spec).await;
+    let created = kind.create("a", &spec).await;
     let expected = json!({"color": "red", "size": "S", "parts": [{"name": "a", "weight": 1}],
         "free": {"any": {"thing": 1}}});
-    assert_eq!(made.json["spec"], expected, "{}", made.text);
+    assert_eq!(created.json["spec"], expected, "{}", created.text);
     let refused = kind.create("b", &json!({"size": "XL"})).await;
     assert_eq!(refused.code, 422);
     assert_eq!(
@@ -60,11 +60,11 @@ async fn objects_are_defaulted_pruned_and_validated() {
             "spec.size: Unsupported value: \"XL\": supported values: \"S\", \"L\""
         ]
     );
-    let strange = json!({"apiVersion": format!("{}/v1", kind.group), "kind": "Thing", "metadata": {"name": "c"},
+    let with_unknown_field = json!({"apiVersion": format!("{}/v1", kind.group), "kind": "Thing", "metadata": {"name": "c"},
         "spec": {"color": "red", "nope": 1}});
     let path = format!("{}?fieldValidation=Strict", kind.path("v1"));
     let strict = server
-        .raw("POST", &path, &[JSON], strange.to_string())
+        .raw("POST", &path, &[JSON], with_unknown_field.to_string())
         .await;
     let why = "Thing in version \"v1\" cannot be handled as a Thing: strict decoding error: unknown field \"spec.nope\"";
     assert_eq!(status_of(&strict), (400, why));
@@ -136,17 +136,17 @@ async fn status_and_scale_updates_change_nothing_else() {
     );
     assert_eq!(things.get("/a").await.json["spec"]["replicas"], 5);
     // A replacement must name the version.
-    let mut blind = main.clone();
-    blind["metadata"]
+    let mut unversioned = main.clone();
+    unversioned["metadata"]
         .as_object_mut()
         .unwrap()
         .remove("resourceVersion");
-    let blind = things.put("/a", &blind).await;
+    let unversioned = things.put("/a", &unversioned).await;
     let why = format!(
         "things.{} \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update",
         kind.group
     );
-    assert_eq!(status_of(&blind), (422, why.as_str()));
+    assert_eq!(status_of(&unversioned), (422, why.as_str()));
 }
 
 #[needs(kubectl)]
@@ -229,11 +229,11 @@ async fn deleting_a_definition_deletes_its_objects() {
     assert_eq!(definitions.delete(&rest, &Value::Null).await.code, 200);
     for (objects, rest) in [(&definitions, rest.as_str()), (&things, "")] {
         eventually("the object to be deleted", async || {
-            let answer = objects.get(rest).await;
-            if answer.code == 404 {
+            let response = objects.get(rest).await;
+            if response.code == 404 {
                 Ok(())
             } else {
-                Err(answer.text)
+                Err(response.text)
             }
         })
         .await;
@@ -244,17 +244,17 @@ async fn deleting_a_definition_deletes_its_objects() {
 async fn later_defaults_are_filled_in_on_read() {
     let server = server().await;
     let (kind, things) = installed(&server).await;
-    let made = kind.create("a", &json!({"color": "red"})).await;
-    assert_eq!(made.code, 201, "{}", made.text);
-    let from = made.json["metadata"]["resourceVersion"].clone();
+    let created = kind.create("a", &json!({"color": "red"})).await;
+    assert_eq!(created.code, 201, "{}", created.text);
+    let from = created.json["metadata"]["resourceVersion"].clone();
     let definitions = Objects::at(&server, crate::definitions::DEFINITIONS);
     let hidden =
         "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/hidden/default";
     let defaulted = json!([{"op": "add", "path": hidden, "value": "later"}]);
-    let answer = definitions
-        .operations(&format!("/{}", kind.name), &defaulted)
+    let response = definitions
+        .json_patch(&format!("/{}", kind.name), &defaulted)
         .await;
-    assert_eq!(answer.code, 200, "{}", answer.text);
+    assert_eq!(response.code, 200, "{}", response.text);
     let spec = json!({"color": "red", "size": "S", "hidden": "later"});
     eventually("the new schema", async || {
         let found = things.get("/a").await;

@@ -6,11 +6,11 @@ use berth_e2e::eventually;
 use serde_json::{Value, json};
 
 use crate::server;
-use crate::server::{Answer, TestServer};
+use crate::server::{ApiResponse, TestServer};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-async fn create(server: &TestServer, path: &str, object: Value) -> Answer {
+async fn create(server: &TestServer, path: &str, object: Value) -> ApiResponse {
     server.raw("POST", path, &[JSON], object.to_string()).await
 }
 
@@ -33,11 +33,11 @@ async fn pods_get_the_priority_of_their_class() {
     let trial = format!("{pods}?dryRun=All");
     // The server may see a new class with a delay.
     let given = eventually("the class to apply", async || {
-        let answer = create(&server, &trial, pod(json!({"priorityClassName": class}))).await;
-        if answer.code == 201 {
-            Ok(answer.json["spec"].clone())
+        let response = create(&server, &trial, pod(json!({"priorityClassName": class}))).await;
+        if response.code == 201 {
+            Ok(response.json["spec"].clone())
         } else {
-            Err(answer.text)
+            Err(response.text)
         }
     })
     .await;
@@ -62,12 +62,15 @@ async fn pods_get_the_priority_of_their_class() {
              in pod spec; priority admission controller computed Never from the given PriorityClass name",
         ),
     ] {
-        let answer = create(&server, &trial, pod(spec)).await;
-        assert_eq!((answer.code, &answer.json["message"]), (403, &json!(why)));
+        let response = create(&server, &trial, pod(spec)).await;
+        assert_eq!(
+            (response.code, &response.json["message"]),
+            (403, &json!(why))
+        );
     }
     // An update without the priority keeps it.
-    let made = create(&server, &pods, pod(json!({"priorityClassName": class}))).await;
-    let mut again = made.json;
+    let created = create(&server, &pods, pod(json!({"priorityClassName": class}))).await;
+    let mut again = created.json;
     again["spec"].as_object_mut().unwrap().remove("priority");
     let path = format!("{pods}/p");
     let kept = server.raw("PUT", &path, &[JSON], again.to_string()).await;
@@ -129,8 +132,8 @@ async fn token_secrets_are_filled_in_and_deleted_with_their_account() {
     let account = json!({"metadata": {"name": "robot"}});
     let account = create(&server, &format!("{base}/serviceaccounts"), account).await;
     let of_robot = json!({"kubernetes.io/service-account.name": "robot"});
-    let made = create(&server, &secrets, secret("s", of_robot)).await;
-    assert_eq!(made.code, 201, "{}", made.text);
+    let created = create(&server, &secrets, secret("s", of_robot)).await;
+    assert_eq!(created.code, 201, "{}", created.text);
     let path = format!("{secrets}/s");
     let filled = async || {
         let found = server.raw("GET", &path, &[], "").await;

@@ -120,18 +120,18 @@ async fn significant_empty_values_of_definitions_are_kept() {
             "properties": {"a": field}}}});
     let spec =
         webhook(json!({"caBundle": "", "service": {"namespace": "n", "name": "s", "path": ""}}));
-    let made = definitions
+    let created = definitions
         .post("?dryRun=All", &definition(&spec, &version))
         .await;
-    assert_eq!(made.code, 201, "{}", made.text);
+    assert_eq!(created.code, 201, "{}", created.text);
     let rule = json!({"rule": "self == oldSelf", "optionalOldSelf": false});
     let field = json!({"type": "string", "maxLength": 3, "x-kubernetes-validations": [rule]});
     let expected = json!({"name": "v1", "served": true, "storage": true, "subresources": {"status": {}, "scale": scale},
         "schema": {"openAPIV3Schema": {"type": "object", "properties": {"a": field}}}});
-    assert_eq!(made.json["spec"]["versions"][0], expected);
+    assert_eq!(created.json["spec"]["versions"][0], expected);
     let config = json!({"service": {"namespace": "n", "name": "s", "path": "", "port": 443}});
     assert_eq!(
-        made.json["spec"]["conversion"]["webhook"]["clientConfig"],
+        created.json["spec"]["conversion"]["webhook"]["clientConfig"],
         config
     );
 

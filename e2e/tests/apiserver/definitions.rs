@@ -3,7 +3,7 @@
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
-use crate::server::{Answer, TestServer};
+use crate::server::{ApiResponse, TestServer};
 
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -27,7 +27,7 @@ pub(crate) fn definition(spec: Value) -> Value {
     })
 }
 
-pub(crate) async fn define(server: &TestServer, definition: &Value) -> Answer {
+pub(crate) async fn define(server: &TestServer, definition: &Value) -> ApiResponse {
     server
         .raw("POST", DEFINITIONS, &[JSON], definition.to_string())
         .await
@@ -43,8 +43,8 @@ pub(crate) struct Kind<'a> {
 impl<'a> Kind<'a> {
     /// Installs a definition and waits until its objects can be listed and created.
     pub(crate) async fn install(server: &'a TestServer, definition: &Value) -> Self {
-        let made = define(server, definition).await;
-        assert_eq!(made.code, 201, "{}", made.text);
+        let created = define(server, definition).await;
+        assert_eq!(created.code, 201, "{}", created.text);
         let kind = Self {
             server,
             name: definition["metadata"]["name"].as_str().unwrap().to_owned(),
@@ -54,11 +54,11 @@ impl<'a> Kind<'a> {
         eventually("the kind to be served", async || {
             let listed = kind.server.raw("GET", &kind.path("v1"), &[], "").await;
             let probe = json!({"metadata": {"name": "Not A Name"}});
-            let tried = kind.send("POST", &kind.path("v1"), &probe).await;
-            if listed.code == 200 && tried.code != 404 {
+            let dry_run = kind.send("POST", &kind.path("v1"), &probe).await;
+            if listed.code == 200 && dry_run.code != 404 {
                 Ok(())
             } else {
-                Err(format!("{} {}", listed.text, tried.text))
+                Err(format!("{} {}", listed.text, dry_run.text))
             }
         })
         .await;
@@ -73,7 +73,7 @@ impl<'a> Kind<'a> {
         format!("/apis/{}/{version}/namespaces/default/things", self.group)
     }
 
-    async fn send(&self, method: &str, path: &str, object: &Value) -> Answer {
+    async fn send(&self, method: &str, path: &str, object: &Value) -> ApiResponse {
         let mut object = object.clone();
         object["apiVersion"] = json!(format!("{}/v1", self.group));
         object["kind"] = json!("Thing");
@@ -82,13 +82,13 @@ impl<'a> Kind<'a> {
             .await
     }
 
-    pub(crate) async fn create(&self, name: &str, spec: &Value) -> Answer {
+    pub(crate) async fn create(&self, name: &str, spec: &Value) -> ApiResponse {
         let object = json!({"metadata": {"name": name}, "spec": spec});
         self.send("POST", &self.path("v1"), &object).await
     }
 
     /// Replaces the whole spec.
-    pub(crate) async fn replace(&self, name: &str, spec: &Value) -> Answer {
+    pub(crate) async fn replace(&self, name: &str, spec: &Value) -> ApiResponse {
         let patch = json!([{"op": "replace", "path": "/spec", "value": spec}]);
         let definition = format!("{}/{name}", self.path("v1"));
         let header = ("content-type", "application/json-patch+json");
@@ -99,8 +99,8 @@ impl<'a> Kind<'a> {
 }
 
 /// Returns `field: message` of each cause of a refusal. They are sorted, because servers return them in any order.
-pub(crate) fn causes(answer: &Answer) -> Vec<String> {
-    let mut causes: Vec<String> = answer.json["details"]["causes"]
+pub(crate) fn causes(response: &ApiResponse) -> Vec<String> {
+    let mut causes: Vec<String> = response.json["details"]["causes"]
         .as_array()
         .into_iter()
         .flatten()

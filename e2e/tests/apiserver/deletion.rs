@@ -10,10 +10,10 @@ async fn deletion_returns_a_status_or_the_object() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
-    let made = maps.create(&map("a", json!({}), json!({}))).await;
+    let created = maps.create(&map("a", json!({}), json!({}))).await;
     let deleted = maps.delete("/a", &Value::Null).await;
     let expected = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
-        "details": {"name": "a", "kind": "configmaps", "uid": made["metadata"]["uid"]}});
+        "details": {"name": "a", "kind": "configmaps", "uid": created["metadata"]["uid"]}});
     assert_eq!((deleted.code, deleted.json), (200, expected));
     let missing = maps.delete("/a", &Value::Null).await;
     assert_eq!(status_of(&missing), (404, "configmaps \"a\" not found"));
@@ -69,8 +69,11 @@ async fn failed_preconditions_prevent_deletion() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
-    let made = maps.create(&map("a", json!({}), json!({}))).await;
-    let (uid, is) = (made["metadata"]["uid"].as_str().unwrap(), version(&made));
+    let created = maps.create(&map("a", json!({}), json!({}))).await;
+    let (uid, is) = (
+        created["metadata"]["uid"].as_str().unwrap(),
+        version(&created),
+    );
     let refused = |why: String| format!("Operation cannot be fulfilled on ConfigMap \"a\": {why}");
     for (precondition, why) in [
         (
@@ -88,11 +91,11 @@ async fn failed_preconditions_prevent_deletion() {
             ),
         ),
     ] {
-        let answer = maps
+        let response = maps
             .delete("/a", &json!({"preconditions": precondition}))
             .await;
-        assert_eq!(status_of(&answer), (409, refused(why).as_str()));
-        assert_eq!(answer.json["reason"], "Conflict");
+        assert_eq!(status_of(&response), (409, refused(why).as_str()));
+        assert_eq!(response.json["reason"], "Conflict");
     }
     let right = json!({"preconditions": {"uid": uid, "resourceVersion": is}});
     assert_eq!(maps.delete("/a", &right).await.code, 200);
@@ -137,8 +140,8 @@ async fn invalid_options_prevent_deletion() {
                     .to_owned(),
             ),
         ] {
-            let answer = maps.delete(&format!("{rest}{query}"), &body).await;
-            assert_eq!(status_of(&answer), (code, message.as_str()), "{rest} {query} {body}");
+            let response = maps.delete(&format!("{rest}{query}"), &body).await;
+            assert_eq!(status_of(&response), (code, message.as_str()), "{rest} {query} {body}");
         }
         let other = maps
             .delete(rest, &json!({"kind": "ConfigMap", "apiVersion": "v1"}))
@@ -205,13 +208,17 @@ async fn propagation_policies_become_finalizers() {
         ("Foreground", json!(["a.b/c", "foregroundDeletion"])),
     ] {
         let options = json!({"propagationPolicy": policy, "dryRun": ["All"]});
-        let tried = deployments.delete("/web", &options).await.json;
-        assert_eq!(tried["metadata"]["finalizers"], finalizers);
-        assert_eq!(tried["metadata"]["generation"], 2);
-        assert!(tried["metadata"]["deletionTimestamp"].is_string());
+        let dry_run = deployments.delete("/web", &options).await.json;
+        assert_eq!(dry_run["metadata"]["finalizers"], finalizers);
+        assert_eq!(dry_run["metadata"]["generation"], 2);
+        assert!(dry_run["metadata"]["deletionTimestamp"].is_string());
     }
-    let is = deployments.get("/web").await.json;
-    assert_eq!(is["metadata"].get("deletionTimestamp"), None, "dry run");
+    let current = deployments.get("/web").await.json;
+    assert_eq!(
+        current["metadata"].get("deletionTimestamp"),
+        None,
+        "dry run"
+    );
     let options = json!({"propagationPolicy": "Orphan"});
     let marked = deployments.delete("/web", &options).await.json;
     assert_eq!(marked["metadata"]["finalizers"], json!(["a.b/c", "orphan"]));
@@ -224,25 +231,25 @@ async fn propagation_policies_become_finalizers() {
     let spec = json!({"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}});
     jobs.create(&json!({"metadata": {"name": "j"}, "spec": spec}))
         .await;
-    let answer = jobs.delete("/j", &Value::Null).await;
+    let response = jobs.delete("/j", &Value::Null).await;
     assert_eq!(
-        answer.json["metadata"]["finalizers"],
+        response.json["metadata"]["finalizers"],
         json!(["orphan"]),
         "{}",
-        answer.text
+        response.text
     );
-    let warning = answer.headers["warning"].to_str().unwrap();
+    let warning = response.headers["warning"].to_str().unwrap();
     assert!(
         warning.starts_with("299 - \"child pods are preserved by default"),
         "{warning}"
     );
     jobs.create(&json!({"metadata": {"name": "k"}, "spec": spec}))
         .await;
-    let answer = jobs
+    let response = jobs
         .delete("/k", &json!({"propagationPolicy": "Background"}))
         .await;
     assert_eq!(
-        (&answer.json["kind"], answer.headers.get("warning")),
+        (&response.json["kind"], response.headers.get("warning")),
         (&json!("Status"), None)
     );
 }
@@ -259,13 +266,13 @@ async fn collections_are_deleted_by_selector() {
     let mut held = map("held", json!({}), json!({}));
     held["metadata"]["finalizers"] = json!(["a.b/c"]);
     let held = maps.create(&held).await;
-    let odd = maps.delete("?labelSelector=g%3D1", &Value::Null).await;
+    let with_label = maps.delete("?labelSelector=g%3D1", &Value::Null).await;
     assert_eq!(
-        (odd.code, &odd.json["kind"]),
+        (with_label.code, &with_label.json["kind"]),
         (200, &json!("ConfigMapList"))
     );
-    assert_eq!(names(&odd), ["c1", "c3"]);
-    assert_eq!(odd.json["items"][0].get("kind"), None);
+    assert_eq!(names(&with_label), ["c1", "c3"]);
+    assert_eq!(with_label.json["items"][0].get("kind"), None);
     assert_eq!(names(&maps.get("").await), ["c0", "c2", "held"]);
     let one = maps
         .delete("?fieldSelector=metadata.name%3Dc0", &Value::Null)
@@ -288,9 +295,9 @@ async fn collections_are_deleted_by_selector() {
         "/api/v1/namespaces",
         "/apis/apps/v1/deployments",
     ] {
-        let answer = Objects::at(&server, path).delete("", &Value::Null).await;
+        let response = Objects::at(&server, path).delete("", &Value::Null).await;
         assert_eq!(
-            (answer.code, &answer.json["reason"]),
+            (response.code, &response.json["reason"]),
             (405, &json!("MethodNotAllowed")),
             "{path}"
         );

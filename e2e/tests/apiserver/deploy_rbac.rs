@@ -14,7 +14,7 @@ use kube::api::{Api, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
-use crate::server::{Answer, raw};
+use crate::server::{ApiResponse, raw};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -65,16 +65,23 @@ async fn apply(bare: &BareControlPlane, file: &str) {
             .map_or_else(String::new, |n| format!("/namespaces/{n}"));
         let kind = document["kind"].as_str().unwrap().to_lowercase();
         let path = format!("{group}{place}/{kind}s");
-        let answer = raw(&bare.client, "POST", &path, &[JSON], document.to_string()).await;
-        assert!(matches!(answer.code, 201 | 409), "{path}: {}", answer.text);
+        let response = raw(&bare.client, "POST", &path, &[JSON], document.to_string()).await;
+        assert!(
+            matches!(response.code, 201 | 409),
+            "{path}: {}",
+            response.text
+        );
     }
 }
 
 /// Returns a client with a token for an account in `karmada-system`, over TLS.
 async fn client(bare: &BareControlPlane, account: &str) -> Client {
     let path = format!("/api/v1/namespaces/karmada-system/serviceaccounts/{account}/token");
-    let answer = raw(&bare.client, "POST", &path, &[JSON], "{}").await;
-    let token = answer.json["status"]["token"].as_str().unwrap().to_owned();
+    let response = raw(&bare.client, "POST", &path, &[JSON], "{}").await;
+    let token = response.json["status"]["token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let kubeconfig = Kubeconfig::read_from(bare.kubeconfig()).unwrap();
     let mut config =
         kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
@@ -84,7 +91,7 @@ async fn client(bare: &BareControlPlane, account: &str) -> Client {
     Client::try_from(config).unwrap()
 }
 
-async fn request(client: &Client, method: &str, path: &str) -> Answer {
+async fn request(client: &Client, method: &str, path: &str) -> ApiResponse {
     raw(client, method, path, &[], "").await
 }
 
@@ -180,8 +187,8 @@ async fn the_scheduler_account_has_exactly_the_rights_it_needs() {
             "/apis/coordination.k8s.io/v1/namespaces/default/leases/karmada-scheduler".to_owned(),
         ),
     ] {
-        let answer = request(&scheduler, method, &path).await;
-        assert_eq!(answer.code, 403, "{method} {path}: {}", answer.text);
+        let response = request(&scheduler, method, &path).await;
+        assert_eq!(response.code, 403, "{method} {path}: {}", response.text);
     }
     running.stop().await.unwrap();
     bare.stop().await;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::created_objects::{comparable, differences};
 use crate::definitions::{DEFINITIONS, JSON};
-use crate::server::{Answer, TestServer, real_and_embedded};
+use crate::server::{ApiResponse, TestServer, real_and_embedded};
 use request::{Kind, LastStates, POLICIES, Request};
 
 /// Default number of sequences.
@@ -44,8 +44,8 @@ const KNOWN_DIFFERENCES: [(&str, &str); 7] = [
 ];
 
 /// Returns the comparable part of a response. Messages of errors are compared on request only.
-fn comparable_response(answer: &Answer, namespace: &str) -> Value {
-    let text = answer.text.replace(namespace, "NAMESPACE");
+fn comparable_response(response: &ApiResponse, namespace: &str) -> Value {
+    let text = response.text.replace(namespace, "NAMESPACE");
     let mut object: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
     comparable(&mut object);
     remove_timing(&mut object);
@@ -53,11 +53,11 @@ fn comparable_response(answer: &Answer, namespace: &str) -> Value {
     if let Some(token) = object.pointer_mut("/metadata/continue") {
         *token = json!(token != "");
     }
-    let warnings = answer.headers.get_all("warning").iter().count();
-    if answer.code < 400 {
-        return json!({"code": answer.code, "warnings": warnings, "object": object});
+    let warnings = response.headers.get_all("warning").iter().count();
+    if response.code < 400 {
+        return json!({"code": response.code, "warnings": warnings, "object": object});
     }
-    let mut refusal = json!({"code": answer.code, "reason": object["reason"]});
+    let mut refusal = json!({"code": response.code, "reason": object["reason"]});
     if std::env::var_os("BERTH_DIFFERENTIAL_MESSAGES").is_some() {
         refusal["message"] = object["message"].clone();
     }
@@ -78,11 +78,11 @@ fn remove_timing(object: &mut Value) {
     }
 }
 
-fn is_known_difference(real: &Answer, embedded: &Answer) -> bool {
+fn is_known_difference(real: &ApiResponse, embedded: &ApiResponse) -> bool {
     // kube-apiserver reports some wrong types in apply patches as internal errors.
     let mistake = real.code == 500 && matches!(embedded.code, 400 | 422);
     let messages =
-        [real, embedded].map(|answer| answer.json["message"].as_str().unwrap_or_default());
+        [real, embedded].map(|response| response.json["message"].as_str().unwrap_or_default());
     let mut known = KNOWN_DIFFERENCES.iter().map(|(words, _)| words);
     mistake || known.any(|words| messages.iter().any(|message| message.contains(words)))
 }
@@ -97,11 +97,11 @@ async fn first_difference(
     let namespaces = [both[0].namespace().await, both[1].namespace().await];
     let mut states = [LastStates::default(), LastStates::default()];
     for (at, request) in requests.iter().enumerate() {
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         for ((server, namespace), states) in both.iter().zip(&namespaces).zip(&mut states) {
-            answers.push(request.send(server, kind, namespace, states).await);
+            responses.push(request.send(server, kind, namespace, states).await);
         }
-        let [real, embedded] = answers.as_slice() else {
+        let [real, embedded] = responses.as_slice() else {
             panic!("two servers");
         };
         let mut found = Vec::new();
@@ -119,7 +119,7 @@ async fn first_difference(
             // Later responses may differ for the same reason.
             return None;
         }
-        let message = |answer: &Answer| answer.json["message"].to_string();
+        let message = |response: &ApiResponse| response.json["message"].to_string();
         return Some((
             at,
             format!(
@@ -154,8 +154,8 @@ async fn shortest_sequence(
 
 async fn define(server: &TestServer) {
     let definition: Value = serde_saphyr::from_str(DEFINITION).unwrap();
-    let made = server.raw("POST", DEFINITIONS, &[JSON], definition.to_string());
-    assert_eq!(made.await.code, 201);
+    let created = server.raw("POST", DEFINITIONS, &[JSON], definition.to_string());
+    assert_eq!(created.await.code, 201);
     eventually("the policies to be served", async || {
         let probe = server.raw("POST", POLICIES, &[JSON], "{}").await;
         match probe.code {
@@ -182,7 +182,7 @@ async fn random_requests_have_equal_responses() {
         setting("BERTH_DIFFERENTIAL_SEEDS", SEEDS),
     );
     let kinds = Kind::all(&both[0]).await;
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for seed in first..first + count {
         let (kind, mut requests) = request::sequence(seed, &kinds);
         let Some((at, difference)) = first_difference(&both, kind, &requests).await else {
@@ -192,12 +192,12 @@ async fn random_requests_have_equal_responses() {
         let (requests, difference) = shortest_sequence(&both, kind, requests, difference).await;
         let requests: Vec<String> = requests.iter().map(|r| format!("  {r:?}")).collect();
         let (path, requests) = (&kind.path, requests.join("\n"));
-        wrong.push(format!("seed {seed}, {path}:\n{requests}\n{difference}"));
+        failures.push(format!("seed {seed}, {path}:\n{requests}\n{difference}"));
     }
-    let total = wrong.len();
+    let total = failures.len();
     assert!(
-        wrong.is_empty(),
+        failures.is_empty(),
         "{total} of {count}:\n{}",
-        wrong.join("\n\n")
+        failures.join("\n\n")
     );
 }

@@ -32,7 +32,7 @@ async fn discovery_lists_resources_and_verbs() {
     let server = server().await;
     let recorded: BTreeMap<String, Vec<Value>> = serde_json::from_str(RECORDED).unwrap();
     assert!(recorded.len() > 15, "{}", recorded.len());
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for (version, resources) in recorded {
         let list = server.raw("GET", &path(&version), &[], "").await.json;
         assert_eq!(
@@ -47,16 +47,16 @@ async fn discovery_lists_resources_and_verbs() {
             .collect();
         for resource in resources {
             let name = resource["name"].as_str().unwrap();
-            let is = found.get(name).cloned().unwrap_or_default();
+            let listed = found.get(name).cloned().unwrap_or_default();
             let expected = sorted(resource.clone());
-            if is != expected {
-                wrong.push(format!(
-                    "{version} {name}:\n  expected {expected}\n  found    {is}"
+            if listed != expected {
+                failures.push(format!(
+                    "{version} {name}:\n  expected {expected}\n  found    {listed}"
                 ));
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[tokio::test]
@@ -65,16 +65,16 @@ async fn aggregated_and_plain_discovery_agree() {
     let form = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let mut groups = 0;
     for root in ["/api", "/apis"] {
-        let answer = server.raw("GET", root, &[("accept", form)], "").await;
-        assert_eq!(answer.headers["content-type"], form);
+        let response = server.raw("GET", root, &[("accept", form)], "").await;
+        assert_eq!(response.headers["content-type"], form);
         assert_eq!(
-            (&answer.json["kind"], &answer.json["apiVersion"]),
+            (&response.json["kind"], &response.json["apiVersion"]),
             (
                 &json!("APIGroupDiscoveryList"),
                 &json!("apidiscovery.k8s.io/v2")
             )
         );
-        for group in answer.json["items"].as_array().unwrap() {
+        for group in response.json["items"].as_array().unwrap() {
             groups += 1;
             let name = group["metadata"]["name"].as_str().unwrap_or_default();
             for version in group["versions"].as_array().unwrap() {
@@ -89,16 +89,16 @@ async fn aggregated_and_plain_discovery_agree() {
                 for resource in version["resources"].as_array().unwrap() {
                     let plural = resource["resource"].as_str().unwrap();
                     let text = plural.to_owned();
-                    let of = |r: &Value| {
+                    let verbs_and_kind = |r: &Value| {
                         (
                             sorted(r.clone())["verbs"].clone(),
                             r["responseKind"]["kind"].clone(),
                         )
                     };
-                    let (verbs, kind) = of(resource);
+                    let (verbs, kind) = verbs_and_kind(resource);
                     flat.push((text, verbs, kind));
                     for part in resource["subresources"].as_array().into_iter().flatten() {
-                        let (verbs, kind) = of(part);
+                        let (verbs, kind) = verbs_and_kind(part);
                         let name = part["subresource"].as_str().unwrap();
                         flat.push((format!("{plural}/{name}"), verbs, kind));
                     }
@@ -116,12 +116,12 @@ async fn aggregated_and_plain_discovery_agree() {
                     |a: &(String, Value, Value), b: &(String, Value, Value)| a.0.cmp(&b.0);
                 flat.sort_by(by_name);
                 listed.sort_by(by_name);
-                let bare = |all: &[(String, Value, Value)]| {
+                let names_and_verbs = |all: &[(String, Value, Value)]| {
                     all.iter()
                         .map(|r| (r.0.clone(), r.1.clone()))
                         .collect::<Vec<_>>()
                 };
-                assert_eq!(bare(&flat), bare(&listed), "{full}");
+                assert_eq!(names_and_verbs(&flat), names_and_verbs(&listed), "{full}");
             }
         }
     }
@@ -163,8 +163,12 @@ async fn roots_groups_version_and_health_are_served() {
         "/healthz/ping",
         "/livez/etcd",
     ] {
-        let answer = get(path).await;
-        assert_eq!((answer.code, answer.text.as_str()), (200, "ok"), "{path}");
+        let response = get(path).await;
+        assert_eq!(
+            (response.code, response.text.as_str()),
+            (200, "ok"),
+            "{path}"
+        );
     }
     for path in ["/healthz", "/livez", "/readyz"] {
         let text = get(&format!("{path}?verbose")).await.text;

@@ -18,31 +18,31 @@ async fn empty_values_have_an_owner() {
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
     let empty = map("m", json!({}), json!({}));
-    let made = maps.apply("m", "one", &empty).await.json;
+    let created = maps.apply("m", "one", &empty).await.json;
     let expected = json!({"f:data": {}, "f:metadata": {"f:labels": {}}});
-    assert_eq!(*fields(&made, "one"), expected);
+    assert_eq!(*fields(&created, "one"), expected);
     assert_eq!(
-        (made.get("data"), made["metadata"].get("labels")),
+        (created.get("data"), created["metadata"].get("labels")),
         (None, None)
     );
     let again = maps.apply("m", "one", &empty).await.json;
     assert_eq!(
         again["metadata"]["resourceVersion"],
-        made["metadata"]["resourceVersion"]
+        created["metadata"]["resourceVersion"]
     );
 
     let pods = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/pods"));
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"hostNetwork": false,
         "securityContext": {"sysctls": []}, "nodeName": "", "containers": [{"name": "c", "image": "i", "stdin": false}]}});
-    let made = pods.apply("p", "one", &pod).await.json;
+    let created = pods.apply("p", "one", &pod).await.json;
     let container = json!({".": {}, "f:image": {}, "f:name": {}, "f:stdin": {}});
     let expected = json!({"f:spec": {"f:hostNetwork": {}, "f:nodeName": {}, "f:securityContext": {"f:sysctls": {}},
         "f:containers": {"k:{\"name\":\"c\"}": container}}});
-    assert_eq!(*fields(&made, "one"), expected, "{made}");
+    assert_eq!(*fields(&created, "one"), expected, "{created}");
     assert_eq!(
         (
-            made["spec"].get("hostNetwork"),
-            made["spec"].get("nodeName")
+            created["spec"].get("hostNetwork"),
+            created["spec"].get("nodeName")
         ),
         (None, None)
     );
@@ -90,10 +90,10 @@ async fn empty_maps_are_owned_until_they_have_entries() {
     let refused = maps.apply("m", "two", &labelled).await;
     let why = "Apply failed with 1 conflict: conflict with \"one\": .metadata.labels";
     assert_eq!(status_of(&refused), (409, why));
-    let made = maps.apply("m", "one", &labelled).await.json;
-    assert_eq!(made["metadata"]["labels"], json!({"a": "b"}));
+    let created = maps.apply("m", "one", &labelled).await.json;
+    assert_eq!(created["metadata"]["labels"], json!({"a": "b"}));
     let expected = json!({"f:metadata": {"f:labels": {"f:a": {}}}});
-    assert_eq!(*fields(&made, "one"), expected);
+    assert_eq!(*fields(&created, "one"), expected);
 }
 
 #[tokio::test]
@@ -102,8 +102,8 @@ async fn keyed_lists_are_owned_by_item() {
     let maps = Objects::maps(&server, &server.namespace().await);
     let mut object = map("m", json!({"k": "v"}), Value::Null);
     object["metadata"]["finalizers"] = json!([]);
-    let made = maps.apply("m", "one", &object).await.json;
-    assert_eq!(*fields(&made, "one"), json!({"f:data": {"f:k": {}}}));
+    let created = maps.apply("m", "one", &object).await.json;
+    assert_eq!(*fields(&created, "one"), json!({"f:data": {"f:k": {}}}));
 }
 
 #[tokio::test]
@@ -202,16 +202,20 @@ async fn empty_lists_differ_from_missing_lists_where_both_are_stored() {
             entry.map(|entry| entry["manager"].to_string())
         };
         object["metadata"] = json!({"name": "a", "labels": {"a": "b"}});
-        let made = objects.post("?fieldManager=one", &object).await.json;
-        assert_eq!(made.pointer(place), Some(&Value::Null), "{place}: {made}");
+        let created = objects.post("?fieldManager=one", &object).await.json;
+        assert_eq!(
+            created.pointer(place),
+            Some(&Value::Null),
+            "{place}: {created}"
+        );
         let set = |value: Value| json!([{"op": "add", "path": place, "value": value}]);
         let same = objects
-            .operations("/a?fieldManager=two", &set(Value::Null))
+            .json_patch("/a?fieldManager=two", &set(Value::Null))
             .await
             .json;
-        assert_eq!(owner(&same), owner(&made), "{place}: {same}");
+        assert_eq!(owner(&same), owner(&created), "{place}: {same}");
         let emptied = objects
-            .operations("/a?fieldManager=two", &set(json!([])))
+            .json_patch("/a?fieldManager=two", &set(json!([])))
             .await
             .json;
         assert_eq!(
@@ -226,13 +230,17 @@ async fn empty_lists_differ_from_missing_lists_where_both_are_stored() {
         );
         assert_eq!(
             emptied["metadata"].get("generation"),
-            made["metadata"].get("generation"),
+            created["metadata"].get("generation"),
             "{place}"
         );
         object["metadata"]["name"] = json!("b");
         let parent = place.rsplit_once('/').unwrap().0;
         object.pointer_mut(parent).unwrap()[place.rsplit_once('/').unwrap().1] = json!([]);
-        let made = objects.post("?fieldManager=one", &object).await.json;
-        assert_eq!(owner(&made).as_deref(), Some("\"one\""), "{place}: {made}");
+        let created = objects.post("?fieldManager=one", &object).await.json;
+        assert_eq!(
+            owner(&created).as_deref(),
+            Some("\"one\""),
+            "{place}: {created}"
+        );
     }
 }

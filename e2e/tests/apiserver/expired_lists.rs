@@ -12,10 +12,10 @@ fn large(name: &str) -> String {
 }
 
 async fn write(server: &TestServer, method: &str, path: &str, kind: &str, body: String) {
-    let answer = server
+    let response = server
         .raw(method, path, &[("content-type", kind)], body)
         .await;
-    assert!(answer.code < 300, "{}", answer.text);
+    assert!(response.code < 300, "{}", response.text);
 }
 
 #[tokio::test]
@@ -46,11 +46,11 @@ async fn expired_continue_tokens_return_a_token_to_go_on() {
         )
         .await;
     }
-    let goes_on = format!("{maps}?limit=2&continue={token}");
+    let next_page = format!("{maps}?limit=2&continue={token}");
     let expired = eventually("the list to expire", async || {
-        let answer = server.raw("GET", &goes_on, &[], "").await;
-        match answer.code {
-            410 => Ok(answer.json),
+        let response = server.raw("GET", &next_page, &[], "").await;
+        match response.code {
+            410 => Ok(response.json),
             code => Err(format!("{code}: the token is still valid")),
         }
     })

@@ -194,11 +194,11 @@ fn query(terms: &[(&str, &str, &str)]) -> String {
 async fn all_selectable_fields_match() {
     let server = server().await;
     let namespace = server.namespace().await;
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for row in rows(&namespace) {
         let objects = Objects::at(&server, &row.path);
-        let made = objects.create(&row.object).await;
-        let name = made["metadata"]["name"].as_str().unwrap();
+        let created = objects.create(&row.object).await;
+        let name = created["metadata"]["name"].as_str().unwrap();
         if !row.status.is_null() {
             let patch = json!({"status": row.status});
             let patched = objects.merge(&format!("/{name}/status"), &patch).await;
@@ -213,13 +213,13 @@ async fn all_selectable_fields_match() {
             let differs = objects.get(&query(&[own, (label, "!=", value)])).await;
             let other = objects.get(&query(&[own, (label, "=", "other")])).await;
             if same.code != 200 || names(&same) != [name] || !names(&differs).is_empty() {
-                wrong.push(format!("{} {label}={value}: {}", row.path, same.text));
+                failures.push(format!("{} {label}={value}: {}", row.path, same.text));
             } else if !names(&other).is_empty() {
-                wrong.push(format!("{} {label}=other finds {name}", row.path));
+                failures.push(format!("{} {label}=other finds {name}", row.path));
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[tokio::test]
@@ -265,8 +265,8 @@ async fn changed_fields_match_by_their_new_value() {
         ),
     ] {
         let objects = Objects::at(&server, &path);
-        let made = objects.create(&object).await;
-        let name = made["metadata"]["name"].as_str().unwrap();
+        let created = objects.create(&object).await;
+        let name = created["metadata"]["name"].as_str().unwrap();
         let patch = json!({"status": status});
         let patched = objects.merge(&format!("/{name}/status"), &patch).await;
         assert_eq!(patched.code, 200, "{}", patched.text);
@@ -313,11 +313,11 @@ async fn unknown_field_selectors_are_refused() {
             format!("\"status.replicas\" {only}"),
         ),
     ] {
-        let answer = Objects::at(&server, &path)
+        let response = Objects::at(&server, &path)
             .get(&query(&[(label, "=", "x")]))
             .await;
         assert_eq!(
-            status_of(&answer),
+            status_of(&response),
             (400, message.as_str()),
             "{path} {label}"
         );

@@ -18,11 +18,11 @@ fn owned(name: &str, owner: &Value) -> Value {
 
 async fn wait_until_gone(maps: &Objects<'_>, name: &str) {
     eventually("the object to be deleted", async || {
-        let answer = maps.get(&format!("/{name}")).await;
-        if answer.code == 404 {
+        let response = maps.get(&format!("/{name}")).await;
+        if response.code == 404 {
             Ok(())
         } else {
-            Err(answer.text)
+            Err(response.text)
         }
     })
     .await;
@@ -47,8 +47,11 @@ async fn background_deletion_collects_dependents() {
     let maps = Objects::maps(&server, &namespace);
     create_family(&maps).await;
     let policy = json!({"propagationPolicy": "Background"});
-    let answer = maps.delete("/owner", &policy).await;
-    assert_eq!((answer.code, &answer.json["kind"]), (200, &json!("Status")));
+    let response = maps.delete("/owner", &policy).await;
+    assert_eq!(
+        (response.code, &response.json["kind"]),
+        (200, &json!("Status"))
+    );
     assert_eq!(maps.get("/owner").await.code, 404, "deleted immediately");
     if !collects_garbage(&server) {
         return;
@@ -146,20 +149,20 @@ async fn a_terminating_namespace_refuses_objects_and_is_emptied() {
     held["metadata"]["finalizers"] = json!(["a.b/c"]);
     maps.create(&held).await;
     maps.create(&map("free", json!({}), json!({}))).await;
-    let is = namespaces.get(&format!("/{name}")).await.json;
+    let active = namespaces.get(&format!("/{name}")).await.json;
     assert_eq!(
-        (&is["spec"]["finalizers"], &is["status"]["phase"]),
+        (&active["spec"]["finalizers"], &active["status"]["phase"]),
         (&json!(["kubernetes"]), &json!("Active"))
     );
     assert_eq!(
-        is["metadata"]["labels"]["kubernetes.io/metadata.name"],
+        active["metadata"]["labels"]["kubernetes.io/metadata.name"],
         name.as_str()
     );
-    let tried = namespaces
+    let dry_run = namespaces
         .delete(&format!("/{name}?dryRun=All"), &Value::Null)
         .await
         .json;
-    assert_eq!(tried["status"]["phase"], "Terminating");
+    assert_eq!(dry_run["status"]["phase"], "Terminating");
     let marked = namespaces
         .delete(&format!("/{name}"), &Value::Null)
         .await
@@ -168,22 +171,25 @@ async fn a_terminating_namespace_refuses_objects_and_is_emptied() {
         (&marked["kind"], &marked["status"]["phase"]),
         (&json!("Namespace"), &json!("Terminating"))
     );
-    let late = maps.post("", &map("late", json!({}), json!({}))).await;
+    let refused = maps.post("", &map("late", json!({}), json!({}))).await;
     let why = format!(
-        "configmaps \"late\" is forbidden: unable to create new content in namespace {name} because it is being terminated"
+        "configmaps \"refused\" is forbidden: unable to create new content in namespace {name} because it is being terminated"
     );
-    assert_eq!((late.code, &late.json["message"]), (403, &json!(why)));
+    assert_eq!((refused.code, &refused.json["message"]), (403, &json!(why)));
     assert_eq!(
-        late.json["details"]["causes"][0]["reason"],
+        refused.json["details"]["causes"][0]["reason"],
         "NamespaceTerminating"
     );
     for protected in ["default", "kube-system", "kube-public"] {
-        let answer = namespaces
+        let response = namespaces
             .delete(&format!("/{protected}"), &Value::Null)
             .await;
         let why =
             format!("namespaces \"{protected}\" is forbidden: this namespace may not be deleted");
-        assert_eq!((answer.code, &answer.json["message"]), (403, &json!(why)));
+        assert_eq!(
+            (response.code, &response.json["message"]),
+            (403, &json!(why))
+        );
     }
     if !collects_garbage(&server) {
         return;

@@ -4,11 +4,11 @@
 use serde_json::{Value, json};
 
 use crate::server;
-use crate::server::{Answer, TestServer};
+use crate::server::{ApiResponse, TestServer};
 
 const APPLY: (&str, &str) = ("content-type", "application/apply-patch+yaml");
 
-async fn apply(server: &TestServer, path: &str, dry_run: bool, object: &Value) -> Answer {
+async fn apply(server: &TestServer, path: &str, dry_run: bool, object: &Value) -> ApiResponse {
     let dry_run = if dry_run { "&dryRun=All" } else { "" };
     let path = format!("{path}?fieldManager=controller&force=true{dry_run}");
     server

@@ -113,7 +113,7 @@ async fn certificate_requests_record_the_requester_and_can_be_approved() {
     assert_eq!(plain.code, 200, "{}", plain.text);
     assert_eq!(plain.json["spec"], *spec);
     assert_eq!(plain.json["status"], json!({}));
-    let answer = server
+    let response = server
         .raw(
             "PUT",
             &format!("{path}/approval"),
@@ -121,9 +121,9 @@ async fn certificate_requests_record_the_requester_and_can_be_approved() {
             approved.to_string(),
         )
         .await;
-    assert_eq!(answer.code, 200, "{}", answer.text);
-    assert_eq!(answer.json["spec"], *spec);
-    assert_eq!(answer.json["status"]["conditions"][0]["type"], "Approved");
+    assert_eq!(response.code, 200, "{}", response.text);
+    assert_eq!(response.json["spec"], *spec);
+    assert_eq!(response.json["status"]["conditions"][0]["type"], "Approved");
 
     let table = [("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")];
     let shown = server.raw("GET", &path, &table, "").await.json;

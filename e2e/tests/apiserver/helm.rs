@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::protobuf::{self, field};
 use crate::server;
-use crate::server::{Answer, TestServer};
+use crate::server::{ApiResponse, TestServer};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const APPLY: (&str, &str) = ("content-type", "application/apply-patch+yaml");
@@ -70,19 +70,19 @@ fn deployment(replicas: u32) -> Value {
     })
 }
 
-async fn create(server: &TestServer, collection: &str, object: &Value) -> Answer {
+async fn create(server: &TestServer, collection: &str, object: &Value) -> ApiResponse {
     let path = format!("{collection}?fieldManager=helm");
     server.raw("POST", &path, &[JSON], object.to_string()).await
 }
 
-async fn apply(server: &TestServer, path: &str, options: &str, object: &Value) -> Answer {
+async fn apply(server: &TestServer, path: &str, options: &str, object: &Value) -> ApiResponse {
     let path = format!("{path}?{APPLIES}{options}");
     server
         .raw("PATCH", &path, &[APPLY], object.to_string())
         .await
 }
 
-async fn get(server: &TestServer, path: &str) -> Answer {
+async fn get(server: &TestServer, path: &str) -> ApiResponse {
     server.raw("GET", path, &[], "").await
 }
 
@@ -140,7 +140,7 @@ async fn three_way_patches_replace_ports_and_fail_as_a_whole() {
                 {"containerPort": port, "name": "http", "protocol": "TCP"},
                 {"$patch": "delete", "containerPort": 80}]}]}}}})
     };
-    for (collection, body, code, place) in [
+    for (collection, body, code, url) in [
         (&services, of_service(99_999_999), 422, "/spec/ports/0/port"),
         (&services, of_service(81), 200, "/spec/ports"),
         (
@@ -157,16 +157,16 @@ async fn three_way_patches_replace_ports_and_fail_as_a_whole() {
         ),
     ] {
         let path = format!("{collection}/web?fieldManager=helm");
-        let answer = server
+        let response = server
             .raw("PATCH", &path, &[STRATEGIC], body.to_string())
             .await;
-        assert_eq!(answer.code, code, "{}", answer.text);
+        assert_eq!(response.code, code, "{}", response.text);
         let now = get(&server, &format!("{collection}/web")).await.json;
-        match (code, now.pointer(place)) {
+        match (code, now.pointer(url)) {
             (422, Some(number)) => {
                 assert_eq!(*number, 80, "{now}");
                 let why = "Invalid value: 99999999: must be between 1 and 65535, inclusive";
-                assert!(answer.text.contains(why), "{}", answer.text);
+                assert!(response.text.contains(why), "{}", response.text);
             }
             (_, Some(Value::Array(ports))) => {
                 assert_eq!(ports.len(), 1, "{now}");
@@ -214,15 +214,15 @@ async fn repeated_apply_changes_nothing_and_fields_of_others_conflict() {
     let namespace = server.namespace().await;
     let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/web");
 
-    let tried = apply(&server, &path, "&dryRun=All", &deployment(1)).await;
-    assert_eq!(tried.code, 201, "{}", tried.text);
+    let dry_run = apply(&server, &path, "&dryRun=All", &deployment(1)).await;
+    assert_eq!(dry_run.code, 201, "{}", dry_run.text);
     assert_eq!(get(&server, &path).await.code, 404);
 
     let first = apply(&server, &path, "", &deployment(1)).await;
     assert_eq!(first.code, 201, "{}", first.text);
     let again = apply(&server, &path, "", &deployment(1)).await;
     assert_eq!(again.code, 200, "{}", again.text);
-    let version = |answer: &Answer| answer.json["metadata"]["resourceVersion"].clone();
+    let version = |response: &ApiResponse| response.json["metadata"]["resourceVersion"].clone();
     assert_eq!(version(&first), version(&again));
 
     let scaled = server
@@ -276,10 +276,10 @@ async fn a_custom_resource_can_be_applied_right_after_its_definition() {
     let document = format!("apis/{group}/v1");
     eventually("the kind to have a schema", async || {
         let documents = get(&server, "/openapi/v3").await.json;
-        let place = &documents["paths"][&document]["serverRelativeURL"];
-        let place = place.as_str().ok_or("no document")?;
-        let answer = get(&server, place).await;
-        (answer.code == 200).then_some(()).ok_or("no answer")
+        let url = &documents["paths"][&document]["serverRelativeURL"];
+        let url = url.as_str().ok_or("no document")?;
+        let response = get(&server, url).await;
+        (response.code == 200).then_some(()).ok_or("no response")
     })
     .await;
     let widget = json!({"apiVersion": format!("{group}/v1"), "kind": "Widget", "metadata": {"name": "w"}, "spec": {}});

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::objects::JSON;
 use crate::server;
-use crate::server::{Answer, TestServer, raw};
+use crate::server::{ApiResponse, TestServer, raw};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const AUTHENTICATION: &str = "authentication.k8s.io";
@@ -55,16 +55,16 @@ impl Actor {
     }
 
     /// Requests the identity that the server sees.
-    async fn whoami(&self, headers: &[(&str, &str)]) -> Answer {
+    async fn whoami(&self, headers: &[(&str, &str)]) -> ApiResponse {
         let headers = [&[JSON], headers].concat();
         raw(&self.client, "POST", WHOAMI, &headers, "{}").await
     }
 
     async fn refused(&self, headers: &[(&str, &str)], expected: &str) {
-        let answer = self.whoami(headers).await;
+        let response = self.whoami(headers).await;
         let expected = expected.replace("ACTOR", &self.user);
         assert_eq!(
-            (answer.code, &answer.json["message"]),
+            (response.code, &response.json["message"]),
             (403, &json!(expected)),
             "{headers:?}"
         );
@@ -122,13 +122,13 @@ async fn impersonation_is_authorized_for_user_group_uid_and_extra() {
             json!({"username": bot.1, "groups": ["devs", "system:authenticated"]}),
         ),
     ] {
-        let answer = actor.whoami(headers).await;
-        let found = &answer.json["status"]["userInfo"];
+        let response = actor.whoami(headers).await;
+        let found = &response.json["status"]["userInfo"];
         assert_eq!(
-            (answer.code, found),
+            (response.code, found),
             (201, &expected),
             "{headers:?}: {}",
-            answer.text
+            response.text
         );
     }
     // Anything else is refused. The message depends on the order of the server's checks.
@@ -147,20 +147,20 @@ async fn impersonation_is_authorized_for_user_group_uid_and_extra() {
         &[("impersonate-user", "system:serviceaccount:some")],
         &[("impersonate-user", "system:anonymous")],
     ] {
-        let answer = actor.whoami(headers).await;
-        assert_eq!(answer.code, 403, "{headers:?}: {}", answer.text);
+        let response = actor.whoami(headers).await;
+        assert_eq!(response.code, 403, "{headers:?}: {}", response.text);
     }
     for headers in [
         &[devs][..],
         &[("impersonate-uid", "77")],
         &[("impersonate-extra-scopes", "view")],
     ] {
-        let answer = actor.whoami(headers).await;
-        let message = answer.json["message"].as_str().unwrap_or_default();
+        let response = actor.whoami(headers).await;
+        let message = response.json["message"].as_str().unwrap_or_default();
         assert!(
-            answer.code == 400 && message.ends_with("without impersonating a user name"),
+            response.code == 400 && message.ends_with("without impersonating a user name"),
             "{headers:?}: {}",
-            answer.text
+            response.text
         );
     }
 }
@@ -233,19 +233,19 @@ async fn impersonation_can_be_limited_to_one_verb() {
             json!({"username": node.1, "groups": ["system:nodes", "system:authenticated"]}),
         ),
     ] {
-        let answer = actor.whoami(headers).await;
-        let found = &answer.json["status"]["userInfo"];
+        let response = actor.whoami(headers).await;
+        let found = &response.json["status"]["userInfo"];
         assert_eq!(
-            (answer.code, found),
+            (response.code, found),
             (201, &expected),
             "{headers:?}: {}",
-            answer.text
+            response.text
         );
     }
     // The right does not extend to another verb.
     let list = "/api/v1/namespaces/default/pods";
-    let answer = raw(&actor.client, "GET", list, &[carl], "").await;
-    assert_eq!(answer.code, 403, "{}", answer.text);
+    let response = raw(&actor.client, "GET", list, &[carl], "").await;
+    assert_eq!(response.code, 403, "{}", response.text);
     for headers in [
         &[("impersonate-user", "eve")][..],
         &[carl, ("impersonate-group", "ops")],
@@ -257,8 +257,8 @@ async fn impersonation_can_be_limited_to_one_verb() {
         &[node, ("impersonate-group", "devs")],
         &[bot, ("impersonate-group", "devs")],
     ] {
-        let answer = actor.whoami(headers).await;
-        assert_eq!(answer.code, 403, "{headers:?}: {}", answer.text);
+        let response = actor.whoami(headers).await;
+        assert_eq!(response.code, 403, "{headers:?}: {}", response.text);
     }
 }
 

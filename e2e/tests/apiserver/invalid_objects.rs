@@ -56,7 +56,7 @@ async fn invalid_objects_are_refused_with_the_recorded_causes() {
         recorded.cases.extend(more.cases);
     }
     assert!(recorded.cases.len() > 1000, "{}", recorded.cases.len());
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for case in &recorded.cases {
         let (base, changes, expected) = match case {
             Case::Refused(base, changes, code, causes) => (base, changes, (*code, causes.clone())),
@@ -71,20 +71,20 @@ async fn invalid_objects_are_refused_with_the_recorded_causes() {
         }
         let path = format!("{}?dryRun=All", path.as_str().unwrap());
         let json = [("content-type", "application/json")];
-        let answer = server.raw("POST", &path, &json, object.to_string()).await;
-        let found = (answer.code, answer.causes());
+        let response = server.raw("POST", &path, &json, object.to_string()).await;
+        let found = (response.code, response.causes());
         if found != expected {
             let changes = Value::Object(changes.clone());
-            wrong.push(format!(
+            failures.push(format!(
                 "{base} {changes}:\n  expected {expected:?}\n  found    {found:?} {}",
-                answer.text
+                response.text
             ));
         }
     }
-    let (count, all) = (wrong.len(), recorded.cases.len());
+    let (count, all) = (failures.len(), recorded.cases.len());
     assert!(
-        wrong.is_empty(),
+        failures.is_empty(),
         "{count} of {all} differ\n{}",
-        wrong.join("\n")
+        failures.join("\n")
     );
 }

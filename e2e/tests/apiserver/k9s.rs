@@ -25,10 +25,10 @@ async fn missing_resources_differ_from_missing_objects() {
             format!("{within}/pods/missing/nothing?fieldManager=k9s"),
         ),
     ] {
-        let answer = server.raw(method, &path, &[STRATEGIC, ACCEPT], "{}").await;
-        assert_eq!(answer.code, 404, "{path}: {}", answer.text);
-        assert_eq!(answer.json["reason"], "NotFound", "{path}");
-        assert_eq!(answer.json["details"], json!({}), "{path}");
+        let response = server.raw(method, &path, &[STRATEGIC, ACCEPT], "{}").await;
+        assert_eq!(response.code, 404, "{path}: {}", response.text);
+        assert_eq!(response.json["reason"], "NotFound", "{path}");
+        assert_eq!(response.json["details"], json!({}), "{path}");
     }
     let path = format!("{within}/pods/missing/log?follow=true&tailLines=100&timestamps=true");
     let missing = server.raw("GET", &path, &[], "").await;

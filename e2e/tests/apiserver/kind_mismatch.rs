@@ -47,8 +47,8 @@ async fn objects_of_another_kind_are_refused() {
         ),
         (&definitions, body("v1", "ConfigMap")),
     ] {
-        let answer = server.raw("POST", path, &[JSON], body.clone()).await;
-        assert_eq!(answer.code, 400, "{body}: {}", answer.text);
+        let response = server.raw("POST", path, &[JSON], body.clone()).await;
+        assert_eq!(response.code, 400, "{body}: {}", response.text);
     }
 }
 
@@ -70,15 +70,15 @@ async fn patches_do_not_change_the_kind() {
         json!({"kind": "Pod"}),
         json!({"apiVersion": "v2"}),
     ] {
-        let answer = send(MERGE, change).await;
-        assert_eq!(answer.code, 422, "{}", answer.text);
+        let response = send(MERGE, change).await;
+        assert_eq!(response.code, 422, "{}", response.text);
     }
     // A strategic merge patch ignores the kind, which is not a field.
-    let answer = send(STRATEGIC, json!({"kind": "Pod", "apiVersion": "v2"})).await;
+    let response = send(STRATEGIC, json!({"kind": "Pod", "apiVersion": "v2"})).await;
     assert_eq!(
-        (answer.code, &answer.json["kind"]),
+        (response.code, &response.json["kind"]),
         (200, &json!("ConfigMap")),
         "{}",
-        answer.text
+        response.text
     );
 }

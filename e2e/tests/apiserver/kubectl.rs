@@ -86,7 +86,7 @@ async fn replay(session: &str) {
         if (printed.trim_end(), output.status.code()) != (step.printed.trim_end(), Some(step.code))
         {
             different.push(format!(
-                "$ {}\n{}\nexit {:?}, but recorded are\n{}\nexit {}",
+                "$ {}\n{}\nexit {:?}, but expected:\n{}\nexit {}",
                 step.command,
                 printed.trim_end(),
                 output.status.code(),

@@ -148,8 +148,8 @@ async fn invalid_list_options_are_refused() {
         ),
     ];
     for (query, code, message) in cases {
-        let answer = maps.get(query).await;
-        let ResponseStatus(found_code, found) = status_of(&answer);
+        let response = maps.get(query).await;
+        let ResponseStatus(found_code, found) = status_of(&response);
         assert!(
             found_code == code && found.starts_with(&message),
             "{query}: {found}"
@@ -163,8 +163,8 @@ async fn invalid_list_options_are_refused() {
     );
     for method in ["HEAD", "PUT", "PATCH"] {
         let merge = ("content-type", "application/merge-patch+json");
-        let answer = maps.send(method, "", &[merge], "").await;
-        assert_eq!(answer.code, 405, "{method}");
+        let response = maps.send(method, "", &[merge], "").await;
+        assert_eq!(response.code, 405, "{method}");
     }
 }
 
@@ -181,15 +181,15 @@ async fn future_versions_cannot_be_read() {
         format!("?resourceVersionMatch=Exact&resourceVersion={future}"),
         format!("?resourceVersionMatch=NotOlderThan&resourceVersion={future}"),
     ] {
-        let answer = maps.get(&rest).await;
-        let ResponseStatus(code, message) = status_of(&answer);
-        assert_eq!((code, &answer.json["reason"]), (504, &json!("Timeout")));
+        let response = maps.get(&rest).await;
+        let ResponseStatus(code, message) = status_of(&response);
+        assert_eq!((code, &response.json["reason"]), (504, &json!("Timeout")));
         let begins = format!("Timeout: Too large resource version: {future}, current: ");
         assert!(message.starts_with(&begins), "{rest}: {message}");
         let details = json!({"retryAfterSeconds": 1, "causes": [
             {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]});
-        assert_eq!(answer.json["details"], details, "{rest}");
-        assert_eq!(answer.headers["retry-after"], "1");
+        assert_eq!(response.json["details"], details, "{rest}");
+        assert_eq!(response.headers["retry-after"], "1");
     }
 }
 
@@ -289,10 +289,10 @@ async fn responses_have_the_requested_format() {
             "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, ",
         ),
     ] {
-        let answer = maps.get_as(rest, accept).await;
-        let ResponseStatus(code, message) = status_of(&answer);
+        let response = maps.get_as(rest, accept).await;
+        let ResponseStatus(code, message) = status_of(&response);
         assert_eq!(
-            (code, &answer.json["reason"]),
+            (code, &response.json["reason"]),
             (406, &json!("NotAcceptable"))
         );
         assert!(message.starts_with(begins), "{accept}: {message}");
@@ -321,8 +321,8 @@ async fn missing_objects_return_404() {
             "deployments.apps \"x\" not found",
         ),
     ] {
-        let answer = server.raw("GET", path, &[], "").await;
-        assert_eq!(status_of(&answer), (404, message));
+        let response = server.raw("GET", path, &[], "").await;
+        assert_eq!(status_of(&response), (404, message));
     }
     for path in [
         "/api/v1/configmaps/a",
@@ -333,16 +333,16 @@ async fn missing_objects_return_404() {
         "/api/v9/configmaps",
         "/apis/apps/v9/deployments",
     ] {
-        let answer = server.raw("GET", path, &[], "").await;
+        let response = server.raw("GET", path, &[], "").await;
         let expected = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": "the server could not find the requested resource", "reason": "NotFound",
             "details": {}, "code": 404});
-        assert_eq!(answer.json, expected, "{path}");
+        assert_eq!(response.json, expected, "{path}");
     }
     for path in ["/foo", "/apis/nothing", "/healthz/nothing"] {
-        let answer = server.raw("GET", path, &[], "").await;
+        let response = server.raw("GET", path, &[], "").await;
         assert_eq!(
-            (answer.code, answer.text.as_str()),
+            (response.code, response.text.as_str()),
             (404, "404 page not found\n")
         );
     }

@@ -33,12 +33,12 @@ async fn the_kubernetes_service_points_to_the_server() {
         let slice = slice.get("").await.json;
         let endpoints = endpoints.get("").await.json;
         let (of_slice, of_endpoints) = (&slice["endpoints"][0], &endpoints["subsets"][0]);
-        let is_right = of_slice["addresses"] == json!([host])
+        let is_correct = of_slice["addresses"] == json!([host])
             && slice["ports"][0]["port"] == port
             && of_endpoints["addresses"] == json!([{"ip": host}])
             && of_endpoints["ports"] == json!([{"name": "https", "port": port, "protocol": "TCP"}])
             && service.get("").await.json["spec"]["ports"][0]["targetPort"] == port;
-        if is_right {
+        if is_correct {
             Ok(())
         } else {
             Err(format!("{slice}\n{endpoints}"))
@@ -75,11 +75,11 @@ async fn every_namespace_contains_the_root_certificate() {
             let found = map.get("/kube-root-ca.crt").await;
             let data = found.json["data"].as_object().cloned().unwrap_or_default();
             let text = data.get("ca.crt").and_then(Value::as_str);
-            let is_it = text.is_some_and(|text| {
+            let is_published = text.is_some_and(|text| {
                 let decoded = pem_bodies(text);
                 decoded == roots
             });
-            if is_it && data.len() == 1 {
+            if is_published && data.len() == 1 {
                 Ok(())
             } else {
                 Err(found.text)
@@ -99,14 +99,15 @@ async fn every_namespace_contains_the_root_certificate() {
         eventually("the certificate to be corrected", published).await;
     }
     // The ConfigMap does not block the deletion of its namespace.
-    let gone = Objects::at(&server, format!("/api/v1/namespaces/{namespace}"));
-    assert_eq!(gone.delete("", &Value::Null).await.code, 200);
-    eventually("the namespace to be deleted", async || {
-        match gone.get("").await.code {
+    let namespace_object = Objects::at(&server, format!("/api/v1/namespaces/{namespace}"));
+    assert_eq!(namespace_object.delete("", &Value::Null).await.code, 200);
+    eventually(
+        "the namespace to be deleted",
+        async || match namespace_object.get("").await.code {
             404 => Ok(()),
             code => Err(code.to_string()),
-        }
-    })
+        },
+    )
     .await;
 }
 

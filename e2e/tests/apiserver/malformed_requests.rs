@@ -25,10 +25,10 @@ async fn malformed_requests_get_status_responses() {
     let json_type = ("content-type", "application/json");
     let pod =
         json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
-    let answer = server
+    let response = server
         .raw("POST", &pods, &[json_type], pod.to_string())
         .await;
-    assert_eq!(answer.code, 201, "{}", answer.text);
+    assert_eq!(response.code, 201, "{}", response.text);
     let one = format!("{maps}/a");
     let (log, exec) = (
         format!("{pods}/none/log"),
@@ -101,15 +101,19 @@ async fn malformed_requests_get_status_responses() {
         ),
     ];
     for (method, path, header, body, code, reason, message) in cases {
-        let answer = server.raw(method, path, &[header], body).await;
+        let response = server.raw(method, path, &[header], body).await;
         assert_eq!(
-            (answer.code, &answer.json["kind"], &answer.json["reason"]),
+            (
+                response.code,
+                &response.json["kind"],
+                &response.json["reason"]
+            ),
             (code, &json!("Status"), &json!(reason)),
             "{method} {path}: {}",
-            answer.text
+            response.text
         );
         if let Some(message) = message {
-            assert_eq!(answer.json["message"], message, "{method} {path}");
+            assert_eq!(response.json["message"], message, "{method} {path}");
         }
     }
 }
@@ -117,15 +121,15 @@ async fn malformed_requests_get_status_responses() {
 #[tokio::test]
 async fn refusals_before_the_body_is_read_still_send_a_response() {
     let server = server().await;
-    let answer = server.raw("GET", "/apis/nothing/v1/foos", &[], "").await;
-    assert_eq!(answer.code, 404);
-    assert_eq!(answer.json["data"], Value::Null);
+    let response = server.raw("GET", "/apis/nothing/v1/foos", &[], "").await;
+    assert_eq!(response.code, 404);
+    assert_eq!(response.json["data"], Value::Null);
     let large = format!("{{\"data\": {{\"k\": \"{}\"}}}}", "x".repeat(4 << 20));
     let json_type = ("content-type", "application/json");
-    let answer = server
+    let response = server
         .raw("POST", "/apis/nothing/v1/foos", &[json_type], large)
         .await;
-    assert_eq!(answer.code, 404);
+    assert_eq!(response.code, 404);
 }
 
 #[tokio::test]
@@ -160,10 +164,10 @@ async fn invalid_options_and_bodies_are_refused() {
             } else {
                 format!("{maps}/never?{option}")
             };
-            let answer = server.raw(method, &path, &[header], body).await;
+            let response = server.raw(method, &path, &[header], body).await;
             let message = format!("{kind}.meta.k8s.io \"\" is invalid: {why}");
             assert_eq!(
-                (answer.code, &answer.json["message"]),
+                (response.code, &response.json["message"]),
                 (422, &json!(message))
             );
         }
@@ -176,12 +180,12 @@ async fn invalid_options_and_bodies_are_refused() {
         "{\"a\":1,}",
         "{\"a\":1} x",
     ] {
-        let answer = server.raw("POST", maps, &[json_type], text).await;
+        let response = server.raw("POST", maps, &[json_type], text).await;
         let start = "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json \
                      parse error: ";
-        let message = answer.json["message"].as_str().unwrap();
+        let message = response.json["message"].as_str().unwrap();
         assert!(
-            answer.code == 400 && message.starts_with(start),
+            response.code == 400 && message.starts_with(start),
             "{message}"
         );
     }

@@ -172,8 +172,8 @@ async fn created_objects_must_not_have_a_valid_version() {
     let maps = Objects::maps(&server, &server.namespace().await);
     let map = |version: &str| json!({"metadata": {"name": "a", "resourceVersion": version}});
     for version in ["x", "0", "-1", ""] {
-        let made = maps.post("?dryRun=All", &map(version)).await;
-        assert_eq!(made.code, 201, "{version}: {}", made.text);
+        let created = maps.post("?dryRun=All", &map(version)).await;
+        assert_eq!(created.code, 201, "{version}: {}", created.text);
     }
     let why = "resourceVersion should not be set on objects to be created";
     assert_eq!(status_of(&maps.post("", &map("7")).await), (500, why));

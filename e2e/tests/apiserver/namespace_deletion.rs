@@ -18,8 +18,8 @@ fn condition<'a>(namespace: &'a Value, kind: &str) -> &'a Value {
 async fn wait_until_gone(namespace: &Objects<'_>) {
     eventually("the namespace to be deleted", async || {
         match namespace.get("").await {
-            answer if answer.code == 404 => Ok(()),
-            answer => Err(answer.text),
+            response if response.code == 404 => Ok(()),
+            response => Err(response.text),
         }
     })
     .await;
@@ -30,8 +30,8 @@ async fn wait_for_initial_objects(server: &TestServer, namespace: &str) {
     let maps = Objects::maps(server, namespace);
     eventually("the certificate of the authority", async || {
         match maps.get("/kube-root-ca.crt").await {
-            answer if answer.code == 200 => Ok(()),
-            answer => Err(answer.text),
+            response if response.code == 200 => Ok(()),
+            response => Err(response.text),
         }
     })
     .await;

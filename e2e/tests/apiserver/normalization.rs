@@ -57,18 +57,18 @@ async fn required_fields_are_stored_even_if_empty() {
         let objects = collection(&server, version, plural).await;
         let mut object = sent;
         object["metadata"] = json!({"name": "a"});
-        let made = objects.create(&object).await;
+        let created = objects.create(&object).await;
         for (field, expected) in kept.as_object().unwrap() {
-            assert_eq!(made.get(field), Some(expected), "{plural}: {made}");
+            assert_eq!(created.get(field), Some(expected), "{plural}: {created}");
         }
     }
     // An object without a name gets a generated one.
     let ranges = collection(&server, "/api/v1", "limitranges").await;
-    let made = ranges.create(&json!({"metadata": {}})).await;
+    let created = ranges.create(&json!({"metadata": {}})).await;
     assert_eq!(
-        made["metadata"]["name"].as_str().map(str::len),
+        created["metadata"]["name"].as_str().map(str::len),
         Some(36),
-        "{made}"
+        "{created}"
     );
 }
 
@@ -93,40 +93,44 @@ async fn unsupported_fields_are_dropped() {
     let server = server().await;
     let accounts = collection(&server, "/api/v1", "serviceaccounts").await;
     let secrets = json!([{"name": "s", "kind": "Secret", "fieldPath": "x"}]);
-    let made = accounts
+    let created = accounts
         .create(&json!({"metadata": {"name": "a"}, "secrets": secrets}))
         .await;
-    assert_eq!(made["secrets"], json!([{"name": "s"}]));
+    assert_eq!(created["secrets"], json!([{"name": "s"}]));
     let leases = collection(&server, "/apis/coordination.k8s.io/v1", "leases").await;
     let spec = json!({"holderIdentity": "x", "strategy": "OldestEmulationVersion", "preferredHolder": "y"});
-    let made = leases
+    let created = leases
         .create(&json!({"metadata": {"name": "a"}, "spec": spec}))
         .await;
-    assert_eq!(made["spec"], json!({"holderIdentity": "x"}));
+    assert_eq!(created["spec"], json!({"holderIdentity": "x"}));
     let services = collection(&server, "/api/v1", "services").await;
     let spec = json!({"ports": [{"port": 80}], "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 5}}});
-    let made = services
+    let created = services
         .create(&json!({"metadata": {"name": "a"}, "spec": spec}))
         .await;
-    assert_eq!(made["spec"].get("sessionAffinityConfig"), None, "{made}");
+    assert_eq!(
+        created["spec"].get("sessionAffinityConfig"),
+        None,
+        "{created}"
+    );
     let claims = collection(&server, "/api/v1", "persistentvolumeclaims").await;
     let claim = |name: &str, source: Value| {
         json!({"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], "dataSource": source,
             "resources": {"requests": {"storage": "1Gi"}}}})
     };
-    let made = claims
+    let created = claims
         .create(&claim(
             "a",
             json!({"apiGroup": "a.b", "kind": "C", "name": "x"}),
         ))
         .await;
-    assert_eq!(made["spec"].get("dataSource"), None, "{made}");
+    assert_eq!(created["spec"].get("dataSource"), None, "{created}");
     let source = json!({"kind": "PersistentVolumeClaim", "name": "x"});
-    let made = claims.create(&claim("b", source)).await;
-    let group = &made["spec"]["dataSource"];
-    assert_eq!(group.get("apiGroup"), Some(&Value::Null), "{made}");
-    let again = claims.put("/b", &made).await.json;
-    assert_eq!(again["spec"], made["spec"]);
+    let created = claims.create(&claim("b", source)).await;
+    let group = &created["spec"]["dataSource"];
+    assert_eq!(group.get("apiGroup"), Some(&Value::Null), "{created}");
+    let again = claims.put("/b", &created).await.json;
+    assert_eq!(again["spec"], created["spec"]);
 }
 
 #[tokio::test]
@@ -138,7 +142,7 @@ async fn only_seven_fields_of_stateful_sets_can_change() {
     set["spec"]["serviceName"] = json!("db");
     set["spec"]["volumeClaimTemplates"] = json!([{"metadata": {"name": "d"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}]);
-    let made = sets.create(&set).await;
+    let created = sets.create(&set).await;
     let why = "StatefulSet.apps \"db\" is invalid: spec: Forbidden: updates to statefulset spec for fields other than \
                'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', \
                'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
@@ -163,7 +167,7 @@ async fn only_seven_fields_of_stateful_sets_can_change() {
         changed.text
     );
     // An unchanged object is accepted.
-    let mut again = made;
+    let mut again = created;
     again["metadata"]["resourceVersion"] = json!("0");
     assert_eq!(sets.put("/db", &again).await.code, 200);
 }
@@ -246,9 +250,9 @@ async fn images_with_invalid_names_are_pulled_if_not_present() {
     ] {
         let container = json!({"name": "c", "image": image});
         let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [container]}});
-        let made = pods.post("?dryRun=All", &pod).await;
-        let found = &made.json["spec"]["containers"][0]["imagePullPolicy"];
-        assert_eq!(found, policy, "{image}: {}", made.text);
+        let created = pods.post("?dryRun=All", &pod).await;
+        let found = &created.json["spec"]["containers"][0]["imagePullPolicy"];
+        assert_eq!(found, policy, "{image}: {}", created.text);
     }
 }
 
@@ -266,7 +270,7 @@ async fn job_policies_are_immutable() {
     let job = json!({"metadata": {"name": "a"}, "spec": {"suspend": true, "completionMode": "Indexed", "completions": 3,
         "managedBy": "a.b/c", "backoffLimitPerIndex": 1, "podFailurePolicy": failure,
         "successPolicy": {"rules": [{"succeededCount": 1}]}, "template": {"spec": pod}}});
-    let made = jobs.create(&job).await;
+    let created = jobs.create(&job).await;
     for (field, value, shown) in [
         (
             "podFailurePolicy",
@@ -292,8 +296,8 @@ async fn job_policies_are_immutable() {
     }
     // A replacement with the original file lacks the fields that the server generates.
     let again = jobs.put("/a", &job).await;
-    let selector = made["spec"]["selector"].clone();
-    assert!(selector.is_object(), "{made}");
+    let selector = created["spec"]["selector"].clone();
+    assert!(selector.is_object(), "{created}");
     let why = "Job.batch \"a\" is invalid: [spec.selector: Required value, spec.template.metadata.labels: Invalid value: \
                null: `selector` does not match template `labels`, spec.selector: Invalid value: null: field is immutable]";
     assert_eq!(status_of(&again), (422, why));

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Answer, ROOT_CA, TestServer};
+use crate::server::{ApiResponse, ROOT_CA, TestServer};
 
 pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
-const OPERATIONS: (&str, &str) = ("content-type", "application/json-patch+json");
+const JSON_PATCH: (&str, &str) = ("content-type", "application/json-patch+json");
 const APPLY: (&str, &str) = ("content-type", "application/apply-patch+yaml");
 
 /// A collection, of a namespace or of the cluster.
@@ -41,58 +41,58 @@ impl<'a> Objects<'a> {
         rest: &str,
         headers: &[(&str, &str)],
         body: impl Into<Vec<u8>>,
-    ) -> Answer {
+    ) -> ApiResponse {
         let path = format!("{}{rest}", self.path);
         self.server.raw(method, &path, headers, body).await
     }
 
-    pub(crate) async fn get(&self, rest: &str) -> Answer {
+    pub(crate) async fn get(&self, rest: &str) -> ApiResponse {
         self.send("GET", rest, &[], "").await
     }
 
     /// Requests another format.
-    pub(crate) async fn get_as(&self, rest: &str, accept: &str) -> Answer {
+    pub(crate) async fn get_as(&self, rest: &str, accept: &str) -> ApiResponse {
         self.send("GET", rest, &[("accept", accept)], "").await
     }
 
     /// Creates an object, and fails unless it succeeds.
     pub(crate) async fn create(&self, object: &Value) -> Value {
-        let made = self.post("", object).await;
-        assert_eq!(made.code, 201, "{}", made.text);
-        made.json
+        let created = self.post("", object).await;
+        assert_eq!(created.code, 201, "{}", created.text);
+        created.json
     }
 
-    pub(crate) async fn post(&self, rest: &str, object: &Value) -> Answer {
+    pub(crate) async fn post(&self, rest: &str, object: &Value) -> ApiResponse {
         self.send("POST", rest, &[JSON], object.to_string()).await
     }
 
-    pub(crate) async fn put(&self, rest: &str, object: &Value) -> Answer {
+    pub(crate) async fn put(&self, rest: &str, object: &Value) -> ApiResponse {
         self.send("PUT", rest, &[JSON], object.to_string()).await
     }
 
-    pub(crate) async fn merge(&self, rest: &str, patch: &Value) -> Answer {
+    pub(crate) async fn merge(&self, rest: &str, patch: &Value) -> ApiResponse {
         self.send("PATCH", rest, &[MERGE], patch.to_string()).await
     }
 
-    pub(crate) async fn strategic(&self, rest: &str, patch: &Value) -> Answer {
+    pub(crate) async fn strategic(&self, rest: &str, patch: &Value) -> ApiResponse {
         let body = patch.to_string();
         self.send("PATCH", rest, &[STRATEGIC], body).await
     }
 
-    pub(crate) async fn operations(&self, rest: &str, patch: &Value) -> Answer {
+    pub(crate) async fn json_patch(&self, rest: &str, patch: &Value) -> ApiResponse {
         let body = patch.to_string();
-        self.send("PATCH", rest, &[OPERATIONS], body).await
+        self.send("PATCH", rest, &[JSON_PATCH], body).await
     }
 
     /// Applies an object. `query` begins with the name of the manager.
-    pub(crate) async fn apply(&self, name: &str, query: &str, object: &Value) -> Answer {
+    pub(crate) async fn apply(&self, name: &str, query: &str, object: &Value) -> ApiResponse {
         let rest = format!("/{name}?fieldManager={query}");
         let body = object.to_string();
         self.send("PATCH", &rest, &[APPLY], body).await
     }
 
     /// Deletes an object, with a body unless the options are null.
-    pub(crate) async fn delete(&self, rest: &str, options: &Value) -> Answer {
+    pub(crate) async fn delete(&self, rest: &str, options: &Value) -> ApiResponse {
         let body = if options.is_null() {
             String::new()
         } else {
@@ -124,9 +124,9 @@ pub(crate) fn deployment(name: &str) -> Value {
 }
 
 /// Returns code and message of a response.
-pub(crate) fn status_of(answer: &Answer) -> ResponseStatus<'_> {
-    let message = answer.json["message"].as_str();
-    ResponseStatus(answer.code, message.unwrap_or(&answer.text))
+pub(crate) fn status_of(response: &ApiResponse) -> ResponseStatus<'_> {
+    let message = response.json["message"].as_str();
+    ResponseStatus(response.code, message.unwrap_or(&response.text))
 }
 
 /// Code and message of a response. Messages about invalid objects are equal if they name the same fields and reasons.
@@ -176,11 +176,11 @@ pub(crate) fn outline(message: &str) -> String {
 }
 
 /// Returns the names of listed items, without the ConfigMap that each namespace contains.
-pub(crate) fn names(answer: &Answer) -> Vec<&str> {
-    let items = answer.json["items"].as_array();
-    let items = items.unwrap_or_else(|| panic!("no list: {}", answer.text));
+pub(crate) fn names(response: &ApiResponse) -> Vec<&str> {
+    let items = response.json["items"].as_array();
+    let items = items.unwrap_or_else(|| panic!("no list: {}", response.text));
     let name = |item: &'_ Value| item["metadata"]["name"].as_str().is_some();
-    assert!(items.iter().all(name), "{}", answer.text);
+    assert!(items.iter().all(name), "{}", response.text);
     items
         .iter()
         .filter_map(|item| item["metadata"]["name"].as_str())

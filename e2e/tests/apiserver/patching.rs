@@ -24,11 +24,11 @@ async fn json_patches_apply_in_order_or_not_at_all() {
         // `copy` from a missing member copies null.
         {"op": "copy", "from": "/data/none", "path": "/data/copy"},
     ]);
-    let after = maps.operations("/a", &done).await;
+    let after = maps.json_patch("/a", &done).await;
     let expected = json!({"k": "3", "v": "2", "new": "4", "copy": ""});
     assert_eq!(after.json["data"], expected);
     let escaped = json!([{"op": "add", "path": "/metadata/labels/a~1b", "value": "c"}]);
-    let labelled = maps.operations("/a", &escaped).await;
+    let labelled = maps.json_patch("/a", &escaped).await;
     assert_eq!(labelled.json["metadata"]["labels"]["a/b"], "c");
     let fit = "the server rejected our request due to an error in our request";
     for operation in [
@@ -43,8 +43,8 @@ async fn json_patches_apply_in_order_or_not_at_all() {
         json!({"op": "add", "path": "data", "value": 1}),
     ] {
         let first = json!({"op": "add", "path": "/data/first", "value": "1"});
-        let answer = maps.operations("/a", &json!([first, operation])).await;
-        assert_eq!(status_of(&answer), (422, fit), "{operation}");
+        let response = maps.json_patch("/a", &json!([first, operation])).await;
+        assert_eq!(status_of(&response), (422, fit), "{operation}");
     }
     assert_eq!(
         maps.get("/a").await.json,
@@ -54,7 +54,7 @@ async fn json_patches_apply_in_order_or_not_at_all() {
     let many = vec![json!({"op": "add", "path": "/data/k", "value": "1"}); 10_001];
     let why = "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001";
     assert_eq!(
-        status_of(&maps.operations("/a", &json!(many)).await),
+        status_of(&maps.json_patch("/a", &json!(many)).await),
         (413, why)
     );
 }
@@ -79,13 +79,13 @@ async fn malformed_patches_are_refused() {
     ] {
         let kind = format!("application/{kind}-patch+json");
         let header = ("content-type", kind.as_str());
-        let answer = maps.send("PATCH", "/a", &[header], body).await;
-        assert_eq!(answer.code, 400, "{kind} {body}");
+        let response = maps.send("PATCH", "/a", &[header], body).await;
+        assert_eq!(response.code, 400, "{kind} {body}");
     }
     for none in [
         maps.merge("/none", &json!({})).await,
         maps.strategic("/none", &json!({})).await,
-        maps.operations("/none", &json!([])).await,
+        maps.json_patch("/none", &json!([])).await,
     ] {
         assert_eq!(status_of(&none), (404, "configmaps \"none\" not found"));
     }
@@ -99,7 +99,7 @@ async fn patches_cannot_change_the_identity_of_an_object() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
-    let made = maps.create(&map("a", json!({"k": "1"}), json!({}))).await;
+    let created = maps.create(&map("a", json!({"k": "1"}), json!({}))).await;
     for (patch, code, part) in [
         (
             json!({"metadata": {"name": "b"}}),
@@ -142,17 +142,17 @@ async fn patches_cannot_change_the_identity_of_an_object() {
             " \"\" is invalid: patch: Invalid value: ",
         ),
     ] {
-        let answer = maps.merge("/a", &patch).await;
-        let ResponseStatus(found, message) = status_of(&answer);
+        let response = maps.merge("/a", &patch).await;
+        let ResponseStatus(found, message) = status_of(&response);
         assert!(
             found == code && message.starts_with(part),
             "{patch}: {found} {message}"
         );
     }
     // A patch may repeat immutable fields with equal values.
-    let same = json!({"metadata": {"name": "a", "namespace": namespace, "uid": made["metadata"]["uid"],
-        "resourceVersion": made["metadata"]["resourceVersion"], "creationTimestamp": null}});
-    assert_eq!(maps.merge("/a", &same).await.json, made);
+    let same = json!({"metadata": {"name": "a", "namespace": namespace, "uid": created["metadata"]["uid"],
+        "resourceVersion": created["metadata"]["resourceVersion"], "creationTimestamp": null}});
+    assert_eq!(maps.merge("/a", &same).await.json, created);
 }
 
 /// Returns a Deployment after these strategic merge patches.
@@ -163,9 +163,9 @@ async fn patched(patches: &[Value]) -> Value {
     deployments.create(&deployment("web")).await;
     let mut last = Value::Null;
     for patch in patches {
-        let answer = deployments.strategic("/web", patch).await;
-        assert_eq!(answer.code, 200, "{patch}: {}", answer.text);
-        last = answer.json;
+        let response = deployments.strategic("/web", patch).await;
+        assert_eq!(response.code, 200, "{patch}: {}", response.text);
+        last = response.json;
     }
     last
 }
@@ -269,9 +269,9 @@ async fn strategic_patch_directives_are_applied() {
     let kind = crate::definitions::Kind::install(&server, &definition).await;
     kind.create("a", &json!({})).await;
     let things = Objects::at(&server, kind.path("v1"));
-    let answer = things.strategic("/a", &json!({})).await;
+    let response = things.strategic("/a", &json!({})).await;
     assert_eq!(
-        (answer.code, &answer.json["reason"]),
+        (response.code, &response.json["reason"]),
         (415, &json!("UnsupportedMediaType"))
     );
 }
@@ -287,8 +287,8 @@ async fn short_patches_cannot_create_huge_objects() {
     let double = json!({"op": "copy", "from": "/data", "path": "/data/k"});
     let copy = json!({"op": "copy", "from": "/data/k", "path": "/data/l"});
     for operation in [double, copy] {
-        let answer = maps.operations("/a", &json!(vec![operation; 40])).await;
-        assert_eq!(status_of(&answer), (422, fit));
+        let response = maps.json_patch("/a", &json!(vec![operation; 40])).await;
+        assert_eq!(status_of(&response), (422, fit));
     }
     assert_eq!(maps.get("/a").await.json, before);
 }

@@ -17,9 +17,9 @@ async fn paths_are_decoded_before_routing() {
     let maps = Objects::maps(&server, &namespace);
     maps.create(&map("a", json!({}), json!({}))).await;
     let kind = async |path: &str| {
-        let answer = server.raw("GET", path, &[], "").await;
-        assert_eq!(answer.code, 200, "{path}: {}", answer.text);
-        answer.json["kind"].clone()
+        let response = server.raw("GET", path, &[], "").await;
+        assert_eq!(response.code, 200, "{path}: {}", response.text);
+        response.json["kind"].clone()
     };
     for (path, expected) in [
         ("/api/v1/namespaces/default/", "Namespace"),
@@ -64,14 +64,14 @@ async fn unknown_paths_return_404() {
         "/favicon.ico",
         "/swagger.json",
     ] {
-        let answer = server.raw("GET", path, &[], "").await;
+        let response = server.raw("GET", path, &[], "").await;
         assert_eq!(
-            (answer.code, answer.text.as_str()),
+            (response.code, response.text.as_str()),
             (404, NO_PAGE),
             "{path}"
         );
         assert_eq!(
-            answer.headers["x-content-type-options"], "nosniff",
+            response.headers["x-content-type-options"], "nosniff",
             "{path}"
         );
     }
@@ -93,19 +93,19 @@ async fn unknown_paths_return_404() {
         "/api/v1/namespaces/default/configmaps/..%2F..",
         "/api/v1/namespaces/default/configmaps/a/b/c",
     ] {
-        let answer = server.raw("GET", path, &[], "").await;
+        let response = server.raw("GET", path, &[], "").await;
         assert_eq!(
-            (answer.code, &answer.json["message"]),
+            (response.code, &response.json["message"]),
             (404, &json!(NO_RESOURCE)),
             "{path}: {}",
-            answer.text
+            response.text
         );
     }
     // Invalid escapes are rejected by the HTTP server.
     for path in [format!("{maps}/a%zz"), "/%".to_owned()] {
-        let answer = server.raw("GET", &path, &[], "").await;
+        let response = server.raw("GET", &path, &[], "").await;
         assert_eq!(
-            (answer.code, answer.text.as_str()),
+            (response.code, response.text.as_str()),
             (400, "400 Bad Request")
         );
     }
@@ -121,12 +121,12 @@ async fn unknown_paths_return_404() {
             ("DELETE", JSON, ""),
             ("PATCH", merge, "{}"),
         ] {
-            let answer = server
+            let response = server
                 .raw(method, &format!("{maps}/{name}"), &[header], body)
                 .await;
             let expected = format!("Name parameter invalid: {why}");
             assert_eq!(
-                (answer.code, &answer.json["message"]),
+                (response.code, &response.json["message"]),
                 (400, &json!(expected)),
                 "{method} {name}"
             );
@@ -155,12 +155,12 @@ async fn unsupported_methods_are_refused() {
             ("/", 200),
             ("/nothing", 404),
         ] {
-            let answer = server.raw(method, path, &[], "").await;
-            assert_eq!(answer.code, code, "{method} {path}: {}", answer.text);
+            let response = server.raw(method, path, &[], "").await;
+            assert_eq!(response.code, code, "{method} {path}: {}", response.text);
             if method == "HEAD" {
-                assert_eq!(answer.text, "", "{path}");
+                assert_eq!(response.text, "", "{path}");
             } else if code == 405 {
-                assert_eq!(answer.json["message"], not_allowed);
+                assert_eq!(response.json["message"], not_allowed);
             }
         }
     }
@@ -178,9 +178,9 @@ async fn unsupported_methods_are_refused() {
             "/api/v1/namespaces/default/serviceaccounts/default/token",
         ),
     ] {
-        let answer = server.raw(method, path, &[JSON], "{}").await;
+        let response = server.raw(method, path, &[JSON], "{}").await;
         assert_eq!(
-            (answer.code, &answer.json["message"]),
+            (response.code, &response.json["message"]),
             (405, &json!(not_allowed)),
             "{method} {path}"
         );
@@ -212,11 +212,11 @@ async fn unknown_query_parameters_are_ignored() {
         ("?limit=1&&foo", 1),
         (long.as_str(), 3),
     ] {
-        let answer = maps.get(query).await;
-        let items = answer.json["items"].as_array().map(Vec::len);
+        let response = maps.get(query).await;
+        let items = response.json["items"].as_array().map(Vec::len);
         let own = if count == 3 { server.initial_maps() } else { 0 };
         let expected = (200, Some(count + own));
-        assert_eq!((answer.code, items), expected, "{query}");
+        assert_eq!((response.code, items), expected, "{query}");
     }
     let timeout = |why: &str| format!("invalid timeout specified in the request URL - time: {why}");
     let invalid = |text: &str| timeout(&format!("invalid duration \"{text}\""));
@@ -230,19 +230,19 @@ async fn unknown_query_parameters_are_ignored() {
         ),
         ("?timeoutSeconds=99999999999999999999", range.to_owned()),
     ] {
-        let answer = maps.get(query).await;
+        let response = maps.get(query).await;
         assert_eq!(
-            (answer.code, &answer.json["message"]),
+            (response.code, &response.json["message"]),
             (400, &json!(message)),
             "{query}"
         );
     }
     for (method, path) in [("POST", ""), ("DELETE", "/none")] {
-        let answer = maps
+        let response = maps
             .send(method, &format!("{path}?timeout=x"), &[JSON], "{}")
             .await;
         assert_eq!(
-            (answer.code, &answer.json["message"]),
+            (response.code, &response.json["message"]),
             (400, &json!(invalid("x")))
         );
     }
@@ -250,9 +250,9 @@ async fn unknown_query_parameters_are_ignored() {
     assert_eq!(health.code, 400, "{}", health.text);
     // A long name is not an error.
     let name = "a".repeat(9000);
-    let answer = maps.get(&format!("/{name}")).await;
+    let response = maps.get(&format!("/{name}")).await;
     assert_eq!(
-        (answer.code, &answer.json["message"]),
+        (response.code, &response.json["message"]),
         (404, &json!(format!("configmaps \"{name}\" not found")))
     );
 }
@@ -268,15 +268,15 @@ async fn watches_end_after_their_timeout() {
         let ended = tokio::time::timeout(Duration::from_mins(1), maps.get(&query)).await;
         ended.unwrap()
     };
-    let answer = watch(1).await;
+    let response = watch(1).await;
     let all = 1 + server.initial_maps();
-    assert_eq!((answer.code, answer.text.lines().count()), (200, all));
+    assert_eq!((response.code, response.text.lines().count()), (200, all));
     // A negative timeout ends the watch at once, perhaps before the first event.
-    let answer = watch(-5).await;
+    let response = watch(-5).await;
     assert!(
-        answer.code == 200 && answer.text.lines().count() <= all,
+        response.code == 200 && response.text.lines().count() <= all,
         "{}",
-        answer.text
+        response.text
     );
     let one: Value = maps.get("/a?watch=true&timeoutSeconds=1").await.json;
     assert_eq!(one["kind"], "ConfigMap");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::objects::status_of;
 use crate::server;
-use crate::server::{Answer, TestServer};
+use crate::server::{ApiResponse, TestServer};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
@@ -28,7 +28,13 @@ impl Scene {
         }
     }
 
-    async fn send(&self, method: &str, kind: (&str, &str), path: &str, body: &Value) -> Answer {
+    async fn send(
+        &self,
+        method: &str,
+        kind: (&str, &str),
+        path: &str,
+        body: &Value,
+    ) -> ApiResponse {
         self.server
             .raw(method, path, &[kind], body.to_string())
             .await
@@ -39,8 +45,8 @@ impl Scene {
         let meta = json!({"name": name, "labels": {"app": "web"}, "finalizers": finalizers});
         let spec = json!({"nodeName": "n", "containers": [{"name": "c", "image": "i"}]});
         let pod = json!({"metadata": meta, "spec": spec});
-        let made = self.send("POST", JSON, &self.pods, &pod).await;
-        assert_eq!(made.code, 201, "{}", made.text);
+        let created = self.send("POST", JSON, &self.pods, &pod).await;
+        assert_eq!(created.code, 201, "{}", created.text);
         let status = json!({"phase": phase, "conditions": [{"type": "Ready", "status": ready}]});
         let path = format!("{}/{name}/status", self.pods);
         let updated = self
@@ -52,8 +58,8 @@ impl Scene {
     async fn budget(&self, name: &str) {
         let spec = json!({"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 1});
         let budget = json!({"metadata": {"name": name}, "spec": spec});
-        let made = self.send("POST", JSON, &self.budgets, &budget).await;
-        assert_eq!(made.code, 201, "{}", made.text);
+        let created = self.send("POST", JSON, &self.budgets, &budget).await;
+        assert_eq!(created.code, 201, "{}", created.text);
     }
 
     /// Sets the status of a budget, as observed at its current generation.
@@ -76,12 +82,12 @@ impl Scene {
         assert_eq!(noted.code, 200, "{}", noted.text);
     }
 
-    async fn evict(&self, name: &str, query: &str, options: Value) -> Answer {
+    async fn evict(&self, name: &str, query: &str, options: Value) -> ApiResponse {
         let body = json!({"metadata": {"name": name}, "deleteOptions": options});
         self.post(name, query, &body).await
     }
 
-    async fn post(&self, name: &str, query: &str, body: &Value) -> Answer {
+    async fn post(&self, name: &str, query: &str, body: &Value) -> ApiResponse {
         let path = format!("{}/{name}/eviction{query}", self.pods);
         self.send("POST", JSON, &path, body).await
     }
@@ -94,18 +100,18 @@ impl Scene {
     }
 }
 
-fn assert_violation(answer: &Answer, cause: &str) {
+fn assert_violation(response: &ApiResponse, cause: &str) {
     assert_eq!(
-        (answer.code, &answer.json["message"]),
+        (response.code, &response.json["message"]),
         (
             429,
             &json!("Cannot evict pod as it would violate the pod's disruption budget.")
         ),
         "{}",
-        answer.text
+        response.text
     );
     let causes = json!([{"reason": "DisruptionBudget", "message": cause}]);
-    assert_eq!(answer.json["details"]["causes"], causes);
+    assert_eq!(response.json["details"]["causes"], causes);
 }
 
 #[tokio::test]
@@ -120,7 +126,7 @@ async fn invalid_evictions_are_refused() {
         body
     };
     let other = "name in URL does not match name in Eviction object";
-    let reckless = "ignoreStoreReadErrorWithClusterBreakingPotential";
+    let unsafe_option = "ignoreStoreReadErrorWithClusterBreakingPotential";
     for (query, body, code, why) in [
         ("", json!({}), 400, other),
         ("", json!({"metadata": {"name": "x"}}), 400, other),
@@ -151,7 +157,7 @@ async fn invalid_evictions_are_refused() {
         ),
         (
             "",
-            named(json!({"deleteOptions": {reckless: true}})),
+            named(json!({"deleteOptions": {unsafe_option: true}})),
             422,
             "Eviction.policy \"p\" is invalid: deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential: Invalid \
              value: true: can not be set for pod eviction, try after removing the option",
@@ -176,8 +182,8 @@ async fn invalid_evictions_are_refused() {
              \"Foreground\", \"Background\", \"Orphan\", \"nil\"",
         ),
     ] {
-        let answer = scene.post("p", query, &body).await;
-        assert_eq!(status_of(&answer), (code, &*why), "{body}");
+        let response = scene.post("p", query, &body).await;
+        assert_eq!(status_of(&response), (code, &*why), "{body}");
     }
     let none = scene.evict("none", "", Value::Null).await;
     assert_eq!(
@@ -266,15 +272,15 @@ async fn exhausted_budgets_report_the_reason() {
     ] {
         scene.set_status("b", 0, healthy, 1, conditions).await;
         for query in ["", "?dryRun=All"] {
-            let answer = scene.evict("p", query, Value::Null).await;
-            assert_violation(&answer, why);
-            assert!(!answer.headers.contains_key("retry-after"));
+            let response = scene.evict("p", query, Value::Null).await;
+            assert_violation(&response, why);
+            assert!(!response.headers.contains_key("retry-after"));
         }
     }
     scene.budget("c").await;
-    let answer = scene.evict("p", "", Value::Null).await;
+    let response = scene.evict("p", "", Value::Null).await;
     let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-    assert_eq!(status_of(&answer), (500, &*why));
+    assert_eq!(status_of(&response), (500, &*why));
     assert!(scene.remains("p").await);
 }
 

@@ -4,7 +4,7 @@ use berth_e2e::eventually;
 use serde_json::{Value, json};
 
 use crate::server;
-use crate::server::{Answer, TestServer};
+use crate::server::{ApiResponse, TestServer};
 
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
@@ -24,7 +24,7 @@ async fn resize(
     name: &str,
     query: &str,
     requests: Value,
-) -> Answer {
+) -> ApiResponse {
     let container = json!({"name": "c", "resources": {"requests": requests}});
     let change = json!({"spec": {"containers": [container]}}).to_string();
     let path = format!("{pods}/{name}/resize{query}");
@@ -40,8 +40,8 @@ async fn resizes_stay_within_node_capacity() {
     for (name, system) in [(&node, "linux"), (&other, "windows")] {
         let meta = json!({"name": name, "labels": {"kubernetes.io/os": system}});
         let status = json!({"allocatable": {"cpu": "4", "memory": "8Gi"}});
-        let made = json!({"metadata": meta, "status": status});
-        server.create("/api/v1/nodes", made).await;
+        let created = json!({"metadata": meta, "status": status});
+        server.create("/api/v1/nodes", created).await;
     }
     pod(&server, &pods, "here", Some(&node)).await;
     pod(&server, &pods, "there", Some(&other)).await;
@@ -49,11 +49,11 @@ async fn resizes_stay_within_node_capacity() {
     pod(&server, &pods, "free", None).await;
     // The server may see a new node with a delay.
     let resized = eventually("the node to be visible", async || {
-        let answer = resize(&server, &pods, "here", "", json!({"cpu": "200m"})).await;
-        if answer.code == 200 {
-            Ok(answer.json)
+        let response = resize(&server, &pods, "here", "", json!({"cpu": "200m"})).await;
+        if response.code == 200 {
+            Ok(response.json)
         } else {
-            Err(answer.text)
+            Err(response.text)
         }
     })
     .await;
@@ -183,14 +183,14 @@ async fn status_updates_keep_the_observed_generation() {
     let pods = format!("/api/v1/namespaces/{}/pods", server.namespace().await);
     pod(&server, &pods, "p", None).await;
     let path = format!("{pods}/p/status");
-    let tell = async |status: Value| {
+    let patch_status = async |status: Value| {
         let change = json!({"status": status}).to_string();
         server.raw("PATCH", &path, &[MERGE], change).await
     };
     let condition = |status: &str, seen: Value| json!([{"type": "Ready", "status": status, "observedGeneration": seen}]);
     let first = json!({"observedGeneration": 3, "conditions": condition("True", json!(2))});
-    assert_eq!(tell(first).await.code, 200);
-    let next = tell(json!({"observedGeneration": null, "qosClass": null,
+    assert_eq!(patch_status(first).await.code, 200);
+    let next = patch_status(json!({"observedGeneration": null, "qosClass": null,
         "conditions": condition("False", Value::Null)}))
     .await;
     assert_eq!(next.code, 200, "{}", next.text);
@@ -200,7 +200,7 @@ async fn status_updates_keep_the_observed_generation() {
     let expected = json!([{"type": "Ready", "status": "False", "observedGeneration": 2, "lastProbeTime": null,
         "lastTransitionTime": null}]);
     assert_eq!(status["conditions"], expected);
-    let wrong = tell(json!({"observedGeneration": -1})).await;
+    let wrong = patch_status(json!({"observedGeneration": -1})).await;
     let why = "Pod \"p\" is invalid: status.observedGeneration: Invalid value: -1: must be a non-negative integer";
     assert_eq!((wrong.code, &wrong.json["message"]), (422, &json!(why)));
 }

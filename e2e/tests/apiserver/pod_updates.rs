@@ -28,8 +28,8 @@ async fn pod_updates_have_the_recorded_codes_and_causes() {
     let pods = format!("/api/v1/namespaces/{}/pods", server.namespace().await);
     let recorded: Recorded = serde_json::from_str(RECORDED).unwrap();
     for pod in &recorded.pods {
-        let made = server.raw("POST", &pods, &JSON, pod.to_string()).await;
-        assert_eq!(made.code, 201, "{}", made.text);
+        let created = server.raw("POST", &pods, &JSON, pod.to_string()).await;
+        assert_eq!(created.code, 201, "{}", created.text);
         let name = pod["metadata"]["name"].as_str().unwrap();
         for (method, part, body, kind) in recorded.after.get(name).into_iter().flatten() {
             let path = format!("{pods}/{name}{part}");
@@ -38,7 +38,7 @@ async fn pod_updates_have_the_recorded_codes_and_causes() {
             assert_eq!(done.code, 200, "{}", done.text);
         }
     }
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for Case(pod, part, patch, code, causes) in &recorded.cases {
         let part = if part.is_empty() {
             String::new()
@@ -47,19 +47,19 @@ async fn pod_updates_have_the_recorded_codes_and_causes() {
         };
         let path = format!("{pods}/{pod}{part}?dryRun=All");
         let kind = [("content-type", "application/json-patch+json")];
-        let answer = server.raw("PATCH", &path, &kind, patch.to_string()).await;
-        let found = (answer.code, answer.causes());
+        let response = server.raw("PATCH", &path, &kind, patch.to_string()).await;
+        let found = (response.code, response.causes());
         if found != (*code, causes.clone()) {
-            wrong.push(format!(
+            failures.push(format!(
                 "{pod}{part} {patch}:\n  expected {code} {causes:?}\n  found    {found:?} {}",
-                answer.text
+                response.text
             ));
         }
     }
-    let (count, all) = (wrong.len(), recorded.cases.len());
+    let (count, all) = (failures.len(), recorded.cases.len());
     assert!(
-        all > 130 && wrong.is_empty(),
+        all > 130 && failures.is_empty(),
         "{count} of {all} differ\n{}",
-        wrong.join("\n")
+        failures.join("\n")
     );
 }

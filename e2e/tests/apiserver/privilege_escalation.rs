@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::objects::{JSON, ResponseStatus, status_of};
 use crate::server;
-use crate::server::{Answer, TestServer, raw};
+use crate::server::{ApiResponse, TestServer, raw};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -59,12 +59,12 @@ impl Scene {
         Self { path, writer, user }
     }
 
-    async fn merge(&self, rest: &str, change: Value) -> Answer {
+    async fn merge(&self, rest: &str, change: Value) -> ApiResponse {
         let path = format!("{}/{rest}", self.path);
         raw(&self.writer, "PATCH", &path, &[MERGE], change.to_string()).await
     }
 
-    async fn post(&self, rest: &str, object: Value) -> Answer {
+    async fn post(&self, rest: &str, object: Value) -> ApiResponse {
         let path = format!("{}/{rest}", self.path);
         raw(&self.writer, "POST", &path, &[JSON], object.to_string()).await
     }
@@ -87,11 +87,11 @@ async fn roles_with_more_rights_cannot_even_be_labelled() {
     let scene = Scene::new(&server, json!([])).await;
     let label = json!({"metadata": {"labels": {"a": "b"}}});
     for resource in ["roles", "rolebindings"] {
-        let answer = scene
+        let response = scene
             .merge(&format!("{resource}/strong"), label.clone())
             .await;
         let expected = scene.refusal(resource, "strong");
-        assert_eq!(status_of(&answer), (403, expected.as_str()));
+        assert_eq!(status_of(&response), (403, expected.as_str()));
     }
     // Finalizers may be changed, and roles with no more than the writer's own rights.
     let held_back = json!({"metadata": {"finalizers": ["example.com/hold"]}});
@@ -106,8 +106,8 @@ async fn roles_with_more_rights_cannot_even_be_labelled() {
         ("roles/writing", &label),
         ("rolebindings/writing", &label),
     ] {
-        let answer = scene.merge(what, change.clone()).await;
-        assert_eq!(answer.code, 200, "{what}: {}", answer.text);
+        let response = scene.merge(what, change.clone()).await;
+        assert_eq!(response.code, 200, "{what}: {}", response.text);
     }
 }
 
@@ -122,33 +122,33 @@ async fn the_verbs_escalate_and_bind_allow_escalation() {
     };
     let escalates = json!([{"apiGroups": [GROUP], "resources": ["roles"], "verbs": ["escalate"]}]);
     let scene = Scene::new(&server, escalates).await;
-    let answer = scene.post("roles", role("more")).await;
-    assert_eq!(answer.code, 201, "{}", answer.text);
-    let answer = scene
+    let response = scene.post("roles", role("more")).await;
+    assert_eq!(response.code, 201, "{}", response.text);
+    let response = scene
         .post("rolebindings", binding("b", "Role", "strong"))
         .await;
     assert_eq!(
-        status_of(&answer),
+        status_of(&response),
         (403, scene.refusal("rolebindings", "b").as_str())
     );
 
     let binds = json!([{"apiGroups": [GROUP], "resources": ["roles"], "verbs": ["bind"],
         "resourceNames": ["strong"]}]);
     let scene = Scene::new(&server, binds).await;
-    let answer = scene
+    let response = scene
         .post("rolebindings", binding("b", "Role", "strong"))
         .await;
-    assert_eq!(answer.code, 201, "{}", answer.text);
-    let answer = scene.post("roles", role("more")).await;
+    assert_eq!(response.code, 201, "{}", response.text);
+    let response = scene.post("roles", role("more")).await;
     assert_eq!(
-        status_of(&answer),
+        status_of(&response),
         (403, scene.refusal("roles", "more").as_str())
     );
-    let answer = scene
+    let response = scene
         .post("rolebindings", json!({"metadata": {"name": "nothing"}}))
         .await;
     assert_eq!(
-        status_of(&answer),
+        status_of(&response),
         (500, "unsupported role reference kind: \"\"")
     );
 }
@@ -192,8 +192,8 @@ async fn invalid_access_reviews_are_refused() {
             "no namespace on request",
         ),
     ] {
-        let answer = server.raw("POST", url, &[JSON], body.clone()).await;
-        let ResponseStatus(found_code, found) = status_of(&answer);
+        let response = server.raw("POST", url, &[JSON], body.clone()).await;
+        let ResponseStatus(found_code, found) = status_of(&response);
         assert!(
             found_code == code && found.starts_with(message),
             "{body}: {found}"

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::objects::status_of;
 use crate::server;
-use crate::server::{Answer, TestServer};
+use crate::server::{ApiResponse, TestServer};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-async fn create(server: &TestServer, namespace: &str, plural: &str, object: Value) -> Answer {
+async fn create(server: &TestServer, namespace: &str, plural: &str, object: Value) -> ApiResponse {
     let base = if plural == "deployments" {
         "/apis/apps/v1"
     } else {
@@ -45,26 +45,26 @@ async fn limit_ranges_set_defaults_and_refuse_violations() {
     );
 
     // The server may see a new range with a delay.
-    let made = eventually("the range to apply", async || {
-        let made = create(&server, &namespace, "pods", pod("a", json!({}), json!({}))).await;
-        if made.json["metadata"]["annotations"].is_object() {
-            return Ok(made.json);
+    let created = eventually("the range to apply", async || {
+        let created = create(&server, &namespace, "pods", pod("a", json!({}), json!({}))).await;
+        if created.json["metadata"]["annotations"].is_object() {
+            return Ok(created.json);
         }
         let path = format!("/api/v1/namespaces/{namespace}/pods/a?gracePeriodSeconds=0");
         server.raw("DELETE", &path, &[], "").await;
-        Err(made.text)
+        Err(created.text)
     })
     .await;
     let filled = json!({"limits": {"cpu": "500m", "memory": "1Gi"}, "requests": {"cpu": "200m", "memory": "64Mi"}});
-    for container in made["spec"]["containers"].as_array().unwrap() {
+    for container in created["spec"]["containers"].as_array().unwrap() {
         assert_eq!(container["resources"], filled);
     }
     assert_eq!(
-        made["metadata"]["annotations"]["kubernetes.io/limit-ranger"],
+        created["metadata"]["annotations"]["kubernetes.io/limit-ranger"],
         "LimitRanger plugin set: cpu, memory request for container c; cpu, memory limit for container c; \
          cpu, memory request for container d; cpu, memory limit for container d"
     );
-    assert_eq!(made["status"]["qosClass"], "Burstable");
+    assert_eq!(created["status"]["qosClass"], "Burstable");
 
     for (plural, object, why) in [
         (
@@ -102,14 +102,14 @@ async fn limit_ranges_set_defaults_and_refuse_violations() {
              request is 5Mi",
         ),
     ] {
-        let answer = create(&server, &namespace, plural, object).await;
-        assert_eq!(status_of(&answer), (403, &*why));
+        let response = create(&server, &namespace, plural, object).await;
+        assert_eq!(status_of(&response), (403, &*why));
     }
     let greedy = pod("g", json!({"requests": {"cpu": "1500m"}}), json!({}));
-    let answer = create(&server, &namespace, "pods", greedy).await;
+    let response = create(&server, &namespace, "pods", greedy).await;
     let cause = "spec.containers[0].resources.requests FieldValueInvalid";
     assert_eq!(
-        (answer.code, answer.causes()),
+        (response.code, response.causes()),
         (422, vec![cause.to_owned()])
     );
 }
@@ -143,11 +143,11 @@ async fn exceeded_quotas_refuse_objects() {
         eventually("the quota to be visible", async || {
             let trial = pod("a", json!({}), json!({}));
             let pods = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
-            let answer = server.raw("POST", &pods, &[JSON], trial.to_string()).await;
-            if answer.code == 403 {
+            let response = server.raw("POST", &pods, &[JSON], trial.to_string()).await;
+            if response.code == 403 {
                 Ok(())
             } else {
-                Err(answer.text)
+                Err(response.text)
             }
         })
         .await;
@@ -232,12 +232,12 @@ async fn exceeded_quotas_refuse_objects() {
     ];
     for ((plural, object), refused) in steps {
         let name = object["metadata"]["name"].clone();
-        let answer = create(&server, &namespace, plural, object).await;
+        let response = create(&server, &namespace, plural, object).await;
         match refused {
-            None => assert_eq!(answer.code, 201, "{name}: {}", answer.text),
+            None => assert_eq!(response.code, 201, "{name}: {}", response.text),
             Some(why) => {
                 let why = why.replace("configmaps=2", &format!("configmaps={maps}"));
-                assert_eq!(status_of(&answer), (403, &*why));
+                assert_eq!(status_of(&response), (403, &*why));
             }
         }
     }
@@ -267,8 +267,8 @@ async fn quotas_can_be_scoped_to_priority_classes() {
     let hard = json!({"pods": "0"});
     let quota =
         json!({"metadata": {"name": "q"}, "spec": {"hard": hard, "scopeSelector": selector}});
-    let made = create(&server, &namespace, "resourcequotas", quota).await;
-    assert_eq!(made.code, 201, "{}", made.text);
+    let created = create(&server, &namespace, "resourcequotas", quota).await;
+    assert_eq!(created.code, 201, "{}", created.text);
     if server.is_real() {
         // kube-controller-manager does not run.
         let status = json!({"status": {"hard": hard, "used": hard}}).to_string();
@@ -286,11 +286,11 @@ async fn quotas_can_be_scoped_to_priority_classes() {
     eventually("the quota to apply", async || {
         let trial = pod("a", Some(&class)).to_string();
         let path = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
-        let answer = server.raw("POST", &path, &[JSON], trial).await;
-        if (answer.code, &answer.json["message"]) == (403, &json!(why)) {
+        let response = server.raw("POST", &path, &[JSON], trial).await;
+        if (response.code, &response.json["message"]) == (403, &json!(why)) {
             Ok(())
         } else {
-            Err(answer.text)
+            Err(response.text)
         }
     })
     .await;

@@ -74,8 +74,8 @@ async fn structs_without_applied_fields_are_removed_with_their_defaults() {
     ];
     for (case, before, after, place, expected) in cases {
         let deployments = Objects::deployments(&server, &server.namespace().await);
-        let made = deployments.apply("web", "one", &changed(before)).await;
-        assert_eq!(made.code, 201, "{case}: {}", made.text);
+        let created = deployments.apply("web", "one", &changed(before)).await;
+        assert_eq!(created.code, 201, "{case}: {}", created.text);
         let now = deployments.apply("web", "one", &changed(after)).await;
         assert_eq!(now.code, 200, "{case}: {}", now.text);
         let pod = &now.json["spec"]["template"]["spec"];
@@ -91,9 +91,11 @@ async fn struct_fields_of_other_appliers_remain() {
     let mut first = changed(probe);
     first["spec"]["strategy"] = json!({"rollingUpdate": {"maxSurge": 1}});
     deployments.apply("web", "one", &first).await;
-    let patient = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+    let probe_period = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
         "spec": {"template": {"spec": {"containers": [{"name": "c", "livenessProbe": {"periodSeconds": 20}}]}}}});
-    let second_apply = deployments.apply("web", "two&force=true", &patient).await;
+    let second_apply = deployments
+        .apply("web", "two&force=true", &probe_period)
+        .await;
     assert_eq!(second_apply.code, 200, "{}", second_apply.text);
     let refused = deployments.apply("web", "one", &deployment("web")).await;
     let why = "Deployment.apps \"web\" is invalid: spec.template.spec.containers[0].livenessProbe: Required value: must \

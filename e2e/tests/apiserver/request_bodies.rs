@@ -66,28 +66,28 @@ async fn bodies_above_three_mebibytes_are_refused() {
         ("DELETE", &one, JSON, options.as_bytes()),
         ("DELETE", &all, JSON, options.as_bytes()),
     ] {
-        let answer = server.raw(method, path, &[header], body).await;
+        let response = server.raw(method, path, &[header], body).await;
         let expected = "Request entity too large: limit is 3145728";
         assert_eq!(
-            status_of(&answer),
+            status_of(&response),
             (413, expected),
             "{method} {path} {header:?}"
         );
-        assert_eq!(answer.json["reason"], "RequestEntityTooLarge");
+        assert_eq!(response.json["reason"], "RequestEntityTooLarge");
     }
     // The largest body, which is still too large for a ConfigMap, and one byte more.
     let (begin, end) = (r#"{"metadata":{"name":"b"},"data":{"k":""#, r#""}}"#);
     for (over, code) in [(0, 422), (1, 413)] {
         let fill = "x".repeat(MOST + over - begin.len() - end.len());
-        let answer = maps
+        let response = maps
             .send("POST", "", &[JSON], format!("{begin}{fill}{end}"))
             .await;
-        assert_eq!(answer.code, code, "{}", answer.text);
+        assert_eq!(response.code, code, "{}", response.text);
     }
     // The body of a GET request is ignored.
-    let answer = server.raw("GET", &one, &[JSON], data).await;
-    assert_eq!(answer.json["metadata"]["name"], "a", "{}", answer.text);
-    assert_eq!(answer.json["data"], Value::Null);
+    let response = server.raw("GET", &one, &[JSON], data).await;
+    assert_eq!(response.json["metadata"]["name"], "a", "{}", response.text);
+    assert_eq!(response.json["data"], Value::Null);
 }
 
 #[tokio::test]
@@ -108,13 +108,13 @@ async fn config_maps_and_secrets_hold_up_to_one_mebibyte() {
                 "data"
             };
             let object = json!({"metadata": {"name": "a"}, values: {"some.key": text}});
-            let answer = objects.post("?dryRun=All", &object).await;
-            assert_eq!(answer.code, code, "{kind}: {}", &answer.text[..200]);
+            let response = objects.post("?dryRun=All", &object).await;
+            assert_eq!(response.code, code, "{kind}: {}", &response.text[..200]);
             if code == 422 {
                 let expected = format!(
                     "{kind} \"a\" is invalid: {field}: Too long: may not be more than 1048576 bytes"
                 );
-                assert_eq!(answer.json["message"], expected);
+                assert_eq!(response.json["message"], expected);
             }
         }
     }
@@ -138,11 +138,11 @@ async fn only_supported_content_types_are_accepted() {
         "application/yaml",
         "",
     ] {
-        let answer = post(known).await;
-        assert_eq!(answer.code, 201, "{known}: {}", answer.text);
+        let response = post(known).await;
+        assert_eq!(response.code, 201, "{known}: {}", response.text);
     }
-    let answer = maps.send("POST", "?dryRun=All", &[], body).await;
-    assert_eq!(answer.code, 201, "{}", answer.text);
+    let response = maps.send("POST", "?dryRun=All", &[], body).await;
+    assert_eq!(response.code, 201, "{}", response.text);
     for strange in [
         "text/plain",
         "text/yaml",
@@ -154,15 +154,15 @@ async fn only_supported_content_types_are_accepted() {
         "application/x-www-form-urlencoded",
         "multipart/form-data; boundary=x",
     ] {
-        let answer = post(strange).await;
-        let ResponseStatus(code, message) = status_of(&answer);
+        let response = post(strange).await;
+        let ResponseStatus(code, message) = status_of(&response);
         assert!(
             code == 415
                 && message.starts_with(
                     "the body of the request was in an unknown format - accepted media types"
                 ),
             "{strange}: {}",
-            answer.text
+            response.text
         );
     }
 }
@@ -194,10 +194,10 @@ async fn bodies_that_are_not_objects_are_refused() {
         ("{\"metadata\":[]}".to_owned(), of_a_kind),
         ("{\"data\":{\"k\":1}}".to_owned(), of_a_kind),
     ] {
-        let answer = maps
+        let response = maps
             .send("POST", "?dryRun=All", &[JSON], body.clone())
             .await;
-        let ResponseStatus(code, found) = status_of(&answer);
+        let ResponseStatus(code, found) = status_of(&response);
         assert!(
             code == 400 && found.starts_with(start),
             "{}: {found}",
@@ -206,11 +206,11 @@ async fn bodies_that_are_not_objects_are_refused() {
     }
     let required = "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName is required";
     for nothing in ["null", "{}", "{\"metadata\":null}"] {
-        let answer = maps.send("POST", "?dryRun=All", &[JSON], nothing).await;
-        assert_eq!(status_of(&answer), (422, required), "{nothing}");
+        let response = maps.send("POST", "?dryRun=All", &[JSON], nothing).await;
+        assert_eq!(status_of(&response), (422, required), "{nothing}");
     }
     // Bytes that are not UTF-8 are replaced, as in Go.
-    let answer = maps
+    let response = maps
         .send(
             "POST",
             "?dryRun=All",
@@ -219,7 +219,7 @@ async fn bodies_that_are_not_objects_are_refused() {
         )
         .await;
     assert_eq!(
-        (answer.code, &answer.json["data"]["k"]),
+        (response.code, &response.json["data"]["k"]),
         (201, &json!("\u{fffd}"))
     );
 }
@@ -237,13 +237,13 @@ async fn invalid_yaml_and_protobuf_bodies_cause_one_line_messages() {
         "\"",
         "a: !!binary x",
     ] {
-        let answer = maps.send("POST", "?dryRun=All", &[YAML], body).await;
-        let ResponseStatus(code, message) = status_of(&answer);
+        let response = maps.send("POST", "?dryRun=All", &[YAML], body).await;
+        let ResponseStatus(code, message) = status_of(&response);
         let why = message.strip_prefix(&unrecognized("yaml: "));
         assert!(
             code == 400 && why.is_some_and(|why| !why.is_empty() && !why.contains('\n')),
             "{body}: {}",
-            answer.text
+            response.text
         );
     }
     for (body, code) in [
@@ -251,14 +251,14 @@ async fn invalid_yaml_and_protobuf_bodies_cause_one_line_messages() {
         ("", 422),
         ("null", 422),
     ] {
-        let answer = maps.send("POST", "?dryRun=All", &[YAML], body).await;
-        assert_eq!(answer.code, code, "{body}: {}", answer.text);
+        let response = maps.send("POST", "?dryRun=All", &[YAML], body).await;
+        assert_eq!(response.code, code, "{body}: {}", response.text);
     }
     let apply = ("content-type", "application/apply-patch+yaml");
-    let answer = maps
+    let response = maps
         .send("PATCH", "/a?fieldManager=m", &[apply], "a: [")
         .await;
-    let ResponseStatus(code, message) = status_of(&answer);
+    let ResponseStatus(code, message) = status_of(&response);
     assert!(
         code == 400
             && message.starts_with("error decoding YAML: error converting YAML to JSON: yaml: "),
@@ -280,20 +280,20 @@ async fn invalid_yaml_and_protobuf_bodies_cause_one_line_messages() {
             "unexpected EOF".to_owned(),
         ),
     ] {
-        let answer = maps.send("POST", "?dryRun=All", &[PROTOBUF], body).await;
+        let response = maps.send("POST", "?dryRun=All", &[PROTOBUF], body).await;
         assert_eq!(
-            status_of(&answer),
+            status_of(&response),
             (400, unrecognized(&why).as_str()),
             "{body:?}"
         );
     }
     // A truncated field is detected when the object is decoded.
     let short = [named.as_slice(), b"\x12\x05\n\t\n\x01x"].concat();
-    let answer = maps.send("POST", "?dryRun=All", &[PROTOBUF], short).await;
+    let response = maps.send("POST", "?dryRun=All", &[PROTOBUF], short).await;
     assert!(
-        answer.code == 400 && status_of(&answer).1.contains("unexpected EOF"),
+        response.code == 400 && status_of(&response).1.contains("unexpected EOF"),
         "{}",
-        answer.text
+        response.text
     );
 }
 
@@ -305,11 +305,11 @@ async fn unpaired_surrogates_are_replaced() {
     let data =
         r#"{"a":"\ud800","b":"x\udfffy","c":"\ud83d\ude00","d":"\\ud800","e":"\ud800\u0041"}"#;
     let body = format!(r#"{{"metadata":{{"name":"a"}},"data":{data}}}"#);
-    let made = maps.send("POST", "", &[JSON], body).await;
-    assert_eq!(made.code, 201, "{}", made.text);
+    let created = maps.send("POST", "", &[JSON], body).await;
+    assert_eq!(created.code, 201, "{}", created.text);
     let expected = json!({
         "a": "\u{fffd}", "b": "x\u{fffd}y", "c": "\u{1f600}", "d": "\\ud800", "e": "\u{fffd}A"});
-    assert_eq!(made.json["data"], expected);
+    assert_eq!(created.json["data"], expected);
     for (kind, patch) in [
         ("merge-patch", r#"{"data":{"a":"1\ud800"}}"#),
         ("strategic-merge-patch", r#"{"data":{"a":"2\ud800"}}"#),

@@ -67,7 +67,7 @@ async fn patches_cannot_remove_the_name() {
         assert_eq!(status_of(&maps.merge("/a", &patch).await), (400, why));
     }
     let removed = maps
-        .operations("/a", &json!([{"op": "remove", "path": "/metadata"}]))
+        .json_patch("/a", &json!([{"op": "remove", "path": "/metadata"}]))
         .await;
     assert_eq!(status_of(&removed), (400, why));
     // A patch that applies to an existing object needs no name.
@@ -82,7 +82,7 @@ async fn patches_cannot_remove_the_name() {
     for patched in [
         maps.merge("/missing", &json!([])).await,
         maps.strategic("/missing", &json!("x")).await,
-        maps.operations("/missing", &json!({})).await,
+        maps.json_patch("/missing", &json!({})).await,
     ] {
         assert_eq!(
             status_of(&patched),
@@ -308,22 +308,22 @@ async fn metadata_of_custom_resources_is_typed() {
             (400, why.as_str())
         );
     }
-    let mut made = object(json!({"name": "a", "finalizers": ["b", "orphan", "a.b/c", "a"]}));
+    let mut created = object(json!({"name": "a", "finalizers": ["b", "orphan", "a.b/c", "a"]}));
     let warning = |name: &str| {
         format!(
             "metadata.finalizers: \"{name}\": prefer a domain-qualified finalizer name to avoid accidental conflicts \
              with other finalizer writers"
         )
     };
-    let answer = objects.post("?dryRun=All", &made).await;
+    let response = objects.post("?dryRun=All", &created).await;
     assert_eq!(
-        warnings_of(&answer),
+        warnings_of(&response),
         [warning("a"), warning("b")],
         "{}",
-        answer.text
+        response.text
     );
-    made["metadata"]["finalizers"] = json!(["q"]);
-    objects.create(&made).await;
+    created["metadata"]["finalizers"] = json!(["q"]);
+    objects.create(&created).await;
     let more = objects
         .merge("/a", &json!({"metadata": {"finalizers": ["q", "r"]}}))
         .await;

@@ -36,9 +36,9 @@ fn named() -> Vec<String> {
 async fn unknown_keywords_are_dropped_with_a_warning() {
     let server = server().await;
     let definition = misspelt();
-    let made = define(&server, &definition).await;
-    assert_eq!(made.code, 201, "{}", made.text);
-    let mut warnings: Vec<String> = made
+    let created = define(&server, &definition).await;
+    assert_eq!(created.code, 201, "{}", created.text);
+    let mut warnings: Vec<String> = created
         .headers
         .get_all("warning")
         .iter()
@@ -72,9 +72,9 @@ async fn strict_validation_refuses_unknown_keywords() {
     let server = server().await;
     let path = format!("{DEFINITIONS}?fieldValidation=Strict");
     let body = misspelt().to_string();
-    let answer = server.raw("POST", &path, &[JSON], body).await;
-    assert_eq!(answer.code, 400, "{}", answer.text);
-    let message = answer.json["message"].as_str().unwrap();
+    let response = server.raw("POST", &path, &[JSON], body).await;
+    assert_eq!(response.code, 400, "{}", response.text);
+    let message = response.json["message"].as_str().unwrap();
     let (what, listed) = message.split_once("strict decoding error: ").unwrap();
     assert_eq!(
         what,
@@ -95,7 +95,7 @@ async fn unsupported_json_schema_keywords_are_refused() {
         ("dependencies", json!({"a": ["b"]})),
         ("additionalItems", json!(true)),
     ] {
-        let answer = define(
+        let response = define(
             &server,
             &definition(json!({"type": "object", keyword: value})),
         )
@@ -103,10 +103,10 @@ async fn unsupported_json_schema_keywords_are_refused() {
         let at = format!("spec.validation.openAPIV3Schema.properties[spec].{keyword}");
         let expected = format!("{at}: Forbidden: {keyword} is not supported");
         assert_eq!(
-            crate::definitions::causes(&answer),
+            crate::definitions::causes(&response),
             [expected],
             "{}",
-            answer.text
+            response.text
         );
     }
 }

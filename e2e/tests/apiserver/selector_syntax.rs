@@ -12,20 +12,20 @@ async fn selectors_have_the_recorded_results() {
     let server = server().await;
     let cases: Vec<Case> = serde_json::from_str(RECORDED).unwrap();
     assert!(cases.len() > 70, "{}", cases.len());
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for (parameter, text, code, message) in cases {
         let query = encoded(&text);
         let path = format!("/api/v1/namespaces/kube-public/pods?{parameter}={query}");
-        let answer = server.raw("GET", &path, &[], "").await;
-        let found = answer.json["message"].as_str();
-        if (answer.code, found) != (code, message.as_deref()) {
-            let (found, expected) = ((answer.code, found), (code, message));
-            wrong.push(format!(
+        let response = server.raw("GET", &path, &[], "").await;
+        let found = response.json["message"].as_str();
+        if (response.code, found) != (code, message.as_deref()) {
+            let (found, expected) = ((response.code, found), (code, message));
+            failures.push(format!(
                 "{text}:\n  expected {expected:?}\n  found    {found:?}"
             ));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 /// Percent-encodes every byte.

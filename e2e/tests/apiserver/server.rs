@@ -150,7 +150,7 @@ pub(crate) fn client_of(config: Config) -> Client {
 /// A response with its whole body.
 #[allow(dead_code, reason = "each module looks at what it needs")]
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ApiResponse {
     pub(crate) code: u16,
     pub(crate) headers: http::HeaderMap,
     pub(crate) text: String,
@@ -158,7 +158,7 @@ pub(crate) struct Answer {
     pub(crate) json: Value,
 }
 
-impl Answer {
+impl ApiResponse {
     /// Returns field and reason of each cause, sorted and without duplicates.
     pub(crate) fn causes(&self) -> Vec<String> {
         let causes = self.json["details"]["causes"].as_array();
@@ -230,8 +230,8 @@ impl TestServer {
             let map = format!("/api/v1/namespaces/{name}/configmaps/{ROOT_CA}");
             berth_e2e::eventually("the certificate of the authority", async || {
                 match self.raw("GET", &map, &[], "").await {
-                    answer if answer.code == 200 => Ok(()),
-                    answer => Err(answer.text),
+                    response if response.code == 200 => Ok(()),
+                    response => Err(response.text),
                 }
             })
             .await;
@@ -246,9 +246,9 @@ impl TestServer {
 
     /// Creates an object in a collection.
     pub(crate) async fn create(&self, path: &str, object: Value) -> Value {
-        let made = self.raw("POST", path, &[JSON], object.to_string()).await;
-        assert_eq!(made.code, 201, "{}", made.text);
-        made.json
+        let created = self.raw("POST", path, &[JSON], object.to_string()).await;
+        assert_eq!(created.code, 201, "{}", created.text);
+        created.json
     }
 
     /// Sends a request as the administrator, with these headers.
@@ -258,7 +258,7 @@ impl TestServer {
         path: &str,
         headers: &[(&str, &str)],
         body: impl Into<Vec<u8>>,
-    ) -> Answer {
+    ) -> ApiResponse {
         raw(&self.client, method, path, headers, body).await
     }
 
@@ -285,7 +285,7 @@ pub(crate) async fn raw(
     path: &str,
     headers: &[(&str, &str)],
     body: impl Into<Vec<u8>>,
-) -> Answer {
+) -> ApiResponse {
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -297,7 +297,7 @@ pub(crate) async fn raw(
         .await
         .unwrap()
         .to_bytes();
-    Answer {
+    ApiResponse {
         code: parts.status.as_u16(),
         headers: parts.headers,
         text: String::from_utf8_lossy(&bytes).into_owned(),

@@ -36,20 +36,20 @@ async fn appliers_conflict_force_and_remove_fields() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
-    let made = maps.apply("a", "one", &data(json!({"k": "1"}))).await;
-    assert_eq!(made.code, 201);
+    let created = maps.apply("a", "one", &data(json!({"k": "1"}))).await;
+    assert_eq!(created.code, 201);
     let fields = |names: &[&str]| {
         let names = names.iter().map(|name| (format!("f:{name}"), json!({})));
         json!({"f:data": Value::Object(names.collect())})
     };
     assert_eq!(
-        managers(&made.json),
+        managers(&created.json),
         [("one", "Apply", "", &fields(&["k"]))]
     );
     let again = maps.apply("a", "one", &data(json!({"k": "1"}))).await;
     assert_eq!(
         (again.code, &again.json),
-        (200, &made.json),
+        (200, &created.json),
         "nothing changed"
     );
 
@@ -145,8 +145,11 @@ async fn appliers_own_list_items_by_key() {
             ".template.spec.containers[name=\"c\"].ports: duplicate entries for key [containerPort=80,protocol=\"TCP\"]",
         ),
     ] {
-        let answer = deployments.apply("web", "two", &with(containers)).await;
-        assert_eq!(status_of(&answer), (500, format!("{failed}{why}").as_str()));
+        let response = deployments.apply("web", "two", &with(containers)).await;
+        assert_eq!(
+            status_of(&response),
+            (500, format!("{failed}{why}").as_str())
+        );
     }
 }
 
@@ -189,9 +192,9 @@ async fn removed_values_have_no_owner() {
     let server = server().await;
     let namespace = server.namespace().await;
     let deployments = Objects::deployments(&server, &namespace);
-    let made = deployments.create(&deployment("web")).await;
+    let created = deployments.create(&deployment("web")).await;
     let owned = |object: &Value| managers(object)[0].3.clone();
-    let before = owned(&made);
+    let before = owned(&created);
     for (add, take) in [
         (
             json!({"metadata": {"finalizers": ["a.b/c"]}}),
@@ -336,8 +339,8 @@ async fn apply_patches_must_name_version_kind_and_object() {
             "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .nope: field not declared in schema",
         ),
     ] {
-        let answer = maps.apply("a", "one", &object).await;
-        assert_eq!(status_of(&answer), (code, message));
+        let response = maps.apply("a", "one", &object).await;
+        assert_eq!(status_of(&response), (code, message));
     }
     let header = ("content-type", "application/apply-patch+yaml");
     let nameless = maps
@@ -351,13 +354,16 @@ async fn apply_patches_must_name_version_kind_and_object() {
     let why = "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch";
     assert_eq!(status_of(&nameless), (422, why));
     let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: v\n";
-    let made = maps
+    let created = maps
         .send("PATCH", "/a?fieldManager=one", &[header], yaml)
         .await;
-    assert_eq!((made.code, &made.json["data"]), (201, &json!({"k": "v"})));
+    assert_eq!(
+        (created.code, &created.json["data"]),
+        (201, &json!({"k": "v"}))
+    );
     let stale = with("resourceVersion", json!("1"));
     assert_eq!(maps.apply("a", "one", &stale).await.code, 409);
-    let fresh = with("resourceVersion", json!(version(&made.json)));
+    let fresh = with("resourceVersion", json!(version(&created.json)));
     assert_eq!(maps.apply("a", "one", &fresh).await.code, 200);
 }
 
@@ -366,10 +372,10 @@ async fn appliers_own_null_values() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
-    let made = maps
+    let created = maps
         .apply("a", "one", &data(json!({"k": "1", "l": null})))
         .await;
-    assert_eq!(made.json["data"], json!({"k": "1", "l": ""}));
+    assert_eq!(created.json["data"], json!({"k": "1", "l": ""}));
     let refused = maps.apply("a", "two", &data(json!({"k": null}))).await;
     let why = "Apply failed with 1 conflict: conflict with \"one\": .data.k";
     assert_eq!(status_of(&refused), (409, why));
@@ -378,7 +384,7 @@ async fn appliers_own_null_values() {
     let mut whole = none.clone();
     whole["data"] = Value::Null;
     let both = maps.apply("a", "two", &whole).await;
-    assert_eq!(both.json["data"], made.json["data"]);
+    assert_eq!(both.json["data"], created.json["data"]);
     let fields = |name: &str| {
         let found = managers(&both.json).into_iter().find(|(n, ..)| *n == name);
         found.map(|(.., fields)| fields.clone())
@@ -442,13 +448,13 @@ async fn the_last_of_duplicate_yaml_keys_counts() {
                 _ => yaml.to_owned(),
             };
             let rest = format!("{rest}{validation}");
-            let answer = maps.send(method, &rest, headers, yaml).await;
+            let response = maps.send(method, &rest, headers, yaml).await;
             assert_eq!(
-                answer.json["data"],
+                response.json["data"],
                 json!({"k": "last", "l": "x"}),
                 "{rest}"
             );
-            let found = answer.headers.get("warning");
+            let found = response.headers.get("warning");
             assert_eq!(found.and_then(|w| w.to_str().ok()), warning, "{rest}");
         }
     }
@@ -483,10 +489,10 @@ async fn scaling_takes_over_the_replicas_unless_it_sets_zero() {
             .collect();
         (found["spec"]["replicas"].as_u64(), owners)
     };
-    let put = async |by: &str, replicas: u32| {
-        let rest = format!("/web/scale?fieldManager={by}");
-        let answer = deployments.put(&rest, &scale(replicas)).await;
-        assert_eq!(answer.code, 200, "{}", answer.text);
+    let put = async |manager: &str, replicas: u32| {
+        let rest = format!("/web/scale?fieldManager={manager}");
+        let response = deployments.put(&rest, &scale(replicas)).await;
+        assert_eq!(response.code, 200, "{}", response.text);
     };
     put("two", 2).await;
     assert_eq!(

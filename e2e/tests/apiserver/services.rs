@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::objects::status_of;
 use crate::server;
-use crate::server::{Answer, TestServer};
+use crate::server::{ApiResponse, TestServer};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 
-async fn create(server: &TestServer, namespace: &str, name: &str, spec: &Value) -> Answer {
+async fn create(server: &TestServer, namespace: &str, name: &str, spec: &Value) -> ApiResponse {
     send(
         server,
         &format!("/api/v1/namespaces/{namespace}/services"),
@@ -22,12 +22,12 @@ async fn create(server: &TestServer, namespace: &str, name: &str, spec: &Value) 
     .await
 }
 
-async fn send(server: &TestServer, path: &str, name: &str, spec: &Value) -> Answer {
+async fn send(server: &TestServer, path: &str, name: &str, spec: &Value) -> ApiResponse {
     let object = json!({"metadata": {"name": name}, "spec": spec});
     server.raw("POST", path, &[JSON], object.to_string()).await
 }
 
-async fn patch(server: &TestServer, namespace: &str, name: &str, spec: &Value) -> Answer {
+async fn patch(server: &TestServer, namespace: &str, name: &str, spec: &Value) -> ApiResponse {
     let path = format!("/api/v1/namespaces/{namespace}/services/{name}?dryRun=All");
     let change = json!({"spec": spec}).to_string();
     server.raw("PATCH", &path, &[MERGE], change).await
@@ -100,9 +100,9 @@ async fn addresses_and_ports_are_in_range_and_unique() {
         let wet = spec["type"] == "NodePort" || why.ends_with("current range");
         let dry = if wet { "" } else { "?dryRun=All" };
         let path = format!("/api/v1/namespaces/{namespace}/services{dry}");
-        let answer = send(&server, &path, "wrong", &spec).await;
+        let response = send(&server, &path, "wrong", &spec).await;
         let message = format!("Service \"wrong\" is invalid: {why}");
-        assert_eq!(status_of(&answer), (422, &*message), "{spec}");
+        assert_eq!(status_of(&response), (422, &*message), "{spec}");
     }
 
     let one = create(&server, &namespace, "one", &json!({"ports": ports})).await;
@@ -148,15 +148,15 @@ async fn concurrent_services_get_distinct_addresses_and_ports() {
     let namespace = server.namespace().await;
     let names: Vec<String> = (0..40).map(|i| format!("s{i}")).collect();
     let spec = json!({"type": "NodePort", "ports": [{"port": 80}]});
-    let made = join_all(
+    let created = join_all(
         names
             .iter()
             .map(|name| create(&server, &namespace, name, &spec)),
     )
     .await;
     let given = |pointer: &str| -> BTreeSet<String> {
-        let value = |answer: &Answer| answer.json.pointer(pointer).unwrap().to_string();
-        made.iter().map(value).collect()
+        let value = |response: &ApiResponse| response.json.pointer(pointer).unwrap().to_string();
+        created.iter().map(value).collect()
     };
     assert_eq!(given("/spec/clusterIP").len(), 40);
     assert_eq!(given("/spec/ports/0/nodePort").len(), 40);
@@ -184,8 +184,8 @@ async fn updates_keep_allocations_that_still_apply() {
             json!({"ports": ports, "clusterIP": "None", "selector": {"a": "b"}}),
         ),
     ] {
-        let made = create(&server, &namespace, name, &spec).await;
-        assert_eq!(made.code, 201, "{}", made.text);
+        let created = create(&server, &namespace, name, &spec).await;
+        assert_eq!(created.code, 201, "{}", created.text);
     }
     let get = async |name: &str| {
         let path = format!("/api/v1/namespaces/{namespace}/services/{name}");
@@ -255,11 +255,11 @@ async fn updates_keep_allocations_that_still_apply() {
         ),
     ];
     for (name, change, expected) in cases {
-        let answer = patch(&server, &namespace, name, &change).await;
-        assert_eq!(answer.code, 200, "{name} {change}: {}", answer.text);
+        let response = patch(&server, &namespace, name, &change).await;
+        assert_eq!(response.code, 200, "{name} {change}: {}", response.text);
         for (field, value) in expected.as_object().unwrap() {
             assert_eq!(
-                answer.json["spec"][field], *value,
+                response.json["spec"][field], *value,
                 "{name} {change}: {field}"
             );
         }
@@ -286,9 +286,9 @@ async fn updates_keep_allocations_that_still_apply() {
             "spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services",
         ),
     ] {
-        let answer = patch(&server, &namespace, name, &change).await;
+        let response = patch(&server, &namespace, name, &change).await;
         let message = format!("Service \"{name}\" is invalid: {why}");
-        assert_eq!(status_of(&answer), (422, &*message), "{change}");
+        assert_eq!(status_of(&response), (422, &*message), "{change}");
     }
     // `kubectl replace` and Helm send no addresses.
     let path = format!("/api/v1/namespaces/{namespace}/services/inside");

@@ -22,9 +22,9 @@ async fn watch(server: &TestServer, path: &str) -> Body {
     config.read_timeout = None;
     let client = server::client_of(config);
     let request = http::Request::get(path).body(Body::empty()).unwrap();
-    let answer = client.send(request).await.unwrap();
-    assert_eq!(answer.status(), 200);
-    answer.into_body()
+    let response = client.send(request).await.unwrap();
+    assert_eq!(response.status(), 200);
+    response.into_body()
 }
 
 /// Reads this many events of a watch, or all until it ends.
@@ -67,22 +67,22 @@ async fn fifty_unread_watches_do_not_delay_others() {
         let mut versions = Vec::new();
         for change in 0..CHANGES {
             let large = json!({"data": {"k": format!("{change} {filler}")}});
-            let answer = maps.merge("/a", &large).await;
-            assert_eq!(answer.code, 200, "{}", answer.text);
-            versions.push(version(&answer.json).to_owned());
+            let response = maps.merge("/a", &large).await;
+            assert_eq!(response.code, 200, "{}", response.text);
+            versions.push(version(&response.json).to_owned());
         }
         versions
     };
     let (versions, seen) = tokio::join!(write, lines(&mut read, CHANGES));
-    let of = |event: &Value| version(&event["object"]).to_owned();
-    let received: Vec<String> = seen.iter().map(of).collect();
+    let version_of = |event: &Value| version(&event["object"]).to_owned();
+    let received: Vec<String> = seen.iter().map(version_of).collect();
     assert_eq!(received, versions, "the reader receives all events");
     // A client that reads late receives the events in order, up to the point where the server closed the watch.
     drop(unread.split_off(2));
     for mut late in unread {
         let events = lines(&mut late, CHANGES).await;
         let changes = events.iter().filter(|event| event["type"] != "ERROR");
-        let received: Vec<String> = changes.map(of).collect();
+        let received: Vec<String> = changes.map(version_of).collect();
         assert!(
             !received.is_empty() && versions.starts_with(&received),
             "{received:?}"
@@ -100,11 +100,11 @@ async fn plaintext_http_gets_an_explanation() {
         .write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         .await
         .unwrap();
-    let mut answer = String::new();
-    let read = tokio::time::timeout(READ_TIMEOUT, stream.read_to_string(&mut answer)).await;
+    let mut response = String::new();
+    let read = tokio::time::timeout(READ_TIMEOUT, stream.read_to_string(&mut response)).await;
     read.unwrap().unwrap();
     assert_eq!(
-        answer,
+        response,
         "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
     );
 }

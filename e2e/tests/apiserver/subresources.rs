@@ -14,7 +14,7 @@ async fn pod_bindings_set_node_labels_and_annotations() {
     let pods = format!("/api/v1/namespaces/{}/pods", server.namespace().await);
     let meta = json!({"name": "p", "labels": {"a": "1"}, "annotations": {"x": "1"}});
     let spec = json!({"containers": [{"name": "c", "image": "i"}]});
-    let made = server
+    let created = server
         .create(&pods, json!({"metadata": meta, "spec": spec}))
         .await;
     let node = json!({"kind": "Node", "name": "n"});
@@ -46,17 +46,20 @@ async fn pod_bindings_set_node_labels_and_annotations() {
             "target.kind: Unsupported value: \"Pod\": supported values: \"Node\", \"<empty>\"",
         ),
     ] {
-        let answer = server
+        let response = server
             .raw("POST", &path, &[JSON], binding.to_string())
             .await;
         assert_eq!(
-            (answer.code, &answer.json["message"]),
+            (response.code, &response.json["message"]),
             (code, &json!(why)),
             "{binding}"
         );
     }
-    let strange = json!({"metadata": {"name": "p", "uid": "u"}, "target": node}).to_string();
-    assert_eq!(server.raw("POST", &path, &[JSON], strange).await.code, 409);
+    let other_uid = json!({"metadata": {"name": "p", "uid": "u"}, "target": node}).to_string();
+    assert_eq!(
+        server.raw("POST", &path, &[JSON], other_uid).await.code,
+        409
+    );
 
     let meta = json!({"name": "p", "labels": {"a": "2", "l": "m"}, "annotations": {"y": "2"}});
     let binding = json!({"metadata": meta, "target": node});
@@ -74,11 +77,11 @@ async fn pod_bindings_set_node_labels_and_annotations() {
     assert_eq!(pod["status"]["conditions"][0]["status"], "True");
     assert_eq!(
         pod["metadata"]["generation"],
-        made["metadata"]["generation"]
+        created["metadata"]["generation"]
     );
     assert_eq!(
         pod["metadata"]["managedFields"],
-        made["metadata"]["managedFields"]
+        created["metadata"]["managedFields"]
     );
     let again = json!({"metadata": {"name": "p"}, "target": {"name": "m"}}).to_string();
     let again = server.raw("POST", &path, &[JSON], again).await;
@@ -113,17 +116,20 @@ async fn scale_is_validated_and_its_managers_have_no_time() {
         (json!(3_000_000_000_u32), "into spec.replicas of type int32"),
     ] {
         let change = json!({"spec": {"replicas": replicas}}).to_string();
-        let answer = server.raw("PATCH", &path, &[MERGE], change).await;
-        let message = answer.json["message"].as_str().unwrap();
+        let response = server.raw("PATCH", &path, &[MERGE], change).await;
+        let message = response.json["message"].as_str().unwrap();
         assert!(
-            answer.code == 422 && message.ends_with(why),
+            response.code == 422 && message.ends_with(why),
             "{}",
-            answer.text
+            response.text
         );
     }
     let change = json!({"spec": {"replicas": 4}}).to_string();
-    let by = format!("{path}?fieldManager=scaler");
-    assert_eq!(server.raw("PATCH", &by, &[MERGE], change).await.code, 200);
+    let as_scaler = format!("{path}?fieldManager=scaler");
+    assert_eq!(
+        server.raw("PATCH", &as_scaler, &[MERGE], change).await.code,
+        200
+    );
     let deployment = server
         .raw("GET", &format!("{deployments}/d"), &[], "")
         .await
@@ -172,7 +178,7 @@ async fn approvals_of_certificate_requests_are_final() {
     server
         .create(requests, json!({"metadata": {"name": name}, "spec": spec}))
         .await;
-    let say = async |part: &str, conditions: Value, dry: bool| {
+    let patch_conditions = async |part: &str, conditions: Value, dry: bool| {
         let query = if dry { "?dryRun=All" } else { "" };
         let change = json!({"status": {"conditions": conditions}}).to_string();
         let path = format!("{requests}/{name}/{part}{query}");
@@ -186,11 +192,11 @@ async fn approvals_of_certificate_requests_are_final() {
     let removed =
         "status.conditions: Forbidden: updates may not remove a condition of type \"Approved\"";
     let refused = async |part: &str, conditions: Value, why: &str| {
-        let answer = say(part, conditions.clone(), true).await;
+        let response = patch_conditions(part, conditions.clone(), true).await;
         let message =
             format!("CertificateSigningRequest.certificates.k8s.io \"{name}\" is invalid: {why}");
         assert_eq!(
-            (answer.code, &answer.json["message"]),
+            (response.code, &response.json["message"]),
             (422, &json!(message)),
             "{part} {conditions}"
         );
@@ -225,13 +231,15 @@ async fn approvals_of_certificate_requests_are_final() {
     let mut with_message = approved.clone();
     with_message["message"] = json!("fine");
     assert_eq!(
-        say("approval", json!([with_message]), false).await.code,
+        patch_conditions("approval", json!([with_message]), false)
+            .await
+            .code,
         200
     );
     refused("approval", json!([]), removed).await;
     refused("status", json!([]), removed).await;
     refused("approval", json!([denied]), removed).await;
-    let both = say("status", json!([approved, failed]), false).await;
+    let both = patch_conditions("status", json!([approved, failed]), false).await;
     let conditions = &both.json["status"]["conditions"];
     assert_eq!(conditions[0]["message"], "fine", "{}", both.text);
     assert!(

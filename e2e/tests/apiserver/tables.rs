@@ -18,7 +18,7 @@ async fn each_kind_has_the_recorded_columns() {
     let recorded: BTreeMap<String, Vec<(String, String, String, i64)>> =
         serde_json::from_str(RECORDED).unwrap();
     assert!(recorded.len() > 35, "{}", recorded.len());
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for (path, columns) in recorded {
         let table = Objects::at(&server, path.as_str())
             .get_as("?limit=1", TABLE)
@@ -35,12 +35,12 @@ async fn each_kind_has_the_recorded_columns() {
             })
             .collect();
         if found != columns {
-            wrong.push(format!(
+            failures.push(format!(
                 "{path}:\n  expected {columns:?}\n  found    {found:?}"
             ));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 /// Returns the first cells of a row.
@@ -69,10 +69,10 @@ async fn rows_include_the_requested_part_of_the_object() {
             assert_eq!(table["rows"][0]["object"], *shown, "{place}{query}");
         }
     }
-    let strange = maps.get_as("?includeObject=Foo", TABLE).await;
+    let invalid = maps.get_as("?includeObject=Foo", TABLE).await;
     let why = "Unable to convert to Table as requested: includeObject: Invalid value: \"Foo\": must be 'Metadata', \
                'Object', 'None', or empty";
-    assert_eq!((strange.code, &strange.json["message"]), (400, &json!(why)));
+    assert_eq!((invalid.code, &invalid.json["message"]), (400, &json!(why)));
 }
 
 #[tokio::test]
@@ -158,12 +158,12 @@ async fn objects_without_a_table_format_are_refused_as_tables() {
     ] {
         for (accept, code) in [(ONLY_TABLE, 406), (TABLE, 201)] {
             let headers = [JSON, ("accept", accept)];
-            let answer = server.raw("POST", path, &headers, body.to_string()).await;
-            assert_eq!(answer.code, code, "{path} as {accept}: {}", answer.text);
+            let response = server.raw("POST", path, &headers, body.to_string()).await;
+            assert_eq!(response.code, code, "{path} as {accept}: {}", response.text);
         }
         // An unsupported format is refused before the request is handled.
         let headers = [JSON, ("accept", ONLY_TABLE)];
-        let answer = server.raw("POST", path, &headers, "no JSON").await;
-        assert_eq!(answer.code, 406, "{path}: {}", answer.text);
+        let response = server.raw("POST", path, &headers, "no JSON").await;
+        assert_eq!(response.code, 406, "{path}: {}", response.text);
     }
 }

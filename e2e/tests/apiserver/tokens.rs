@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::objects::{JSON, outline};
 use crate::server;
-use crate::server::{Answer, TestServer, raw};
+use crate::server::{ApiResponse, TestServer, raw};
 
 const OWN: &str = "https://kubernetes.default.svc";
 
@@ -37,7 +37,7 @@ impl<'a> Scene<'a> {
         self.server.create(&self.path(plural), object).await
     }
 
-    async fn request(&self, body: &Value) -> Answer {
+    async fn request(&self, body: &Value) -> ApiResponse {
         let path = self.path("serviceaccounts/bot/token");
         self.server
             .raw("POST", &path, &[JSON], body.to_string())
@@ -45,9 +45,12 @@ impl<'a> Scene<'a> {
     }
 
     async fn token(&self, spec: &Value) -> String {
-        let answer = self.request(&json!({ "spec": spec })).await;
-        assert_eq!(answer.code, 201, "{}", answer.text);
-        answer.json["status"]["token"].as_str().unwrap().to_owned()
+        let response = self.request(&json!({ "spec": spec })).await;
+        assert_eq!(response.code, 201, "{}", response.text);
+        response.json["status"]["token"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     async fn bound_to(&self, kind: &str, name: &str) -> String {
@@ -58,9 +61,9 @@ impl<'a> Scene<'a> {
     async fn review(&self, token: &str, audiences: &[&str]) -> Value {
         let body = json!({"spec": {"token": token, "audiences": audiences}}).to_string();
         let path = "/apis/authentication.k8s.io/v1/tokenreviews";
-        let answer = self.server.raw("POST", path, &[JSON], body).await;
-        assert_eq!(answer.code, 201, "{}", answer.text);
-        answer.json["status"].clone()
+        let response = self.server.raw("POST", path, &[JSON], body).await;
+        assert_eq!(response.code, 201, "{}", response.text);
+        response.json["status"].clone()
     }
 }
 
@@ -134,9 +137,9 @@ async fn tokens_name_the_objects_they_are_bound_to() {
     let scene = Scene::new(&server).await;
     let node = format!("node-{}", scene.namespace);
     let body = json!({"metadata": {"name": node}}).to_string();
-    let answer = server.raw("POST", "/api/v1/nodes", &[JSON], body).await;
-    assert_eq!(answer.code, 201, "{}", answer.text);
-    let mut uids = BTreeMap::from([("node", answer.json["metadata"]["uid"].clone())]);
+    let response = server.raw("POST", "/api/v1/nodes", &[JSON], body).await;
+    assert_eq!(response.code, 201, "{}", response.text);
+    let mut uids = BTreeMap::from([("node", response.json["metadata"]["uid"].clone())]);
     scene.create("pods", pod("free", "bot", None)).await;
     let placed = scene
         .create("pods", pod("placed", "bot", Some(&node)))
@@ -207,8 +210,8 @@ async fn tokens_expire_with_the_object_they_are_bound_to() {
         // The token is not used before its object is deleted, because kube-apiserver caches valid tokens.
         let token = scene.bound_to(kind, name).await;
         let path = scene.path(&format!("{plural}/{name}?gracePeriodSeconds=0"));
-        let answer = server.raw("DELETE", &path, &[], "").await;
-        assert_eq!(answer.code, 200, "{}", answer.text);
+        let response = server.raw("DELETE", &path, &[], "").await;
+        assert_eq!(response.code, 200, "{}", response.text);
         let gone = "[invalid bearer token, service account token has been invalidated]";
         eventually("the token to become invalid", async || {
             let status = scene.review(&token, &[]).await;
@@ -296,10 +299,10 @@ async fn invalid_token_requests_are_refused() {
                 .to_owned(),
         ),
     ] {
-        let answer = scene.request(&body).await;
-        let found = answer.json["message"].as_str().unwrap();
+        let response = scene.request(&body).await;
+        let found = response.json["message"].as_str().unwrap();
         assert!(
-            answer.code == code
+            response.code == code
                 && (found.starts_with(&message) || outline(found) == outline(&message)),
             "{body}: {found}"
         );

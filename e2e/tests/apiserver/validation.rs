@@ -282,12 +282,12 @@ async fn invalid_fields_are_named() {
         let mut object = object.clone();
         put(&mut object, field, value);
         let path = format!("{}?dryRun=All", path.replace("NS", &namespace));
-        let answer = server.raw("POST", &path, &[JSON], object.to_string()).await;
-        let message = answer.json["message"].as_str().unwrap_or_default();
-        if (answer.code, outline(message)) != (422, outline(expected)) {
+        let response = server.raw("POST", &path, &[JSON], object.to_string()).await;
+        let message = response.json["message"].as_str().unwrap_or_default();
+        if (response.code, outline(message)) != (422, outline(expected)) {
             different.push(format!(
                 "{name} {field}: {} {message}\n  expected: {expected}",
-                answer.code
+                response.code
             ));
         }
     }
@@ -334,18 +334,18 @@ async fn immutable_fields_cannot_change() {
     for (path, object) in valid_objects() {
         let path = path.replace("NS", &namespace);
         let name = object["metadata"]["name"].as_str().unwrap();
-        let made = server.raw("POST", &path, &[JSON], object.to_string()).await;
-        assert_eq!(made.code, 201, "{}", made.text);
+        let created = server.raw("POST", &path, &[JSON], object.to_string()).await;
+        assert_eq!(created.code, 201, "{}", created.text);
         for (_, change, expected) in changes.iter().filter(|(of, ..)| *of == name) {
             let path = format!("{path}/{name}");
-            let answer = server
+            let response = server
                 .raw("PATCH", &path, &[MERGE], change.to_string())
                 .await;
-            let message = answer.json["message"].as_str().unwrap_or_default();
+            let message = response.json["message"].as_str().unwrap_or_default();
             assert!(
-                answer.code == 422 && outline(message).contains(&outline(expected)),
+                response.code == 422 && outline(message).contains(&outline(expected)),
                 "{name}: {}",
-                answer.text
+                response.text
             );
         }
     }

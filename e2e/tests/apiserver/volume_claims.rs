@@ -4,11 +4,11 @@ use berth_e2e::eventually;
 use serde_json::{Value, json};
 
 use crate::server;
-use crate::server::{Answer, TestServer};
+use crate::server::{ApiResponse, TestServer};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
-async fn change(server: &TestServer, path: &str, change: Value) -> Answer {
+async fn change(server: &TestServer, path: &str, change: Value) -> ApiResponse {
     server
         .raw("PATCH", path, &[MERGE], change.to_string())
         .await
@@ -38,17 +38,17 @@ async fn the_spec_of_a_claim_is_immutable() {
         json!({"spec": {"dataSource": {"kind": "PersistentVolumeClaim", "name": "x"}, "resources": {"limits":
             {"storage": "9Gi"}}}}),
     ] {
-        let answer = change(&server, &format!("{claims}/c"), changed).await;
+        let response = change(&server, &format!("{claims}/c"), changed).await;
         assert_eq!(
-            (answer.code, answer.causes()),
+            (response.code, response.causes()),
             (422, vec!["spec FieldValueForbidden".to_owned()])
         );
     }
     let block = json!({"spec": {"volumeMode": "Block", "storageClassName": "some"}});
-    let answer = change(&server, &format!("{claims}/c"), block).await;
+    let response = change(&server, &format!("{claims}/c"), block).await;
     let causes = ["spec FieldValueForbidden", "volumeMode FieldValueInvalid"];
     assert_eq!(
-        (answer.code, answer.causes()),
+        (response.code, response.causes()),
         (422, causes.map(str::to_owned).into())
     );
 }
@@ -93,11 +93,11 @@ async fn bound_claims_expand_within_class_limits_and_quotas() {
     ] {
         eventually("the limits to apply", async || {
             let path = format!("{namespace}/{plural}?dryRun=All");
-            let answer = server.raw("POST", &path, &[JSON], object.to_string()).await;
-            if answer.code == 403 && answer.text.contains(whose) {
+            let response = server.raw("POST", &path, &[JSON], object.to_string()).await;
+            if response.code == 403 && response.text.contains(whose) {
                 Ok(())
             } else {
-                Err(answer.text)
+                Err(response.text)
             }
         })
         .await;
@@ -161,9 +161,13 @@ async fn bound_claims_expand_within_class_limits_and_quotas() {
             )),
         ),
     ] {
-        let answer = change(&server, &format!("{claims}/{claim}"), size(requested)).await;
-        assert_eq!(answer.code, code, "{claim} {requested}: {}", answer.text);
-        let message = answer.json["message"].as_str().filter(|_| code != 200);
+        let response = change(&server, &format!("{claims}/{claim}"), size(requested)).await;
+        assert_eq!(
+            response.code, code,
+            "{claim} {requested}: {}",
+            response.text
+        );
+        let message = response.json["message"].as_str().filter(|_| code != 200);
         assert_eq!(message, expected.as_deref(), "{claim} {requested}");
     }
 }
@@ -199,11 +203,11 @@ async fn service_updates_count_against_quotas() {
     // The server may see a new quota with a delay.
     eventually("the quota to apply", async || {
         let open = json!({"spec": {"type": "NodePort"}});
-        let answer = change(&server, &format!("{path}?dryRun=All"), open).await;
-        if (answer.code, &answer.json["message"]) == (403, &json!(why)) {
+        let response = change(&server, &format!("{path}?dryRun=All"), open).await;
+        if (response.code, &response.json["message"]) == (403, &json!(why)) {
             Ok(())
         } else {
-            Err(answer.text)
+            Err(response.text)
         }
     })
     .await;

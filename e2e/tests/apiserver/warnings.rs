@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 
 use crate::objects::{Objects, deployment};
 use crate::server;
-use crate::server::Answer;
+use crate::server::ApiResponse;
 
 /// Objects that kube-apiserver 1.36 accepts, with their paths and warnings.
 const RECORDED: &str = include_str!("data/warnings.json");
 
 /// Returns the warnings of a response, sorted.
-pub(crate) fn warnings_of(answer: &Answer) -> Vec<String> {
+pub(crate) fn warnings_of(response: &ApiResponse) -> Vec<String> {
     let plain = |text: &str| {
         let text = text.strip_prefix("299 - \"")?.strip_suffix('"')?;
         Some(text.replace("\\\"", "\""))
     };
-    let mut all: Vec<String> = answer
+    let mut all: Vec<String> = response
         .headers
         .get_all("warning")
         .iter()
@@ -34,13 +34,13 @@ async fn accepted_objects_have_the_recorded_warnings() {
     let namespace = server.namespace().await;
     let recorded: Vec<Value> = serde_json::from_str(RECORDED).unwrap();
     assert!(recorded.len() > 100);
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for case in &recorded {
         let path = case["path"]
             .as_str()
             .unwrap()
             .replace("NAMESPACE", &namespace);
-        let answer = Objects::at(&server, path)
+        let response = Objects::at(&server, path)
             .post("?dryRun=All", &case["object"])
             .await;
         let mut expected: Vec<String> = case["warnings"]
@@ -50,16 +50,20 @@ async fn accepted_objects_have_the_recorded_warnings() {
             .map(|text| text.as_str().unwrap().to_owned())
             .collect();
         expected.sort();
-        let found = warnings_of(&answer);
-        if answer.code != 201 || found != expected {
-            let what = if answer.code == 201 { "" } else { &answer.text };
-            wrong.push(format!(
+        let found = warnings_of(&response);
+        if response.code != 201 || found != expected {
+            let what = if response.code == 201 {
+                ""
+            } else {
+                &response.text
+            };
+            failures.push(format!(
                 "{}: {found:#?} {expected:#?} {what}",
                 case["object"]
             ));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[tokio::test]
@@ -128,9 +132,14 @@ async fn an_autoscaler_without_policies_is_refused() {
         (refused.code, refused.json["message"].as_str()),
         (422, Some(why))
     );
-    let made = autoscalers.post("", &with(Value::Null)).await;
-    let policies = &made.json["spec"]["behavior"]["scaleDown"]["policies"];
-    assert_eq!(policies.as_array().map(Vec::len), Some(1), "{}", made.text);
+    let created = autoscalers.post("", &with(Value::Null)).await;
+    let policies = &created.json["spec"]["behavior"]["scaleDown"]["policies"];
+    assert_eq!(
+        policies.as_array().map(Vec::len),
+        Some(1),
+        "{}",
+        created.text
+    );
 }
 
 /// Returns a key and a certificate for it.

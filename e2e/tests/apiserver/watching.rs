@@ -11,12 +11,12 @@ use crate::server::ROOT_CA;
 
 /// Returns the events of a watch that times out.
 async fn events(maps: &Objects<'_>, query: &str) -> Vec<Value> {
-    let answer = maps
+    let response = maps
         .get(&format!("?watch=true&timeoutSeconds=2&{query}"))
         .await;
-    assert_eq!(answer.code, 200, "{}", answer.text);
+    assert_eq!(response.code, 200, "{}", response.text);
     let line = |line: &str| serde_json::from_str(line).unwrap();
-    let events = answer.text.lines().map(line);
+    let events = response.text.lines().map(line);
     events
         .filter(|event: &Value| event["object"]["metadata"]["name"] != ROOT_CA)
         .collect()
@@ -150,8 +150,8 @@ async fn invalid_watch_options_are_refused() {
             "resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax".to_owned(),
         ),
     ] {
-        let answer = maps.get(&format!("?watch=1&{query}")).await;
-        assert_eq!(status_of(&answer), (code, message.as_str()), "{query}");
+        let response = maps.get(&format!("?watch=1&{query}")).await;
+        assert_eq!(status_of(&response), (code, message.as_str()), "{query}");
     }
     // Only `false` and `0` disable the watch.
     for (flag, watches) in [("yes", true), ("", true), ("false", false), ("0", false)] {
@@ -212,14 +212,14 @@ async fn concurrent_writers_get_distinct_versions_and_lose_no_update() {
                 let mut object = maps.get("/a").await.json;
                 let sum: usize = object["data"]["sum"].as_str().unwrap().parse().unwrap();
                 object["data"]["sum"] = json!((sum + 1).to_string());
-                let answer = maps.put("/a", &object).await;
-                if answer.code == 200 {
-                    versions.push(version(&answer.json).to_owned());
+                let response = maps.put("/a", &object).await;
+                if response.code == 200 {
+                    versions.push(version(&response.json).to_owned());
                     break;
                 }
                 let why = "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please \
                            apply your changes to the latest version and try again";
-                assert_eq!(status_of(&answer), (409, why));
+                assert_eq!(status_of(&response), (409, why));
             }
         }
         versions
@@ -228,12 +228,12 @@ async fn concurrent_writers_get_distinct_versions_and_lose_no_update() {
     let sum = maps.get("/a").await.json["data"]["sum"].clone();
     assert_eq!(sum, (WRITERS * WRITES).to_string());
     // All kinds share one sequence of versions, and each version is unique.
-    let mut seen = BTreeMap::new();
+    let mut writers = BTreeMap::new();
     for (writer, own) in versions.iter().enumerate() {
         let own: Vec<u64> = own.iter().map(|v| v.parse().unwrap()).collect();
         assert!(own.is_sorted(), "{own:?}");
         for version in own {
-            assert_eq!(seen.insert(version, writer), None, "{version}");
+            assert_eq!(writers.insert(version, writer), None, "{version}");
         }
     }
     let from = format!("resourceVersion={}", version(&first));
@@ -258,10 +258,10 @@ async fn deprecated_watch_paths_work() {
         let path = format!("/api/v1/watch/{path}");
         server.raw(method, &path, &[], "").await
     };
-    let seen = async |path: &str| {
-        let answer = get("GET", path).await;
-        assert_eq!(answer.code, 200, "{path}: {}", answer.text);
-        let events: Vec<Value> = answer
+    let initial_events = async |path: &str| {
+        let response = get("GET", path).await;
+        assert_eq!(response.code, 200, "{path}: {}", response.text);
+        let events: Vec<Value> = response
             .text
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
@@ -269,22 +269,28 @@ async fn deprecated_watch_paths_work() {
             .collect();
         summaries(&events)
     };
-    let of = |rest: &str| format!("namespaces/{namespace}/configmaps{rest}timeoutSeconds=1");
+    let within = |rest: &str| format!("namespaces/{namespace}/configmaps{rest}timeoutSeconds=1");
     let both = ["ADDED a", "ADDED b"];
-    assert_eq!(seen(&of("?")).await, both);
-    assert_eq!(seen(&of("?watch=false&")).await, both);
-    assert_eq!(seen(&of("/b?")).await, ["ADDED b"]);
-    assert_eq!(seen(&of("?labelSelector=l%3Da&")).await, ["ADDED a"]);
-    assert_eq!(seen(&of("/b?labelSelector=l%3Da&")).await, [""; 0]);
+    assert_eq!(initial_events(&within("?")).await, both);
+    assert_eq!(initial_events(&within("?watch=false&")).await, both);
+    assert_eq!(initial_events(&within("/b?")).await, ["ADDED b"]);
+    assert_eq!(
+        initial_events(&within("?labelSelector=l%3Da&")).await,
+        ["ADDED a"]
+    );
+    assert_eq!(
+        initial_events(&within("/b?labelSelector=l%3Da&")).await,
+        [""; 0]
+    );
     let own = format!("namespaces/{namespace}?timeoutSeconds=1");
-    assert_eq!(seen(&own).await, [format!("ADDED {namespace}")]);
-    let other = of("/b?fieldSelector=metadata.name%3Da&");
+    assert_eq!(initial_events(&own).await, [format!("ADDED {namespace}")]);
+    let other = within("/b?fieldSelector=metadata.name%3Da&");
     let why = "fieldSelector metadata.name doesn't match requested name";
     assert_eq!(status_of(&get("GET", &other).await), (400, why));
-    for unknown in [of("/b/status?"), "nothing".to_owned()] {
+    for unknown in [within("/b/status?"), "nothing".to_owned()] {
         assert_eq!(get("GET", &unknown).await.code, 404, "{unknown}");
     }
-    assert_eq!(get("DELETE", &of("?")).await.code, 405);
+    assert_eq!(get("DELETE", &within("?")).await.code, 405);
     // Watches have no YAML format.
     let yaml = maps.get_as("?watch=true&timeoutSeconds=1", "application/yaml");
     assert_eq!(yaml.await.code, 406);

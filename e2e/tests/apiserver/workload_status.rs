@@ -59,9 +59,9 @@ async fn negative_counts_and_parts_above_the_total_are_refused() {
         let objects = Objects::at(&server, format!("/{group}/namespaces/{namespace}/{plural}"));
         objects.create(&object).await;
         let refused = async |status: Value, expected: &[String]| {
-            let answer = objects.merge("/a/status", &json!({"status": status})).await;
-            assert_eq!(answer.code, 422, "{plural} {status}: {}", answer.text);
-            assert_eq!(causes(&answer), expected, "{plural} {status}");
+            let response = objects.merge("/a/status", &json!({"status": status})).await;
+            assert_eq!(response.code, 422, "{plural} {status}: {}", response.text);
+            assert_eq!(causes(&response), expected, "{plural} {status}");
         };
         let negative: &[&str] = match plural {
             "daemonsets" => &[
@@ -99,11 +99,11 @@ async fn negative_counts_and_parts_above_the_total_are_refused() {
         };
         for field in negative {
             let status = json!({"status": required(field)});
-            let answer = objects.merge("/a/status", &status).await;
-            assert_eq!(answer.code, 422, "{plural} {status}: {}", answer.text);
+            let response = objects.merge("/a/status", &status).await;
+            assert_eq!(response.code, 422, "{plural} {status}: {}", response.text);
             // The negative count may also cause an error about another field.
             let expected = format!("status.{field}: {NEGATIVE}");
-            let found = causes(&answer);
+            let found = causes(&response);
             assert!(found.contains(&expected), "{plural} {status}: {found:?}");
         }
         let parts: &[&str] = match plural {
@@ -127,8 +127,8 @@ async fn negative_counts_and_parts_above_the_total_are_refused() {
             let why = format!("Invalid value: 2: cannot be greater than {whole}");
             refused(status, &[format!("status.availableReplicas: {why}")]).await;
             let status = json!({"replicas": 2, "readyReplicas": 2, "availableReplicas": 2});
-            let answer = objects.merge("/a/status", &json!({"status": status})).await;
-            assert_eq!(answer.code, 200, "{plural}: {}", answer.text);
+            let response = objects.merge("/a/status", &json!({"status": status})).await;
+            assert_eq!(response.code, 200, "{plural}: {}", response.text);
         }
         if matches!(plural, "deployments" | "statefulsets") {
             let status = json!({"status": {"collisionCount": 2}});

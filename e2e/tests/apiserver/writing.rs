@@ -16,15 +16,15 @@ async fn created_objects_get_server_fields() {
         let [first, second] = [maps.create(&object).await, maps.create(&object).await];
         let name = |object: &Value| object["metadata"]["name"].as_str().unwrap().to_owned();
         assert_ne!(name(&first), name(&second));
-        for made in [&first, &second] {
-            let suffix = name(made).strip_prefix(kept).unwrap().to_owned();
+        for created in [&first, &second] {
+            let suffix = name(created).strip_prefix(kept).unwrap().to_owned();
             let known = |c: char| "bcdfghjklmnpqrstvwxz2456789".contains(c);
             assert!(suffix.len() == 5 && suffix.chars().all(known), "{suffix}");
-            assert_eq!(made["metadata"]["generateName"], base);
+            assert_eq!(created["metadata"]["generateName"], base);
         }
     }
     // The server ignores client values of fields that it sets itself.
-    let mut bold = map("bold", json!({"k": "v"}), json!({}));
+    let mut client_set = map("client_set", json!({"k": "v"}), json!({}));
     for (field, value) in [
         ("uid", json!("mine")),
         ("creationTimestamp", json!("2001-01-01T00:00:00Z")),
@@ -33,23 +33,23 @@ async fn created_objects_get_server_fields() {
         ("selfLink", json!("/me")),
         ("managedFields", json!([{"manager": "me"}])),
     ] {
-        bold["metadata"][field] = value;
+        client_set["metadata"][field] = value;
     }
-    let made = maps.create(&bold).await["metadata"].clone();
-    assert_ne!(made["uid"], "mine");
-    assert_ne!(made["creationTimestamp"], "2001-01-01T00:00:00Z");
+    let created = maps.create(&client_set).await["metadata"].clone();
+    assert_ne!(created["uid"], "mine");
+    assert_ne!(created["creationTimestamp"], "2001-01-01T00:00:00Z");
     for absent in [
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
         "selfLink",
     ] {
-        assert_eq!(made.get(absent), None, "{made}");
+        assert_eq!(created.get(absent), None, "{created}");
     }
     let refusals = [
         (
-            map("bold", json!({}), json!({})),
+            map("client_set", json!({}), json!({})),
             409,
-            "configmaps \"bold\" already exists",
+            "configmaps \"client_set\" already exists",
         ),
         (
             json!({"metadata": {}}),
@@ -71,14 +71,14 @@ async fn created_objects_get_server_fields() {
         assert_eq!(status_of(&maps.post("", &object).await), (code, message));
     }
     let nowhere = Objects::maps(&server, "no-such-place");
-    let answer = nowhere.post("", &map("a", json!({}), json!({}))).await;
+    let response = nowhere.post("", &map("a", json!({}), json!({}))).await;
     assert_eq!(
-        status_of(&answer),
+        status_of(&response),
         (404, "namespaces \"no-such-place\" not found")
     );
     let everywhere = Objects::at(&server, "/api/v1/configmaps");
-    let answer = everywhere.post("", &map("a", json!({}), json!({}))).await;
-    assert_eq!(answer.code, 405);
+    let response = everywhere.post("", &map("a", json!({}), json!({}))).await;
+    assert_eq!(response.code, 405);
 }
 
 #[tokio::test]
@@ -87,21 +87,21 @@ async fn dry_runs_change_nothing() {
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
     let new = map("new", json!({"k": "v"}), json!({}));
-    let tried = maps.post("?dryRun=All", &new).await;
-    assert_eq!((tried.code, &tried.json["data"]), (201, &new["data"]));
-    let tried = maps.apply("new", "me&dryRun=All", &new).await;
-    assert_eq!(tried.code, 201);
+    let dry_run = maps.post("?dryRun=All", &new).await;
+    assert_eq!((dry_run.code, &dry_run.json["data"]), (201, &new["data"]));
+    let dry_run = maps.apply("new", "me&dryRun=All", &new).await;
+    assert_eq!(dry_run.code, 201);
     assert_eq!(maps.get("/new").await.code, 404);
-    let made = maps.create(&map("a", json!({"k": "1"}), json!({}))).await;
+    let created = maps.create(&map("a", json!({"k": "1"}), json!({}))).await;
     let change = json!({"data": {"k": "2"}});
-    let mut replaced = made.clone();
+    let mut replaced = created.clone();
     replaced["data"]["k"] = json!("2");
     let operations = json!([{"op": "replace", "path": "/data/k", "value": "2"}]);
-    for answer in [
+    for response in [
         maps.put("/a?dryRun=All", &replaced).await,
         maps.merge("/a?dryRun=All", &change).await,
         maps.strategic("/a?dryRun=All", &change).await,
-        maps.operations("/a?dryRun=All", &operations).await,
+        maps.json_patch("/a?dryRun=All", &operations).await,
         maps.apply(
             "a",
             "me&force=true&dryRun=All",
@@ -109,19 +109,22 @@ async fn dry_runs_change_nothing() {
         )
         .await,
     ] {
-        assert_eq!((answer.code, &answer.json["data"]["k"]), (200, &json!("2")));
-        assert_eq!(version(&answer.json), version(&made));
+        assert_eq!(
+            (response.code, &response.json["data"]["k"]),
+            (200, &json!("2"))
+        );
+        assert_eq!(version(&response.json), version(&created));
     }
     let all = json!({"dryRun": ["All"]});
-    for answer in [
+    for response in [
         maps.delete("/a?dryRun=All", &Value::Null).await,
         maps.delete("/a", &all).await,
         maps.delete("?dryRun=All", &Value::Null).await,
         maps.delete("", &all).await,
     ] {
-        assert_eq!(answer.code, 200, "{}", answer.text);
+        assert_eq!(response.code, 200, "{}", response.text);
     }
-    assert_eq!(maps.get("/a").await.json, made);
+    assert_eq!(maps.get("/a").await.json, created);
     let taken = maps
         .post("?dryRun=All", &map("a", json!({}), json!({})))
         .await;
@@ -133,12 +136,12 @@ async fn replacements_may_name_a_version() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
-    let made = maps.create(&map("a", json!({"k": "1"}), json!({}))).await;
-    let mut next = made.clone();
+    let created = maps.create(&map("a", json!({"k": "1"}), json!({}))).await;
+    let mut next = created.clone();
     next["data"]["k"] = json!("2");
     let updated = maps.put("/a", &next).await;
     assert_eq!(updated.code, 200);
-    assert_ne!(version(&updated.json), version(&made));
+    assert_ne!(version(&updated.json), version(&created));
     let stale = maps.put("/a", &next).await;
     let modified = "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply \
                     your changes to the latest version and try again";
@@ -155,10 +158,10 @@ async fn replacements_may_name_a_version() {
         assert_eq!(same.json, updated.json);
     }
     // A replacement without a version is unconditional.
-    let blind = maps
+    let unconditional = maps
         .put("/a", &map("a", json!({"k": "3"}), json!({})))
         .await;
-    assert_eq!(blind.json["data"], json!({"k": "3"}));
+    assert_eq!(unconditional.json["data"], json!({"k": "3"}));
     for (object, code, message) in [
         (
             json!({"data": {}}),
@@ -188,7 +191,7 @@ async fn replacements_may_name_a_version() {
     let ResponseStatus(code, message) = status_of(&other);
     let ends = format!(
         "Precondition failed: UID in precondition: other, UID in object meta: {}",
-        made["metadata"]["uid"].as_str().unwrap()
+        created["metadata"]["uid"].as_str().unwrap()
     );
     assert!(code == 409 && message.ends_with(&ends), "{message}");
     let missing = maps.put("/none", &map("none", json!({}), json!({}))).await;
@@ -203,9 +206,9 @@ async fn spec_changes_increment_the_generation_and_status_is_separate() {
     let mut object = deployment("web");
     object["status"] = json!({"replicas": 9});
     object["metadata"]["generation"] = json!(7);
-    let made = deployments.create(&object).await;
+    let created = deployments.create(&object).await;
     assert_eq!(
-        (&made["metadata"]["generation"], &made["status"]),
+        (&created["metadata"]["generation"], &created["status"]),
         (&json!(1), &json!({}))
     );
     let both = json!({"spec": {"replicas": 7}, "status": {"replicas": 3}});
@@ -241,10 +244,10 @@ async fn spec_changes_increment_the_generation_and_status_is_separate() {
         ("DELETE", "status"),
         ("DELETE", "scale"),
     ] {
-        let answer = deployments
+        let response = deployments
             .send(method, &format!("/web/{part}"), &[JSON], "{}")
             .await;
-        assert_eq!(answer.code, 405, "{method} {part}");
+        assert_eq!(response.code, 405, "{method} {part}");
     }
 }
 
@@ -274,9 +277,9 @@ async fn the_scale_subresource_changes_replicas() {
     let server = server().await;
     let namespace = server.namespace().await;
     let deployments = Objects::deployments(&server, &namespace);
-    let made = deployments.create(&deployment("web")).await;
+    let created = deployments.create(&deployment("web")).await;
     let scale = deployments.get("/web/scale").await.json;
-    let meta = |name: &str| made["metadata"][name].clone();
+    let meta = |name: &str| created["metadata"][name].clone();
     let expected = json!({"kind": "Scale", "apiVersion": "autoscaling/v1",
         "metadata": {"name": "web", "namespace": namespace, "uid": meta("uid"),
             "resourceVersion": meta("resourceVersion"), "creationTimestamp": meta("creationTimestamp")},
@@ -296,12 +299,12 @@ async fn the_scale_subresource_changes_replicas() {
         .await;
     assert_eq!(merged.json["spec"]["replicas"], 6);
     let operations = json!([{"op": "replace", "path": "/spec/replicas", "value": 0}]);
-    let none = deployments.operations("/web/scale", &operations).await;
+    let none = deployments.json_patch("/web/scale", &operations).await;
     assert_eq!(none.json["spec"], json!({}), "zero values are included");
-    let tried = deployments
+    let dry_run = deployments
         .merge("/web/scale?dryRun=All", &json!({"spec": {"replicas": 9}}))
         .await;
-    assert_eq!(tried.json["spec"]["replicas"], 9);
+    assert_eq!(dry_run.json["spec"]["replicas"], 9);
     let object = deployments.get("/web").await.json;
     assert_eq!(
         (
@@ -321,8 +324,8 @@ async fn the_scale_subresource_changes_replicas() {
         ),
     ];
     for (body, begins) in refusals {
-        let answer = deployments.put("/web/scale", &body).await;
-        let ResponseStatus(code, message) = status_of(&answer);
+        let response = deployments.put("/web/scale", &body).await;
+        let ResponseStatus(code, message) = status_of(&response);
         assert!(code == 400 && message.starts_with(begins), "{message}");
     }
     let negative = deployments
@@ -396,8 +399,8 @@ async fn clients_choose_how_unknown_fields_are_handled() {
             let kind = format!("application/{kind}-patch+json");
             let header = ("content-type", kind.as_str());
             let rest = "/a?fieldValidation=Strict";
-            let answer = maps.send("PATCH", rest, &[header], patch).await;
-            let ResponseStatus(code, message) = status_of(&answer);
+            let response = maps.send("PATCH", rest, &[header], patch).await;
+            let ResponseStatus(code, message) = status_of(&response);
             assert_eq!(code, 422, "{message}");
             let why = format!("strict decoding error: {why}");
             assert!(message.ends_with(&why), "{message}");
@@ -415,8 +418,8 @@ async fn both_event_apis_share_their_objects() {
         "eventTime": "2026-01-01T00:00:00.000000Z", "reason": "R", "action": "A", "type": "Normal", "note": "hi",
         "reportingController": "c.io/c", "reportingInstance": "i",
         "regarding": {"kind": "Pod", "name": "p", "namespace": namespace}});
-    let made = Objects::at(&server, new).create(&event).await;
-    assert_eq!(made["note"], "hi");
+    let created = Objects::at(&server, new).create(&event).await;
+    assert_eq!(created["note"], "hi");
     let seen = Objects::at(&server, old).get("/e").await.json;
     assert_eq!(
         (

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::numbers::Numbers;
-use crate::server::{Answer, TestServer};
+use crate::server::{ApiResponse, TestServer};
 
 /// Valid objects of built-in kinds, and the paths of their collections.
 const BASES: &str = include_str!("../data/invalid.json");
@@ -122,7 +122,7 @@ impl Request {
         kind: &Kind,
         namespace: &str,
         states: &mut LastStates,
-    ) -> Answer {
+    ) -> ApiResponse {
         let path = kind.path.replace("default", namespace);
         let collection = self.name.is_empty() || self.method == "POST";
         let pointer = if collection {
@@ -146,16 +146,16 @@ impl Request {
         };
         let url = format!("{pointer}{}", self.rest);
         let header = ("content-type", self.media);
-        let answer = server.raw(self.method, &url, &[header], body).await;
-        let is_object = answer.json["metadata"]["name"] == self.name;
-        if answer.code < 300
+        let response = server.raw(self.method, &url, &[header], body).await;
+        let is_object = response.json["metadata"]["name"] == self.name;
+        if response.code < 300
             && is_object
             && !self.rest.contains("dryRun")
             && !self.rest.contains("/scale")
         {
-            states.0.insert(self.name.to_owned(), answer.json.clone());
+            states.0.insert(self.name.to_owned(), response.json.clone());
         }
-        answer
+        response
     }
 }
 
