@@ -95,7 +95,7 @@ pub(crate) fn default(resource: &Resource, value: &mut Value) {
     }
 }
 
-/// Sets the fields that the server decides, whatever the client sent.
+/// Sets the fields that the server determines, and overwrites the client's values.
 pub(crate) fn set_system_fields(
     resource: &Resource,
     value: &mut Value,

@@ -112,7 +112,7 @@ pub(crate) async fn serve(
             Ok((stream, _)) if !*reachable.borrow() => drop(stream),
             Ok((stream, _)) => {
                 let Some(slot) = limiter.open() else {
-                    tracing::debug!("too many connections, refused a new one");
+                    tracing::debug!("refused a connection: too many are open");
                     continue;
                 };
                 connections.spawn(connection(

@@ -77,7 +77,7 @@ impl Credentials {
         if token.is_ok_and(|token| token.len() == tls::TOKEN_BYTES) {
             return None;
         }
-        Some((TOKEN, "it is not a whole token".to_owned()))
+        Some((TOKEN, "the token is incomplete".to_owned()))
     }
 }
 

@@ -99,12 +99,12 @@ impl Metrics {
         let mut registry = Registry::default();
         registry.register(
             "apiserver_request",
-            "Answered requests",
+            "Requests with a response",
             self.requests.clone(),
         );
         registry.register(
             "apiserver_request_duration_seconds",
-            "Time until the answer began",
+            "Time until the head of the response",
             self.durations.clone(),
         );
         let (reading, writing, watches) = flow_control.in_flight();
@@ -116,12 +116,12 @@ impl Metrics {
         }
         registry.register(
             "apiserver_current_inflight_requests",
-            "Requests worked on now, watches aside",
+            "Requests executing now, without watches",
             inflight,
         );
         let long: Gauge = Gauge::default();
         long.set(count(watches));
-        registry.register("apiserver_longrunning_requests", "Watches now", long);
+        registry.register("apiserver_longrunning_requests", "Open watches", long);
         let rejected: Family<RejectionReason, Counter> = Family::default();
         for (reason, number) in flow_control.rejections().all() {
             rejected
@@ -130,7 +130,7 @@ impl Metrics {
         }
         registry.register(
             "apiserver_flowcontrol_rejected_requests",
-            "Requests refused for want of capacity, by the limit they met",
+            "Rejected requests by the limit that they exceeded",
             rejected,
         );
         let objects: Family<ResourceName, Gauge> = Family::default();

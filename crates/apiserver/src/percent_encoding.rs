@@ -1,4 +1,4 @@
-//! Percent-encoding in paths, queries and headers. It is decoded once, before anything interprets the text.
+//! Percent-encoding in paths, queries and headers. It is decoded once, before the text is interpreted.
 
 use std::borrow::Cow;
 

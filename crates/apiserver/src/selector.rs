@@ -17,8 +17,8 @@ use crate::store::Stored;
 
 use field::SelectedField;
 
-/// Compiles the label selector of an object; null selects everything. Returns `None` if it is invalid, which
-/// selects nothing.
+/// Compiles the label selector of an object. Null selects all objects. Returns `None` for an invalid selector, which
+/// selects no object.
 pub(crate) fn compiled(selector: &Value) -> Option<CompiledSelector> {
     if selector.is_null() {
         return Some(CompiledSelector::default());

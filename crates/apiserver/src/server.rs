@@ -284,7 +284,7 @@ impl Server {
             .await
             .is_err()
         {
-            tracing::warn!("connections did not end in time");
+            tracing::warn!("some connections were still open at the end of the shutdown timeout");
         }
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, async {
             while self.tasks.join_next().await.is_some() {}

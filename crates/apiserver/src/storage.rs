@@ -1,4 +1,4 @@
-//! Storage of objects beyond the process.
+//! Persistence of objects.
 //!
 //! The in-memory `store` serves all reads. A [`Storage`] receives each change in version order and reports the last
 //! durable version. Responses wait for it; changes that cannot be persisted are undone in memory. A storage must not know

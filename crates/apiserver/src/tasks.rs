@@ -29,10 +29,10 @@ use crate::store::{Key, NotDurable};
 use crate::verbs::{Call, WriteKind, insert, modify};
 
 /// Starts the tasks, which end when the server stops.
-pub(crate) fn start(shared: &Arc<Shared>, events_live: Duration) -> JoinSet<()> {
+pub(crate) fn start(shared: &Arc<Shared>, event_lifetime: Duration) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(work(shared.clone()));
-    tasks.spawn(events::expire(shared.clone(), events_live));
+    tasks.spawn(events::expire(shared.clone(), event_lifetime));
     tasks
 }
 

@@ -41,8 +41,8 @@ pub enum TlsError {
     Random,
     /// A file of the server's secrets is damaged.
     #[error(
-        "cannot use {}: {message}: put the file back, or remove {} to start with new keys and tokens, for which every \
-         kubeconfig has to be written again", path.display(), folder.display()
+        "cannot use {}: {message}: put the file back, or remove {} to generate new keys and tokens, and then \
+         write every kubeconfig again", path.display(), folder.display()
     )]
     Damaged {
         /// The file.
@@ -53,7 +53,7 @@ pub enum TlsError {
         folder: PathBuf,
     },
     /// A file of the server's secrets cannot be read or written.
-    #[error("cannot keep the secrets of the server in {}: {source}", path.display())]
+    #[error("cannot read or write the secrets of the server in {}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,

@@ -238,12 +238,12 @@ impl Signer {
             return Err(TokenError::Expired);
         }
         let own = [ISSUER.to_owned()];
-        let wanted = if audiences.is_empty() {
+        let accepted = if audiences.is_empty() {
             &own[..]
         } else {
             audiences
         };
-        let common: Vec<String> = wanted
+        let common: Vec<String> = accepted
             .iter()
             .filter(|a| claims.aud.contains(a))
             .cloned()
@@ -251,7 +251,7 @@ impl Signer {
         if common.is_empty() {
             return Err(TokenError::Audience {
                 has: quoted(&claims.aud),
-                wanted: quoted(wanted),
+                wanted: quoted(accepted),
             });
         }
         let bound = &claims.bound;
@@ -260,15 +260,15 @@ impl Signer {
                 .get(table, &Key::new(namespace, &named.name))
                 .is_some_and(|object| *object.uid == *named.uid)
         };
-        let is_there = |table, named| exists(table, &bound.namespace, named);
+        let exists_in_namespace = |table, named| exists(table, &bound.namespace, named);
         // The node of a bound pod may be deleted before the pod.
         let bound_node = bound.node.as_ref().filter(|_| bound.pod.is_none());
-        let alive = is_there(tables::SERVICE_ACCOUNTS, &bound.serviceaccount)
-            && bound.pod.as_ref().is_none_or(|p| is_there(tables::PODS, p))
+        let alive = exists_in_namespace(tables::SERVICE_ACCOUNTS, &bound.serviceaccount)
+            && bound.pod.as_ref().is_none_or(|p| exists_in_namespace(tables::PODS, p))
             && bound
                 .secret
                 .as_ref()
-                .is_none_or(|s| is_there(tables::SECRETS, s))
+                .is_none_or(|s| exists_in_namespace(tables::SECRETS, s))
             && bound_node.is_none_or(|n| exists(tables::NODES, "", n));
         if !alive {
             return Err(TokenError::Revoked);

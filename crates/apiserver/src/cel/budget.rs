@@ -15,7 +15,7 @@ const PER_EVALUATION: u64 = 250_000 * STEP;
 /// Units that the evaluations of one object may spend together.
 const PER_OBJECT: u64 = 10 * PER_EVALUATION;
 /// Time that the evaluations of one object may take together.
-const TIME: Duration = Duration::from_secs(5);
+const MAX_TIME: Duration = Duration::from_secs(5);
 
 /// The units and time left for the evaluations of one object.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Budget {
     pub(crate) fn new() -> Self {
         Self {
             left: PER_OBJECT,
-            deadline: Instant::now() + TIME,
+            deadline: Instant::now() + MAX_TIME,
         }
     }
 
@@ -41,7 +41,7 @@ impl Budget {
         }
     }
 
-    /// Deducts the units and time of an evaluation.
+    /// Deducts the units that an evaluation spent.
     pub(super) fn deduct(&mut self, units: u64) {
         self.left = self.left.saturating_sub(units);
     }
@@ -77,7 +77,7 @@ pub(super) fn exhausted() -> bool {
         .is_some_and(|limits| SPENT.get() > limits.units)
 }
 
-/// Spends units; fails if that exceeds a limit.
+/// Spends units, or fails if the limit is exceeded.
 pub(super) fn spend(units: u64) -> Result<(), ExecutionError> {
     let late = LIMITS
         .get()

@@ -1,6 +1,6 @@
 //! Macros that the parser lacks: macros of optional values, loops with two variables, and `sortBy`.
 //!
-//! The interpreter does not run a second loop variable; `compile` rewrites it.
+//! The interpreter supports only one loop variable, so `compile` rewrites the second one.
 
 use std::borrow::Cow;
 
@@ -35,11 +35,11 @@ pub(super) fn for_parser(source: &str) -> Cow<'_, str> {
     let mut text = String::with_capacity(source.len());
     let mut rest = source;
     while let Some(next) = rest.chars().next() {
-        let word = |c: char| !(c.is_alphanumeric() || c == '_');
+        let is_delimiter = |c: char| !(c.is_alphanumeric() || c == '_');
         let (length, instead) = if let Some(length) = bounds::literal_length(rest) {
             (length, None)
         } else if next.is_alphabetic() || next == '_' {
-            let length = rest.find(word).unwrap_or(rest.len());
+            let length = rest.find(is_delimiter).unwrap_or(rest.len());
             (length, (&rest[..length] == NAME).then_some(EXISTS_ONE))
         } else {
             (next.len_utf8(), None)
@@ -80,7 +80,7 @@ pub(super) fn expand(e: &mut IdedExpr) -> Result<(), String> {
         ("optFlatMap", [variable, body]) => builder.optional(target, variable, body, false),
         ("sortBy", [variable, key]) => builder.sort_by(target, variable, key),
         (name, [first, second, rest @ ..]) => match Loop::named(name, rest) {
-            Some(what) => builder.two_variables(target, first, second, what),
+            Some(kind) => builder.two_variables(target, first, second, kind),
             None => return Ok(()),
         },
         _ => return Ok(()),
@@ -124,7 +124,7 @@ fn size(e: &IdedExpr) -> usize {
     nodes
 }
 
-/// A loop with two variables: what it evaluates for each entry, and the filter of entries.
+/// A loop with two variables: its filter of entries, and the expression for each entry.
 enum Loop<'e> {
     All(&'e IdedExpr),
     Exists(&'e IdedExpr),
@@ -175,8 +175,8 @@ impl NodeBuilder {
         self.node(Expr::Ident(name.to_owned()))
     }
 
-    fn truth(&self, truth: bool) -> IdedExpr {
-        self.node(Expr::Literal(LiteralValue::Boolean(truth.into())))
+    fn boolean(&self, value: bool) -> IdedExpr {
+        self.node(Expr::Literal(LiteralValue::Boolean(value.into())))
     }
 
     fn number(&self, number: i64) -> IdedExpr {
@@ -211,7 +211,7 @@ impl NodeBuilder {
             iter_var2: None,
             accu_var: name.to_owned(),
             accu_init: value,
-            loop_cond: self.truth(false),
+            loop_cond: self.boolean(false),
             loop_step: self.name(name),
             result,
         })))
@@ -269,7 +269,7 @@ impl NodeBuilder {
             iter_var2: None,
             accu_var: RESULT.to_owned(),
             accu_init: self.list(Vec::new()),
-            loop_cond: self.truth(true),
+            loop_cond: self.boolean(true),
             loop_step: step,
             result: self.name(RESULT),
         })));
@@ -282,7 +282,7 @@ impl NodeBuilder {
         target: &IdedExpr,
         first: &IdedExpr,
         second: &IdedExpr,
-        what: Loop<'_>,
+        kind: Loop<'_>,
     ) -> Result<Expr, String> {
         let key = variable_name(first)?;
         let value = variable_name(second)?;
@@ -290,16 +290,16 @@ impl NodeBuilder {
             return Err(format!("duplicate variable name: {key}"));
         }
         let result = || self.name(RESULT);
-        let always = || self.truth(true);
+        let always = || self.boolean(true);
         let insert = |mut entry: Vec<IdedExpr>| {
             entry.insert(0, result());
             self.call_on(self.name("cel"), INSERT, entry)
         };
         let none = || self.list(Vec::new());
         let empty = || self.node(Expr::Map(MapExpr::default()));
-        let (init, condition, step, filter) = match what {
+        let (init, condition, step, filter) = match kind {
             Loop::All(body) => (
-                self.truth(true),
+                self.boolean(true),
                 self.call(operators::NOT_STRICTLY_FALSE, vec![result()]),
                 self.call(operators::LOGICAL_AND, vec![result(), body.clone()]),
                 None,
@@ -307,7 +307,7 @@ impl NodeBuilder {
             Loop::Exists(body) => {
                 let not = self.call(operators::LOGICAL_NOT, vec![result()]);
                 (
-                    self.truth(false),
+                    self.boolean(false),
                     self.call(operators::NOT_STRICTLY_FALSE, vec![not]),
                     self.call(operators::LOGICAL_OR, vec![result(), body.clone()]),
                     None,
@@ -331,7 +331,7 @@ impl NodeBuilder {
             Some(filter) => self.call(operators::CONDITIONAL, vec![filter.clone(), step, result()]),
             None => step,
         };
-        let found = match what {
+        let found = match kind {
             Loop::ExistsOne(_) => self.call(operators::EQUALS, vec![result(), self.number(1)]),
             _ => result(),
         };

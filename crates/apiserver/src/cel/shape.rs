@@ -13,7 +13,7 @@ pub(crate) struct Variable<'s> {
     pub(crate) name: &'static str,
     /// The OpenAPI schema of its value, if known.
     pub(crate) schema: Option<&'s Value>,
-    /// True if the value is a resource: it has an apiVersion, a kind and metadata, whatever its schema declares.
+    /// True if the value is a resource. It then has apiVersion, kind and metadata even if its schema declares none.
     pub(crate) resource: bool,
     /// True if the value is wrapped in an optional value.
     pub(crate) optional: bool,
@@ -156,7 +156,7 @@ fn is_int_or_string(schema: &Value) -> bool {
     schema["x-kubernetes-int-or-string"] == true
 }
 
-/// Reports whether expressions see the values of a schema: those without a type stay hidden.
+/// Reports whether expressions can read values of a schema. Values without a type are hidden.
 pub(crate) fn is_visible(schema: &Value, resource: bool) -> bool {
     let of = |keyword: &str| {
         let of = &schema[keyword];

@@ -1,8 +1,8 @@
 //! Limits on open connections.
 //!
 //! A connection belongs to the identity of its last request. It is unidentified before its first request. On a full server
-//! a new connection evicts the oldest unidentified one, or else the newest of the identity with the most. Connections of
-//! administrators are never evicted.
+//! a new connection evicts the oldest unidentified connection, or else the newest connection of the identity with the most
+//! connections. Connections of administrators are never evicted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -207,8 +207,8 @@ impl State {
         }
     }
 
-    /// Makes room in a full queue: rejects the newest request of the identity with the most, unless the new request is of
-    /// that identity.
+    /// Makes room in a full queue: rejects the newest request of the identity with the most queued requests, unless the new
+    /// request is from that identity.
     fn make_room(&mut self, most: usize, user: &Arc<str>) -> Result<(), Rejection> {
         if self.waiting < most {
             return Ok(());

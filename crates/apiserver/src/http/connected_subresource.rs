@@ -79,7 +79,7 @@ pub(super) fn find(
         .any(|step| matches!(step, "." | ".."))
     {
         return Err(ApiError::bad_request(format!(
-            "the path behind {} may not contain the segments . and ..",
+            "the path after {} may not contain the segments . and ..",
             target.subresource
         )));
     }

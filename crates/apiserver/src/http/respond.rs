@@ -55,7 +55,7 @@ pub(crate) async fn pretty_printed(response: Response<Body>) -> Response<Body> {
         return Response::from_parts(parts, body);
     }
     let Ok(collected) = body.collect().await else {
-        return error(&ApiError::internal("the response was cut short"));
+        return error(&ApiError::internal("the response body could not be read"));
     };
     let bytes = collected.to_bytes();
     let value = serde_json::from_slice::<Value>(&bytes);
@@ -67,7 +67,7 @@ pub(crate) async fn pretty_printed(response: Response<Body>) -> Response<Body> {
 pub(crate) async fn as_yaml(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
     let Ok(collected) = body.collect().await else {
-        return error(&ApiError::internal("the response was cut short"));
+        return error(&ApiError::internal("the response body could not be read"));
     };
     let value = serde_json::from_slice::<Value>(&collected.to_bytes());
     let text = value

@@ -245,7 +245,7 @@ fn merge(live: &mut Value, config: &Value, schema: Option<&Schema>) {
                 items.extend(wanted.iter().filter(is_new).cloned());
             }
         }
-        // An empty object or list removes nothing from a merged one.
+        // Merging an empty object or list changes nothing.
         Shape::Leaf if (is_empty(config) || config.is_null()) && merges(live, schema) => {}
         _ => *live = config.clone(),
     }

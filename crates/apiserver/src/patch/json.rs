@@ -43,7 +43,7 @@ impl Operations {
             return Err(ApiError::too_large(&message));
         }
         let operations = operations.into_iter().map(|operation| {
-            serde_json::from_value(operation).map_err(|error| does_not_fit(&error))
+            serde_json::from_value(operation).map_err(|error| not_applicable(&error))
         });
         Ok(Self(operations.collect::<Result<_, _>>()?))
     }
@@ -58,12 +58,12 @@ impl Operations {
                 if copied > MAX_COPIED {
                     let message =
                         format!("the copies of the patch have more than {MAX_COPIED} bytes");
-                    return Err(does_not_fit(&message));
+                    return Err(not_applicable(&message));
                 }
             }
             if added_depth(operation, object) > MAX_DEPTH {
                 let message = format!("the result has more than {MAX_DEPTH} levels");
-                return Err(does_not_fit(&message));
+                return Err(not_applicable(&message));
             }
             shifted += shifts(operation, object);
             if shifted > MAX_SHIFTED {
@@ -73,7 +73,7 @@ impl Operations {
             }
             let one = [as_go_reads_it(operation, object)];
             // A failed patch stores nothing.
-            json_patch::patch_unsafe(object, &one).map_err(|error| does_not_fit(&error))?;
+            json_patch::patch_unsafe(object, &one).map_err(|error| not_applicable(&error))?;
         }
         Ok(())
     }
@@ -134,8 +134,8 @@ fn shifts(operation: &PatchOperation, object: &Value) -> usize {
     }
 }
 
-fn does_not_fit(error: &dyn std::fmt::Display) -> ApiError {
-    tracing::debug!(%error, "a JSON patch does not fit");
+fn not_applicable(error: &dyn std::fmt::Display) -> ApiError {
+    tracing::debug!(%error, "a JSON patch cannot be applied to the object");
     let mut error = ApiError::new(
         Reason::Invalid,
         "the server rejected our request due to an error in our request",

@@ -151,7 +151,7 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
         }
     }
     for item in patch {
-        // Without an existing list there is nothing to compare with.
+        // Items of a new list may lack the merge key.
         if new_list && item.get(key).is_none() && item.is_object() && directive(item).is_none() {
             merged.push(Some(item.clone()));
             continue;
@@ -182,7 +182,8 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
     Ok(())
 }
 
-/// Orders the items of a merged list: those of the patch in its order, the others in theirs. New items come first.
+/// Orders the items of a merged list: items of the patch keep the order of the patch, the others keep theirs. New items
+/// come first.
 fn interleave(
     merged: &mut Vec<Value>,
     live: &[Value],
@@ -217,7 +218,7 @@ fn interleave(
     merged.extend(of_patch.map(|(_, item)| item));
 }
 
-/// Sorts the items that the order names; the others stay behind their predecessors.
+/// Sorts the items that `$setElementOrder` names. Each other item stays behind its predecessor.
 fn reorder(items: &mut [Value], order: &[Value], key: Option<&str>) {
     let identity = |v: &Value| {
         let part = key.map_or(Some(v), |key| v.get(key));

@@ -1,4 +1,4 @@
-//! Merge rules of the lists and objects of built-in kinds, which the OpenAPI types of k8s-openapi do not carry.
+//! Merge rules of the lists and objects of built-in kinds. The OpenAPI types of k8s-openapi lack them.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{ListType, Schema, Strategy};
 
-/// The rules by definition and field; the format is explained in the file.
+/// Merge rules, keyed by definition and field. The file describes its format.
 static RULES: LazyLock<HashMap<(&str, &str), Vec<&str>>> = LazyLock::new(|| {
     include_str!("merge_keys.txt")
         .lines()

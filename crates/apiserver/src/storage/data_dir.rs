@@ -34,7 +34,7 @@ struct Mark {
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
     /// Another process uses it.
-    #[error("{} is in use by another process{}: stop that one, or choose another folder", .path.display(), named(*.process))]
+    #[error("{} is in use by another process{}: stop that process, or choose another folder", .path.display(), named(*.process))]
     InUse {
         /// The folder.
         path: PathBuf,
@@ -42,10 +42,10 @@ pub enum DataDirError {
         process: Option<u32>,
     },
     /// It contains other files and no mark.
-    #[error("{} holds files that are not Berth's: choose an empty folder", .0.display())]
+    #[error("{} contains other files and is no data folder: choose an empty folder", .0.display())]
     NotOurs(PathBuf),
     /// A newer program wrote it.
-    #[error("{} has format {format}, and this program knows formats up to {FORMAT}: use a newer one", .path.display())]
+    #[error("{} has format {format}, and this program supports formats up to {FORMAT}: use a newer program", .path.display())]
     Newer {
         /// The folder.
         path: PathBuf,

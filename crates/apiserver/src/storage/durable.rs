@@ -109,8 +109,8 @@ impl Files {
         // Opening it would silently create an empty database.
         if is_empty(path).map_err(|e| failed(&e))? && journal::exists(folder) {
             return Err(failed(
-                &"it is lost or empty, and the changes beside it are not: put the file back, or remove the folder to \
-                  start with nothing",
+                &"it is missing or empty, but its journal has changes: put the file back, or remove the folder to \
+                  start without objects",
             ));
         }
         let database = database::open(path, durability).map_err(|e| failed(&e))?;

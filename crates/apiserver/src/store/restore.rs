@@ -43,7 +43,7 @@ pub(super) fn restore_history(
     past: Vec<Past>,
 ) -> Result<(), StorageError> {
     let changes = replay(tables, past)?;
-    // A client that has seen the latest write to a table has missed nothing, even if the history starts later.
+    // A client that has seen the latest write to a table can resume, even if the history starts later.
     let known_after = changes.first().map_or(u64::MAX, |(_, c)| c.version() - 1);
     for (name, version) in latest {
         let table = tables

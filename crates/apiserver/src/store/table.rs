@@ -28,7 +28,7 @@ impl Table {
         }
     }
 
-    /// Creates a table without writes. Clients at any version have missed nothing.
+    /// Creates a table without writes. A watch can start at any version.
     pub(super) fn never_written() -> Self {
         Self::new(0)
     }

@@ -67,7 +67,7 @@ impl Continue {
             .value;
         let text = |i: usize| value[i].as_str().map(str::to_owned);
         let position = text(1).zip(text(2));
-        let (namespace, name) = position.ok_or_else(|| refused("it is not from this server"))?;
+        let (namespace, name) = position.ok_or_else(|| refused("another server issued it"))?;
         Ok(Self {
             version: value[0].as_u64(),
             namespace,

@@ -128,7 +128,7 @@ impl Client {
         if !status.is_success() {
             let text = String::from_utf8_lossy(&body);
             let text: String = text.trim().chars().take(MAX_EXCERPT).collect();
-            return Err(format!("the webhook answered {status}: {text}"));
+            return Err(format!("the webhook responded with {status}: {text}"));
         }
         Ok(body)
     }

@@ -268,10 +268,10 @@ async fn background_work_resumes_after_a_restart() {
         .create(&PostParams::default(), &namespace)
         .await
         .unwrap();
-    let mut held = config_map("held");
-    held.metadata.finalizers = Some(vec!["example.com/hold".to_owned()]);
+    let mut finalized = config_map("held");
+    finalized.metadata.finalizers = Some(vec!["example.com/hold".to_owned()]);
     let maps: Api<ConfigMap> = Api::namespaced(before.client.clone(), "going");
-    maps.create(&PostParams::default(), &held).await.unwrap();
+    maps.create(&PostParams::default(), &finalized).await.unwrap();
     namespaces
         .delete("going", &DeleteParams::default())
         .await
@@ -295,13 +295,13 @@ async fn background_work_resumes_after_a_restart() {
 
 /// A storage that a test controls.
 #[derive(Clone)]
-struct Held {
+struct ControlledStorage {
     taken: watch::Sender<u64>,
     progress: watch::Sender<Progress>,
     undo: Arc<Mutex<Option<Undo>>>,
 }
 
-impl Held {
+impl ControlledStorage {
     fn new() -> Self {
         Self {
             taken: watch::Sender::new(0),
@@ -318,7 +318,7 @@ impl Held {
     }
 
     /// Persists changes up to a version and no others.
-    fn keep(&self, version: u64) {
+    fn persist_up_to(&self, version: u64) {
         self.progress
             .send_modify(|progress| progress.kept = version);
     }
@@ -351,7 +351,7 @@ impl Held {
     }
 }
 
-impl Storage for Held {
+impl Storage for ControlledStorage {
     fn load(&self) -> Result<Kept, StorageError> {
         Ok(Kept::default())
     }
@@ -375,19 +375,19 @@ impl Storage for Held {
     fn close(&self) {}
 }
 
-async fn with_held() -> (Held, Harness) {
-    let held = Held::new();
+async fn with_controlled_storage() -> (ControlledStorage, Harness) {
+    let storage = ControlledStorage::new();
     let server = Harness::with(ServerConfig {
-        storage: Box::new(held.clone()),
+        storage: Box::new(storage.clone()),
         ..ServerConfig::default()
     })
     .await;
-    (held, server)
+    (storage, server)
 }
 
 #[tokio::test]
 async fn responses_wait_until_changes_are_durable() {
-    let (held, h) = with_held().await;
+    let (storage, h) = with_controlled_storage().await;
     let maps: Api<ConfigMap> = Api::default_namespaced(h.client.clone());
     let first = maps
         .create(&PostParams::default(), &config_map("first"))
@@ -401,8 +401,8 @@ async fn responses_wait_until_changes_are_durable() {
         .await
         .unwrap()
         .boxed();
-    let before = *held.taken().borrow();
-    held.keep(before);
+    let before = *storage.taken().borrow();
+    storage.persist_up_to(before);
     let writing = tokio::spawn({
         let maps = maps.clone();
         async move {
@@ -410,14 +410,14 @@ async fn responses_wait_until_changes_are_durable() {
                 .await
         }
     });
-    held.until_ahead_of(before).await;
+    storage.until_ahead_of(before).await;
     // The change is in memory. Neither writer, reader nor watch may receive it.
     let soon = std::time::Duration::from_millis(200);
     let read = maps.get_opt("second");
     assert!(tokio::time::timeout(soon, read).await.is_err());
     assert!(tokio::time::timeout(soon, events.next()).await.is_err());
     assert!(!writing.is_finished());
-    held.keep(u64::MAX);
+    storage.persist_up_to(u64::MAX);
     tokio::time::timeout(TIMEOUT, writing)
         .await
         .unwrap()
@@ -429,7 +429,7 @@ async fn responses_wait_until_changes_are_durable() {
 
 #[tokio::test]
 async fn lost_changes_are_undone_everywhere() {
-    let (held, h) = with_held().await;
+    let (storage, h) = with_controlled_storage().await;
     let maps: Api<ConfigMap> = Api::default_namespaced(h.client.clone());
     let create = async |name: &str| maps.create(&PostParams::default(), &config_map(name)).await;
     create("changed").await.unwrap();
@@ -445,8 +445,8 @@ async fn lost_changes_are_undone_everywhere() {
     let nothing = WatchParams::default().labels("colour=none");
     let mut quiet = maps.watch(&nothing, &from).await.unwrap().boxed();
     // One write of each kind, and a definition.
-    let before = *held.taken().borrow();
-    held.keep(before);
+    let before = *storage.taken().borrow();
+    storage.persist_up_to(before);
     let one = |name: &str| format!("/api/v1/namespaces/default/configmaps/{name}");
     let (changed, deleted) = (one("changed"), one("deleted"));
     let all = "/api/v1/namespaces/default/configmaps";
@@ -478,13 +478,13 @@ async fn lost_changes_are_undone_everywhere() {
         maps.map(|name| name.as_str().unwrap().to_owned()).collect()
     };
     let fail = async {
-        held.until_ahead_of(before + 3).await;
+        storage.until_ahead_of(before + 3).await;
         // A reader that has read the lost state.
         let read = h.raw("GET", all, json_type, Vec::new());
         let mut read = std::pin::pin!(read);
         let soon = std::time::Duration::from_millis(200);
         assert!(tokio::time::timeout(soon, &mut read).await.is_err());
-        held.fail("cannot write to objects.redb: No space left on device");
+        storage.fail("cannot write to objects.redb: No space left on device");
         tokio::time::timeout(TIMEOUT, read).await.unwrap()
     };
     let (answers, (code, list)) = futures::join!(writes, fail);
@@ -521,7 +521,7 @@ async fn lost_changes_are_undone_everywhere() {
     assert_eq!(h.raw("GET", gadget, json_type, Vec::new()).await.0, 404);
 
     // After the recovery the same watches continue.
-    held.repair();
+    storage.repair();
     create("second").await.unwrap();
     assert_eq!(next_of(&mut events).await, "added second");
     let labels = Patch::Merge(json!({"metadata": {"labels": {"colour": "none"}}}));
@@ -539,7 +539,7 @@ async fn lost_changes_are_undone_everywhere() {
 
 #[tokio::test]
 async fn background_work_resumes_after_a_storage_failure() {
-    let (held, h) = with_held().await;
+    let (storage, h) = with_controlled_storage().await;
     let namespaces: Api<Namespace> = Api::all(h.client.clone());
     let namespace = serde_json::from_value(json!({"metadata": {"name": "going"}})).unwrap();
     namespaces
@@ -549,16 +549,16 @@ async fn background_work_resumes_after_a_storage_failure() {
     let maps: Api<ConfigMap> = Api::namespaced(h.client.clone(), "going");
     let params = PostParams::default();
     maps.create(&params, &config_map("inside")).await.unwrap();
-    let before = *held.taken().borrow();
+    let before = *storage.taken().borrow();
     // The deletion is durable, but its effects are not.
-    held.keep(before + 1);
+    storage.persist_up_to(before + 1);
     let delete = DeleteParams::default();
     let uid = namespaces.delete("going", &delete).await.unwrap();
     let uid = uid.left().unwrap().metadata.uid.unwrap();
-    held.until_ahead_of(before + 1).await;
-    held.fail("full");
+    storage.until_ahead_of(before + 1).await;
+    storage.fail("full");
     maps.get("inside").await.unwrap();
-    held.repair();
+    storage.repair();
     let gone = await_condition(namespaces, "going", conditions::is_deleted(&uid));
     tokio::time::timeout(TIMEOUT, gone).await.unwrap().unwrap();
 }

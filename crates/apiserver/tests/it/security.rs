@@ -80,7 +80,7 @@ async fn connect(
 }
 
 /// Sends text and reads until the server closes.
-async fn talk(stream: &mut TlsStream<TcpStream>, text: &str) -> String {
+async fn exchange(stream: &mut TlsStream<TcpStream>, text: &str) -> String {
     stream.write_all(text.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     let read = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut answer)).await;
@@ -99,7 +99,7 @@ async fn a_client_certificate_names_user_and_group() {
     let request = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews HTTP/1.1\r\nHost: x\r\n\
         Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
     let mut stream = connect(&h, &[b"http/1.1"], Some(&pair)).await;
-    let answer = talk(&mut stream, request).await;
+    let answer = exchange(&mut stream, request).await;
     assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
     for part in [
         "\"carol\"",
@@ -112,7 +112,7 @@ async fn a_client_certificate_names_user_and_group() {
     let other = Harness::start().await;
     let foreign = other.server.client_certificate("carol", None).unwrap();
     let mut stream = connect(&h, &[b"http/1.1"], Some(&foreign)).await;
-    let answer = talk(&mut stream, request).await;
+    let answer = exchange(&mut stream, request).await;
     assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
 }
 
@@ -186,7 +186,7 @@ async fn slow_clients_are_disconnected() {
     .await;
     // An incomplete head.
     let mut stream = connect(&h, &[b"http/1.1"], None).await;
-    let answer = talk(&mut stream, "GET /healthz HTTP/1.1\r\nHost: x\r\n").await;
+    let answer = exchange(&mut stream, "GET /healthz HTTP/1.1\r\nHost: x\r\n").await;
     assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
     // A head without its body.
     let mut stream = connect(&h, &[b"http/1.1"], None).await;
@@ -195,7 +195,7 @@ async fn slow_clients_are_disconnected() {
          Content-Type: application/json\r\nContent-Length: 100\r\nConnection: close\r\n\r\n{{",
         h.server.token()
     );
-    let answer = talk(&mut stream, &head).await;
+    let answer = exchange(&mut stream, &head).await;
     assert!(answer.starts_with("HTTP/1.1 504"), "{answer}");
     // No handshake.
     let mut plain = TcpStream::connect(h.server.address()).await.unwrap();
@@ -232,7 +232,7 @@ async fn too_many_watches_are_rejected_with_a_retry_delay() {
     first.read_exact(&mut begin).await.unwrap();
     assert_eq!(&begin, b"HTTP/1.1 200 OK");
     let mut second = connect(&h, &[b"http/1.1"], Some(&pair)).await;
-    let answer = talk(&mut second, watch).await.to_lowercase();
+    let answer = exchange(&mut second, watch).await.to_lowercase();
     assert!(answer.starts_with("http/1.1 429"), "{answer}");
     assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
     // An administrator can still watch.
@@ -280,18 +280,18 @@ async fn slow_bodies_do_not_affect_other_identities() {
         stream.write_all(head.as_bytes()).await.unwrap();
         slow.push(stream);
     }
-    let whole = format!("{REVIEW}Content-Length: 2\r\nConnection: close\r\n\r\n{{}}");
+    let complete = format!("{REVIEW}Content-Length: 2\r\nConnection: close\r\n\r\n{{}}");
     let end = tokio::time::Instant::now() + TIMEOUT;
     loop {
         let mut stream = connect(&h, &[b"http/1.1"], Some(&carol)).await;
-        let answer = talk(&mut stream, &whole).await;
+        let answer = exchange(&mut stream, &complete).await;
         if answer.starts_with("HTTP/1.1 429") {
             break;
         }
         assert!(tokio::time::Instant::now() < end, "{answer}");
     }
     let mut stream = connect(&h, &[b"http/1.1"], Some(&dave)).await;
-    let answer = talk(&mut stream, &whole).await;
+    let answer = exchange(&mut stream, &complete).await;
     assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
     // The slow request succeeds once its body is complete.
     let mut answer = [0; 12];
@@ -314,7 +314,7 @@ async fn the_memory_for_bodies_of_one_identity_is_limited() {
         body.len()
     );
     let mut stream = connect(&h, &[b"http/1.1"], Some(&carol)).await;
-    let answer = talk(&mut stream, &request).await;
+    let answer = exchange(&mut stream, &request).await;
     assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
 }
 
@@ -335,7 +335,7 @@ async fn the_connections_of_one_identity_are_limited() {
     for (path, code) in [("/api", "429"), ("/healthz", "200")] {
         let mut second = connect(&h, &[b"http/1.1"], Some(&carol)).await;
         // The server closes the connection.
-        let answer = talk(&mut second, &get(path)).await;
+        let answer = exchange(&mut second, &get(path)).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {code}")), "{answer}");
     }
 }

@@ -167,7 +167,7 @@ fn environment(container: &Value, path: &str, warnings: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for (i, variable) in each(&container["env"]) {
         let name = text(variable, "name");
-        // A value that contains the previous one hides nothing.
+        // A value such as `$(NAME):/bin` includes the previous value.
         if !seen.insert(name) && !text(variable, "value").contains(&format!("$({name})")) {
             warnings.push(format!(
                 "{path}.env[{i}]: hides previous definition of \"{name}\", which may be dropped when using apply"

@@ -25,7 +25,7 @@ fn deeply_nested_expressions_do_not_overflow_the_stack() {
         nested("{1: ", "}", 120),
         nested("size([", "])", 120),
     ] {
-        // Accepted or not, nothing overflows.
+        // Neither accepted nor refused expressions overflow the stack.
         drop(value(&source));
     }
     assert_eq!(value(&nested("(", ")", 60)), Ok(Value::Bool(true)));

@@ -13,11 +13,11 @@ use crate::cel::budget::exhausted;
 pub(in crate::cel) const BOTH: &str = "@both";
 /// `||`.
 pub(in crate::cel) const EITHER: &str = "@either";
-/// A step of `all`; an error is kept for the end of the loop.
+/// A step of `all`. It defers an error to the end of the loop.
 pub(in crate::cel) const ALL: &str = "@all";
-/// A step of `exists`; an error is kept for the end of the loop.
+/// A step of `exists`. It defers an error to the end of the loop.
 pub(in crate::cel) const EXISTS: &str = "@exists";
-/// The result of a loop, or the error that it kept.
+/// The result of a loop, or its deferred error.
 pub(in crate::cel) const FOUND: &str = "@found";
 
 /// An error that a later item may outweigh.
@@ -64,7 +64,7 @@ fn decide(call: &FunctionContext<'_, '_>, decisive: bool) -> Result<Value, Execu
 
 fn as_bool(value: &Value) -> Result<bool, ExecutionError> {
     match value {
-        Value::Bool(truth) => Ok(*truth),
+        Value::Bool(value) => Ok(*value),
         Value::Opaque(of) => match of.downcast_ref::<DeferredError>() {
             Some(DeferredError(error)) => Err(error.clone()),
             None => Err(ExecutionError::NoSuchOverload),

@@ -12,7 +12,7 @@ use crate::verbs::{Call, text};
 
 const OS_LABEL: &str = "kubernetes.io/os";
 
-/// Refuses to resize a pod beyond its node. A pod without a node may find one that fits.
+/// Refuses to resize a pod beyond the allocatable resources of its node. A pod without a node has no bound yet.
 pub(super) fn check(call: &Call, key: &Key, old: &Value, new: &Value) -> Result<(), ApiError> {
     let node = text(new, &["spec", "nodeName"]);
     if call.subresource != Some(Subresource::Resize)

@@ -73,7 +73,7 @@ fn demand(group: &str, plural: &str, value: &Value) -> Amounts {
 
 fn of_pod(pod: &Value, all: &mut Amounts) {
     if has_ended(pod) {
-        // Only the object itself counts.
+        // A terminated pod uses only the count of objects.
         all.remove("pods");
         return;
     }
@@ -137,7 +137,7 @@ fn of_claim(claim: &Value, all: &mut Amounts) {
 struct Quota {
     name: String,
     hard: Amounts,
-    /// Restrictions on pods; a quota with scopes counts nothing else.
+    /// Restrictions on pods. A quota with scopes counts only pods.
     scopes: Vec<Scope>,
 }
 
@@ -221,7 +221,7 @@ fn applies_to(quota: &Quota, group: &str, plural: &str) -> bool {
     })
 }
 
-/// Locks the quotas of a namespace for a write that may use more; held until the object is stored.
+/// Locks the quotas of a namespace for a write that may increase usage. The lock is held until the object is stored.
 pub(crate) fn lock<'a>(call: &'a Call, key: &Key) -> Option<MutexGuard<'a, ()>> {
     let limited = call.resource.namespaced()
         && !call

@@ -46,7 +46,7 @@ pub(super) struct Request<'a> {
     pub(super) resource: Arc<Resource>,
     pub(super) subresource: &'a str,
     pub(super) operation: Operation,
-    pub(super) form: ObjectKind<'a>,
+    pub(super) object_kind: ObjectKind<'a>,
     pub(super) namespace: &'a str,
     pub(super) name: &'a str,
     pub(super) dry_run: bool,
@@ -84,7 +84,7 @@ impl<'a> Request<'a> {
             resource: call.resource.clone(),
             subresource: call.subresource.map_or("", Subresource::name),
             operation,
-            form: match call.subresource {
+            object_kind: match call.subresource {
                 Some(Subresource::Scale) => ObjectKind::Scale,
                 _ => ObjectKind::Resource,
             },
@@ -102,7 +102,7 @@ impl<'a> Request<'a> {
             resource: call.resource.clone(),
             subresource: "",
             operation: Operation::Delete,
-            form: ObjectKind::Resource,
+            object_kind: ObjectKind::Resource,
             namespace: namespace(call, key),
             // A collection has no name.
             name: call.name.as_deref().unwrap_or_default(),
@@ -127,7 +127,7 @@ impl<'a> Request<'a> {
             resource,
             subresource: subresource.subresource,
             operation,
-            form: ObjectKind::Virtual(subresource.kind),
+            object_kind: ObjectKind::Virtual(subresource.kind),
             namespace: call.namespace.as_deref().unwrap_or_default(),
             name: call.name.as_deref().unwrap_or_default(),
             dry_run: operation == Operation::Create && call.options.dry_run,
@@ -222,7 +222,7 @@ impl<'a> Request<'a> {
 
     /// Converts an object for a webhook.
     pub(super) fn convert(&self, object: &Value, resource: &Resource) -> Value {
-        match self.form {
+        match self.object_kind {
             _ if object.is_null() => Value::Null,
             ObjectKind::Scale => scale::of(object, &self.resource),
             ObjectKind::Resource
@@ -242,7 +242,7 @@ impl<'a> Request<'a> {
         object: &Value,
         resource: &Resource,
     ) -> Result<Value, ApiError> {
-        Ok(match self.form {
+        Ok(match self.object_kind {
             ObjectKind::Scale => {
                 let mut patched = patched;
                 if let Some(problem) = scale::problem(&mut patched) {
@@ -262,7 +262,7 @@ impl<'a> Request<'a> {
 
     /// Returns the AdmissionRequest without its objects.
     pub(super) fn admission_request(&self, invocation: &Invocation) -> Value {
-        let kind = |resource: &Resource| match self.form {
+        let kind = |resource: &Resource| match self.object_kind {
             ObjectKind::Resource => gvk(&resource.group, &resource.version, &resource.kind),
             ObjectKind::Scale => gvk("autoscaling", "v1", "Scale"),
             ObjectKind::Virtual((group, version, kind)) => gvk(group, version, kind),
