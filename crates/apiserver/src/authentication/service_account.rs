@@ -264,7 +264,10 @@ impl Signer {
         // The node of a bound pod may be deleted before the pod.
         let bound_node = bound.node.as_ref().filter(|_| bound.pod.is_none());
         let alive = exists_in_namespace(tables::SERVICE_ACCOUNTS, &bound.serviceaccount)
-            && bound.pod.as_ref().is_none_or(|p| exists_in_namespace(tables::PODS, p))
+            && bound
+                .pod
+                .as_ref()
+                .is_none_or(|p| exists_in_namespace(tables::PODS, p))
             && bound
                 .secret
                 .as_ref()

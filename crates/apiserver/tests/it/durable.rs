@@ -271,7 +271,9 @@ async fn background_work_resumes_after_a_restart() {
     let mut finalized = config_map("held");
     finalized.metadata.finalizers = Some(vec!["example.com/hold".to_owned()]);
     let maps: Api<ConfigMap> = Api::namespaced(before.client.clone(), "going");
-    maps.create(&PostParams::default(), &finalized).await.unwrap();
+    maps.create(&PostParams::default(), &finalized)
+        .await
+        .unwrap();
     namespaces
         .delete("going", &DeleteParams::default())
         .await
