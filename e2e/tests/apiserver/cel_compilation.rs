@@ -16,7 +16,7 @@ struct Group {
     refused: Vec<String>,
 }
 
-async fn defined(server: &TestServer, schema: &Value, rule: &str) -> ApiResponse {
+async fn define_with_rule(server: &TestServer, schema: &Value, rule: &str) -> ApiResponse {
     let mut spec = schema.clone();
     spec["x-kubernetes-validations"] = json!([{"rule": rule}]);
     let body = definition(spec).to_string();
@@ -32,13 +32,13 @@ async fn rules_with_valid_names_and_syntax_are_accepted() {
     let (mut count, mut failures) = (0, Vec::new());
     for group in &groups {
         for rule in &group.accepted {
-            let response = defined(&server, &group.schema, rule).await;
+            let response = define_with_rule(&server, &group.schema, rule).await;
             if response.code != 201 {
                 failures.push(format!("{rule}: {}", response.text));
             }
         }
         for rule in &group.refused {
-            let response = defined(&server, &group.schema, rule).await;
+            let response = define_with_rule(&server, &group.schema, rule).await;
             if response.code != 422 || response.causes() != [at] {
                 failures.push(format!("{rule}: {} {:?}", response.code, response.causes()));
             }

@@ -31,7 +31,7 @@ fn definition_with_rules(rules: &[&str]) -> Value {
 }
 
 /// Compares the outcome of each rule.
-async fn check(cases: &[(&str, Outcome)]) {
+async fn assert_outcomes(cases: &[(&str, Outcome)]) {
     let server = server().await;
     let rules: Vec<&str> = cases.iter().map(|(rule, _)| *rule).collect();
     let kind = Kind::install(&server, &definition_with_rules(&rules)).await;
@@ -69,7 +69,7 @@ async fn check(cases: &[(&str, Outcome)]) {
 
 #[tokio::test]
 async fn errors_are_ignored_if_another_operand_decides() {
-    check(&[
+    assert_outcomes(&[
         ("self.l.exists(x, 2 / x == 2)", Holds),
         ("self.l.all(x, 2 / x == 7)", Fails),
         ("self.l.exists(x, 2 / x == 9)", Error("division by zero")),
@@ -123,7 +123,7 @@ async fn errors_are_ignored_if_another_operand_decides() {
 
 #[tokio::test]
 async fn numbers_of_different_types_are_compared_by_value() {
-    check(&[
+    assert_outcomes(&[
         ("dyn(1) == dyn(1.0)", Holds),
         ("dyn(1u) == 1", Holds),
         ("dyn(1) != dyn(1.5)", Holds),
@@ -181,7 +181,7 @@ async fn numbers_of_different_types_are_compared_by_value() {
 
 #[tokio::test]
 async fn time_fields_use_the_named_zone() {
-    check(&[
+    assert_outcomes(&[
         (
             "timestamp('2025-03-30T01:30:00.5Z').getHours('Europe/Berlin') == 3",
             Holds,

@@ -19,7 +19,7 @@ use crate::{server, server::ApiResponse};
 const AUTHORITY: &str = "berth-ca";
 const WHOAMI: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
-fn named(name: &str) -> DistinguishedName {
+fn distinguished_name(name: &str) -> DistinguishedName {
     let mut distinguished = DistinguishedName::new();
     distinguished.push(DnType::CommonName, name);
     distinguished
@@ -27,7 +27,7 @@ fn named(name: &str) -> DistinguishedName {
 
 fn authority() -> CertificateParams {
     let mut params = CertificateParams::default();
-    params.distinguished_name = named(AUTHORITY);
+    params.distinguished_name = distinguished_name(AUTHORITY);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params
 }

@@ -261,7 +261,7 @@ async fn later_defaults_are_filled_in_on_read() {
         if found.json["spec"] == spec {
             assert_eq!(
                 found.json["metadata"]["resourceVersion"], from,
-                "nothing is written"
+                "reading does not write"
             );
             return Ok(());
         }

@@ -6,7 +6,7 @@ use crate::objects::{Objects, names, status_of};
 use crate::server;
 
 /// A kind, an object with a status to set, and the selectable fields with their values.
-struct Row {
+struct Case {
     path: String,
     object: Value,
     status: Value,
@@ -28,17 +28,19 @@ fn template() -> Value {
     json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
 }
 
-fn rows(namespace: &str) -> Vec<Row> {
+fn cases(namespace: &str) -> Vec<Case> {
     let within = |group: &str, plural: &str| format!("{group}/namespaces/{namespace}/{plural}");
     let core = |plural: &str| within("/api/v1", plural);
-    let row =
-        |path: String, object: Value, status: Value, fields: &[(&'static str, &'static str)]| Row {
-            by_namespace: path.contains("/namespaces/"),
-            path,
-            object,
-            status,
-            fields: fields.to_vec(),
-        };
+    let row = |path: String,
+               object: Value,
+               status: Value,
+               fields: &[(&'static str, &'static str)]| Case {
+        by_namespace: path.contains("/namespaces/"),
+        path,
+        object,
+        status,
+        fields: fields.to_vec(),
+    };
     let unique = |name: &str| format!("{name}-{namespace}");
     vec![
         row(
@@ -195,7 +197,7 @@ async fn all_selectable_fields_match() {
     let server = server().await;
     let namespace = server.namespace().await;
     let mut failures = Vec::new();
-    for row in rows(&namespace) {
+    for row in cases(&namespace) {
         let objects = Objects::at(&server, &row.path);
         let created = objects.create(&row.object).await;
         let name = created["metadata"]["name"].as_str().unwrap();

@@ -61,7 +61,7 @@ async fn leader_election_writes_leases_in_protobuf() {
 }
 
 /// Returns a certificate signing request, in PEM and Base64.
-fn request() -> String {
+fn signing_request() -> String {
     use base64::Engine as _;
     let key = rcgen::KeyPair::generate().unwrap();
     let mut wanted = rcgen::CertificateParams::default();
@@ -79,7 +79,7 @@ async fn certificate_requests_record_the_requester_and_can_be_approved() {
     let all = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
     let json_body = [("content-type", "application/json")];
     let requested = json!({ "metadata": { "name": name },
-        "spec": { "request": request(), "signerName": "example.com/signer",
+        "spec": { "request": signing_request(), "signerName": "example.com/signer",
             "usages": ["client auth"], "expirationSeconds": 86400, "username": "another-user", "groups": ["system:masters-too"] },
         "status": { "conditions": [{ "type": "Approved", "status": "True" }] } });
     let created = server

@@ -42,7 +42,7 @@ fn pod(finalizers: &Value) -> Value {
         "spec": {"containers": [{"name": "c", "image": "i"}]}})
 }
 
-async fn named(server: &TestServer) -> (String, Objects<'_>) {
+async fn create_namespace(server: &TestServer) -> (String, Objects<'_>) {
     let name = server.namespace().await;
     let path = format!("/api/v1/namespaces/{name}");
     (name, Objects::at(server, path))
@@ -55,7 +55,7 @@ async fn pods_are_deleted_first_and_conditions_report_remaining_objects() {
         // kube-controller-manager does not run.
         return;
     }
-    let (name, namespace) = named(&server).await;
+    let (name, namespace) = create_namespace(&server).await;
     wait_for_initial_objects(&server, &name).await;
     let pods = Objects::at(&server, format!("/api/v1/namespaces/{name}/pods"));
     let maps = Objects::maps(&server, &name);
@@ -139,7 +139,7 @@ async fn watches_show_namespace_conditions_until_deletion() {
     if server.is_real() {
         return;
     }
-    let (name, namespace) = named(&server).await;
+    let (name, namespace) = create_namespace(&server).await;
     wait_for_initial_objects(&server, &name).await;
     let maps = Objects::maps(&server, &name);
     let mut held = map("held", Value::Null, Value::Null);

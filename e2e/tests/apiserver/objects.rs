@@ -135,12 +135,12 @@ pub(crate) struct ResponseStatus<'a>(pub(crate) u16, pub(crate) &'a str);
 
 impl PartialEq<(u16, &str)> for ResponseStatus<'_> {
     fn eq(&self, (code, message): &(u16, &str)) -> bool {
-        self.0 == *code && outline(self.1) == outline(message)
+        self.0 == *code && message_outline(self.1) == message_outline(message)
     }
 }
 
 /// Reduces a message to the fields and reasons of its causes, or to the part before a decoder's error.
-pub(crate) fn outline(message: &str) -> String {
+pub(crate) fn message_outline(message: &str) -> String {
     const REASONS: [&str; 8] = [
         "Invalid value",
         "Required value",

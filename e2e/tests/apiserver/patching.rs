@@ -170,11 +170,11 @@ async fn patched(patches: &[Value]) -> Value {
     last
 }
 
-fn pods(spec: Value) -> Value {
+fn template_patch(spec: Value) -> Value {
     json!({"spec": {"template": {"spec": spec}}})
 }
 
-fn containers(object: &Value) -> Vec<&str> {
+fn container_names(object: &Value) -> Vec<&str> {
     let list = object["spec"]["template"]["spec"]["containers"].as_array();
     let name = |container: &'_ Value| container["name"].is_string();
     let list = list.unwrap();
@@ -184,28 +184,29 @@ fn containers(object: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn strategic_patches_merge_lists_by_key() {
-    let add = pods(json!({"containers": [{"name": "d", "image": "e"}]}));
+    let add = template_patch(json!({"containers": [{"name": "d", "image": "e"}]}));
     assert_eq!(
-        containers(&patched(std::slice::from_ref(&add)).await),
+        container_names(&patched(std::slice::from_ref(&add)).await),
         ["d", "c"],
         "new ones come first"
     );
-    let order = pods(
+    let order = template_patch(
         json!({"$setElementOrder/containers": [{"name": "c"}, {"name": "d"}],
         "containers": [{"name": "d", "image": "e"}]}),
     );
     assert_eq!(
-        containers(&patched(&[order]).await),
+        container_names(&patched(&[order]).await),
         ["c", "d"],
         "unless the patch sets an order"
     );
-    let delete = pods(json!({"containers": [{"name": "c", "$patch": "delete"}]}));
-    assert_eq!(containers(&patched(&[add, delete]).await), ["d"]);
-    let replace =
-        pods(json!({"containers": [{"$patch": "replace"}, {"name": "only", "image": "o"}]}));
-    assert_eq!(containers(&patched(&[replace]).await), ["only"]);
+    let delete = template_patch(json!({"containers": [{"name": "c", "$patch": "delete"}]}));
+    assert_eq!(container_names(&patched(&[add, delete]).await), ["d"]);
+    let replace = template_patch(
+        json!({"containers": [{"$patch": "replace"}, {"name": "only", "image": "o"}]}),
+    );
+    assert_eq!(container_names(&patched(&[replace]).await), ["only"]);
 
-    let inner = pods(json!({"containers": [{"name": "c",
+    let inner = template_patch(json!({"containers": [{"name": "c",
         "env": [{"name": "A", "$patch": "delete"}, {"name": "B", "value": "2"}],
         "ports": [{"containerPort": 80, "name": "http"}, {"containerPort": 81}]}]}));
     let found = patched(&[inner]).await["spec"]["template"]["spec"]["containers"][0].take();
@@ -259,7 +260,7 @@ async fn strategic_patch_directives_are_applied() {
             "unknown patch type: foo in map: map[$patch:foo name:c]",
         ),
     ] {
-        let patch = pods(json!({"containers": [container]}));
+        let patch = template_patch(json!({"containers": [container]}));
         assert_eq!(
             status_of(&deployments.strategic("/web", &patch).await),
             (500, why)

@@ -41,7 +41,7 @@ impl Scene {
     }
 
     /// Creates a pod on a node, with this phase and readiness.
-    async fn pod(&self, name: &str, phase: &str, ready: &str, finalizers: Value) {
+    async fn create_pod(&self, name: &str, phase: &str, ready: &str, finalizers: Value) {
         let meta = json!({"name": name, "labels": {"app": "web"}, "finalizers": finalizers});
         let spec = json!({"nodeName": "n", "containers": [{"name": "c", "image": "i"}]});
         let pod = json!({"metadata": meta, "spec": spec});
@@ -55,7 +55,7 @@ impl Scene {
         assert_eq!(updated.code, 200, "{}", updated.text);
     }
 
-    async fn budget(&self, name: &str) {
+    async fn create_budget(&self, name: &str) {
         let spec = json!({"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 1});
         let budget = json!({"metadata": {"name": name}, "spec": spec});
         let created = self.send("POST", JSON, &self.budgets, &budget).await;
@@ -117,7 +117,7 @@ fn assert_violation(response: &ApiResponse, cause: &str) {
 #[tokio::test]
 async fn invalid_evictions_are_refused() {
     let scene = Scene::new().await;
-    scene.pod("p", "Running", "True", json!([])).await;
+    scene.create_pod("p", "Running", "True", json!([])).await;
     let named = |more: Value| {
         let mut body = json!({"metadata": {"name": "p"}});
         for (name, value) in more.as_object().unwrap() {
@@ -198,7 +198,7 @@ async fn invalid_evictions_are_refused() {
 #[tokio::test]
 async fn pods_without_a_budget_are_evicted_if_preconditions_match() {
     let scene = Scene::new().await;
-    scene.pod("p", "Running", "True", json!([])).await;
+    scene.create_pod("p", "Running", "True", json!([])).await;
     let trial = scene.evict("p", "?dryRun=All", Value::Null).await;
     assert_eq!(trial.code, 201, "{}", trial.text);
     for (options, part) in [
@@ -234,8 +234,8 @@ async fn pods_without_a_budget_are_evicted_if_preconditions_match() {
 #[tokio::test]
 async fn exhausted_budgets_report_the_reason() {
     let scene = Scene::new().await;
-    scene.pod("p", "Running", "True", json!([])).await;
-    scene.budget("b").await;
+    scene.create_pod("p", "Running", "True", json!([])).await;
+    scene.create_budget("b").await;
     let fresh = scene.evict("p", "", Value::Null).await;
     assert_violation(
         &fresh,
@@ -277,7 +277,7 @@ async fn exhausted_budgets_report_the_reason() {
             assert!(!response.headers.contains_key("retry-after"));
         }
     }
-    scene.budget("c").await;
+    scene.create_budget("c").await;
     let response = scene.evict("p", "", Value::Null).await;
     let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
     assert_eq!(status_of(&response), (500, &*why));
@@ -287,9 +287,9 @@ async fn exhausted_budgets_report_the_reason() {
 #[tokio::test]
 async fn evicted_pods_are_recorded_in_the_budget() {
     let scene = Scene::new().await;
-    scene.pod("p", "Running", "True", json!([])).await;
-    scene.pod("q", "Running", "True", json!([])).await;
-    scene.budget("b").await;
+    scene.create_pod("p", "Running", "True", json!([])).await;
+    scene.create_pod("q", "Running", "True", json!([])).await;
+    scene.create_budget("b").await;
     scene.set_status("b", 1, 2, 1, json!([])).await;
     let trial = scene.evict("p", "?dryRun=All", Value::Null).await;
     assert_eq!(trial.code, 201, "{}", trial.text);
@@ -313,13 +313,13 @@ async fn evicted_pods_are_recorded_in_the_budget() {
 #[tokio::test]
 async fn pods_that_do_not_count_are_evicted_despite_the_budget() {
     let scene = Scene::new().await;
-    scene.budget("b").await;
+    scene.create_budget("b").await;
     for (name, phase) in [
         ("waits", "Pending"),
         ("done", "Succeeded"),
         ("broken", "Failed"),
     ] {
-        scene.pod(name, phase, "False", json!([])).await;
+        scene.create_pod(name, phase, "False", json!([])).await;
         let evicted = scene.evict(name, "", Value::Null).await;
         assert_eq!(evicted.code, 201, "{name}: {}", evicted.text);
         assert!(!scene.remains(name).await, "{name}");
@@ -327,7 +327,7 @@ async fn pods_that_do_not_count_are_evicted_despite_the_budget() {
 
     // A pod that is not ready may be evicted while enough others are healthy, or if the budget allows it.
     scene
-        .pod("slow", "Running", "False", json!(["example.com/held"]))
+        .create_pod("slow", "Running", "False", json!(["example.com/held"]))
         .await;
     scene.set_status("b", 0, 1, 2, json!([])).await;
     assert_violation(

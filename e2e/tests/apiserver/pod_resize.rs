@@ -10,7 +10,7 @@ const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
 
 /// Creates a pod with one container that requests a tenth of a CPU.
-async fn pod(server: &TestServer, pods: &str, name: &str, node: Option<&str>) {
+async fn create_pod(server: &TestServer, pods: &str, name: &str, node: Option<&str>) {
     let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}});
     let spec = json!({"nodeName": node, "containers": [container]});
     server
@@ -43,10 +43,10 @@ async fn resizes_stay_within_node_capacity() {
         let created = json!({"metadata": meta, "status": status});
         server.create("/api/v1/nodes", created).await;
     }
-    pod(&server, &pods, "here", Some(&node)).await;
-    pod(&server, &pods, "there", Some(&other)).await;
-    pod(&server, &pods, "lost", Some("nowhere")).await;
-    pod(&server, &pods, "free", None).await;
+    create_pod(&server, &pods, "here", Some(&node)).await;
+    create_pod(&server, &pods, "there", Some(&other)).await;
+    create_pod(&server, &pods, "lost", Some("nowhere")).await;
+    create_pod(&server, &pods, "free", None).await;
     // The server may see a new node with a delay.
     let resized = eventually("the node to be visible", async || {
         let response = resize(&server, &pods, "here", "", json!({"cpu": "200m"})).await;
@@ -122,7 +122,7 @@ async fn resizes_respect_limit_ranges_and_quotas() {
     let namespace = server.namespace().await;
     let root = format!("/api/v1/namespaces/{namespace}");
     let pods = format!("{root}/pods");
-    pod(&server, &pods, "p", None).await;
+    create_pod(&server, &pods, "p", None).await;
     let limits = json!([{"type": "Container", "max": {"cpu": "4"}, "min": {"cpu": "50m"}}]);
     let range = json!({"metadata": {"name": "r"}, "spec": {"limits": limits}});
     server.create(&format!("{root}/limitranges"), range).await;
@@ -181,7 +181,7 @@ async fn resizes_respect_limit_ranges_and_quotas() {
 async fn status_updates_keep_the_observed_generation() {
     let server = server().await;
     let pods = format!("/api/v1/namespaces/{}/pods", server.namespace().await);
-    pod(&server, &pods, "p", None).await;
+    create_pod(&server, &pods, "p", None).await;
     let path = format!("{pods}/p/status");
     let patch_status = async |status: Value| {
         let change = json!({"status": status}).to_string();

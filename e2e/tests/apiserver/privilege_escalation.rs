@@ -20,7 +20,7 @@ struct Scene {
 }
 
 impl Scene {
-    async fn new(server: &TestServer, more: Value) -> Self {
+    async fn new(server: &TestServer, extra_rules: Value) -> Self {
         let namespace = server.namespace().await;
         let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
         server
@@ -35,7 +35,7 @@ impl Scene {
             json!({"apiGroups": [GROUP], "resources": ["roles", "rolebindings"],
             "verbs": ["create", "get", "update", "patch"]}),
         ];
-        rules.extend(more.as_array().unwrap().iter().cloned());
+        rules.extend(extra_rules.as_array().unwrap().iter().cloned());
         let subject = json!({"kind": "ServiceAccount", "name": "writer", "namespace": namespace});
         for (role, rules) in [("strong", strong), ("writing", json!(rules))] {
             let object = json!({"metadata": {"name": role}, "rules": rules});

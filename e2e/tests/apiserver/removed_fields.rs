@@ -9,7 +9,7 @@ use crate::server;
 /// A change to the pod template of a deployment.
 type Change = fn(&mut Value);
 
-fn changed(change: Change) -> Value {
+fn deployment_with(change: Change) -> Value {
     let mut web = deployment("web");
     change(&mut web["spec"]["template"]["spec"]);
     web
@@ -74,9 +74,13 @@ async fn structs_without_applied_fields_are_removed_with_their_defaults() {
     ];
     for (case, before, after, place, expected) in cases {
         let deployments = Objects::deployments(&server, &server.namespace().await);
-        let created = deployments.apply("web", "one", &changed(before)).await;
+        let created = deployments
+            .apply("web", "one", &deployment_with(before))
+            .await;
         assert_eq!(created.code, 201, "{case}: {}", created.text);
-        let now = deployments.apply("web", "one", &changed(after)).await;
+        let now = deployments
+            .apply("web", "one", &deployment_with(after))
+            .await;
         assert_eq!(now.code, 200, "{case}: {}", now.text);
         let pod = &now.json["spec"]["template"]["spec"];
         let left = pod.pointer(place).unwrap_or(&Value::Null);
@@ -88,7 +92,7 @@ async fn structs_without_applied_fields_are_removed_with_their_defaults() {
 async fn struct_fields_of_other_appliers_remain() {
     let server = server().await;
     let deployments = Objects::deployments(&server, &server.namespace().await);
-    let mut first = changed(probe);
+    let mut first = deployment_with(probe);
     first["spec"]["strategy"] = json!({"rollingUpdate": {"maxSurge": 1}});
     deployments.apply("web", "one", &first).await;
     let probe_period = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
@@ -101,7 +105,10 @@ async fn struct_fields_of_other_appliers_remain() {
     let why = "Deployment.apps \"web\" is invalid: spec.template.spec.containers[0].livenessProbe: Required value: must \
                specify a handler type";
     assert_eq!(status_of(&refused), (422, why));
-    let kept = deployments.apply("web", "one", &changed(probe)).await.json;
+    let kept = deployments
+        .apply("web", "one", &deployment_with(probe))
+        .await
+        .json;
     let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
     assert_eq!(kept["spec"]["strategy"], strategy);
     let container = &kept["spec"]["template"]["spec"]["containers"][0];

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::definitions::{DEFINITIONS, JSON, define, definition};
 use crate::server::server;
 
-fn misspelt() -> Value {
+fn definition_with_unknown_keywords() -> Value {
     definition(json!({"type": "object", "foo": 1, "properties": {
         "a": {"type": "string", "minimun": 3, "default": "x", "example": {"foo": 1},
             "x-kubernetes-validations": [{"rule": "self != 'y'", "nope": 1}]},
@@ -16,7 +16,7 @@ fn misspelt() -> Value {
 }
 
 /// Unknown fields, relative to the schema of `spec`.
-const NAMED: [&str; 7] = [
+const UNKNOWN_FIELDS: [&str; 7] = [
     "foo",
     "properties.a.minimun",
     "properties.a.x-kubernetes-validations[0].nope",
@@ -26,16 +26,16 @@ const NAMED: [&str; 7] = [
     "properties.d.not.nope",
 ];
 
-fn named() -> Vec<String> {
+fn expected_warnings() -> Vec<String> {
     let at = "spec.versions[0].schema.openAPIV3Schema.properties.spec";
     let quoted = |name: &&str| format!("unknown field \"{at}.{name}\"");
-    NAMED.iter().map(quoted).collect()
+    UNKNOWN_FIELDS.iter().map(quoted).collect()
 }
 
 #[tokio::test]
 async fn unknown_keywords_are_dropped_with_a_warning() {
     let server = server().await;
-    let definition = misspelt();
+    let definition = definition_with_unknown_keywords();
     let created = define(&server, &definition).await;
     assert_eq!(created.code, 201, "{}", created.text);
     let mut warnings: Vec<String> = created
@@ -45,7 +45,7 @@ async fn unknown_keywords_are_dropped_with_a_warning() {
         .map(|value| value.to_str().unwrap().replace("\\\"", "\""))
         .collect();
     warnings.sort();
-    let expected: Vec<String> = named()
+    let expected: Vec<String> = expected_warnings()
         .iter()
         .map(|says| format!("299 - \"{says}\""))
         .collect();
@@ -71,7 +71,7 @@ async fn unknown_keywords_are_dropped_with_a_warning() {
 async fn strict_validation_refuses_unknown_keywords() {
     let server = server().await;
     let path = format!("{DEFINITIONS}?fieldValidation=Strict");
-    let body = misspelt().to_string();
+    let body = definition_with_unknown_keywords().to_string();
     let response = server.raw("POST", &path, &[JSON], body).await;
     assert_eq!(response.code, 400, "{}", response.text);
     let message = response.json["message"].as_str().unwrap();
@@ -82,7 +82,7 @@ async fn strict_validation_refuses_unknown_keywords() {
     );
     let mut listed: Vec<&str> = listed.split(", ").collect();
     listed.sort_unstable();
-    assert_eq!(listed, named());
+    assert_eq!(listed, expected_warnings());
 }
 
 #[tokio::test]

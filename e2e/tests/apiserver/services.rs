@@ -33,7 +33,7 @@ async fn patch(server: &TestServer, namespace: &str, name: &str, spec: &Value) -
     server.raw("PATCH", &path, &[MERGE], change).await
 }
 
-fn open(number: u16) -> Value {
+fn node_port_spec(number: u16) -> Value {
     json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": number}]})
 }
 
@@ -90,7 +90,7 @@ async fn addresses_and_ports_are_in_range_and_unique() {
             "spec.ipFamilyPolicy: Forbidden: may not be set for ExternalName services",
         ),
         (
-            open(100),
+            node_port_spec(100),
             "spec.ports[0].nodePort: Invalid value: 100: provided port is not in the valid range. The range of valid \
              ports is 30000-32767",
         ),
@@ -127,7 +127,7 @@ async fn addresses_and_ports_are_in_range_and_unique() {
         "{numbers:?}"
     );
     let taken = u16::try_from(numbers[2]).unwrap();
-    let refused = create(&server, &namespace, "shut", &open(taken)).await;
+    let refused = create(&server, &namespace, "shut", &node_port_spec(taken)).await;
     let why = format!(
         "Service \"shut\" is invalid: spec.ports[0].nodePort: Invalid value: {taken}: provided port is already allocated"
     );

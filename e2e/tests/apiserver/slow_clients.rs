@@ -28,7 +28,7 @@ async fn watch(server: &TestServer, path: &str) -> Body {
 }
 
 /// Reads this many events of a watch, or all until it ends.
-async fn lines(body: &mut Body, count: usize) -> Vec<Value> {
+async fn read_events(body: &mut Body, count: usize) -> Vec<Value> {
     let (mut text, mut found) = (Vec::new(), Vec::new());
     while found.len() < count {
         let frame = tokio::time::timeout(READ_TIMEOUT, body.frame())
@@ -73,14 +73,14 @@ async fn fifty_unread_watches_do_not_delay_others() {
         }
         versions
     };
-    let (versions, seen) = tokio::join!(write, lines(&mut read, CHANGES));
+    let (versions, seen) = tokio::join!(write, read_events(&mut read, CHANGES));
     let version_of = |event: &Value| version(&event["object"]).to_owned();
     let received: Vec<String> = seen.iter().map(version_of).collect();
     assert_eq!(received, versions, "the reader receives all events");
     // A client that reads late receives the events in order, up to the point where the server closed the watch.
     drop(unread.split_off(2));
     for mut late in unread {
-        let events = lines(&mut late, CHANGES).await;
+        let events = read_events(&mut late, CHANGES).await;
         let changes = events.iter().filter(|event| event["type"] != "ERROR");
         let received: Vec<String> = changes.map(version_of).collect();
         assert!(
@@ -152,6 +152,6 @@ async fn idle_watches_send_a_bookmark_every_minute() {
     let mut quiet = watch(&server, &path).await;
     // Existing objects come first.
     let own = server.initial_maps();
-    let received = lines(&mut quiet, own + 1).await;
+    let received = read_events(&mut quiet, own + 1).await;
     assert_eq!(received[own]["type"], "BOOKMARK", "{received:?}");
 }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, outline};
+use crate::objects::{JSON, message_outline};
 use crate::server;
 use crate::server::{ApiResponse, TestServer, raw};
 
@@ -303,7 +303,7 @@ async fn invalid_token_requests_are_refused() {
         let found = response.json["message"].as_str().unwrap();
         assert!(
             response.code == code
-                && (found.starts_with(&message) || outline(found) == outline(&message)),
+                && (found.starts_with(&message) || message_outline(found) == message_outline(&message)),
             "{body}: {found}"
         );
     }

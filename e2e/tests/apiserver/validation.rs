@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::outline;
+use crate::objects::message_outline;
 use crate::server;
 
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -284,7 +284,7 @@ async fn invalid_fields_are_named() {
         let path = format!("{}?dryRun=All", path.replace("NS", &namespace));
         let response = server.raw("POST", &path, &[JSON], object.to_string()).await;
         let message = response.json["message"].as_str().unwrap_or_default();
-        if (response.code, outline(message)) != (422, outline(expected)) {
+        if (response.code, message_outline(message)) != (422, message_outline(expected)) {
             different.push(format!(
                 "{name} {field}: {} {message}\n  expected: {expected}",
                 response.code
@@ -343,7 +343,8 @@ async fn immutable_fields_cannot_change() {
                 .await;
             let message = response.json["message"].as_str().unwrap_or_default();
             assert!(
-                response.code == 422 && outline(message).contains(&outline(expected)),
+                response.code == 422
+                    && message_outline(message).contains(&message_outline(expected)),
                 "{name}: {}",
                 response.text
             );

@@ -300,7 +300,7 @@ async fn the_scale_subresource_changes_replicas() {
     assert_eq!(merged.json["spec"]["replicas"], 6);
     let operations = json!([{"op": "replace", "path": "/spec/replicas", "value": 0}]);
     let none = deployments.json_patch("/web/scale", &operations).await;
-    assert_eq!(none.json["spec"], json!({}), "zero values are included");
+    assert_eq!(none.json["spec"], json!({}), "zero values are omitted");
     let dry_run = deployments
         .merge("/web/scale?dryRun=All", &json!({"spec": {"replicas": 9}}))
         .await;
