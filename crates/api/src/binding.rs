@@ -73,7 +73,7 @@ pub struct BindingSpec {
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Abort"))]
     pub conflict_resolution: Option<ConflictResolution>,
-    /// Requests a fresh scheduling decision while later than `status.lastScheduledTime`.
+    /// Requests rescheduling if it is later than `status.lastScheduledTime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reschedule_triggered_at: Option<Time>,
     /// Suspends scheduling or dispatching.
@@ -141,7 +141,7 @@ pub struct ObjectReference {
     pub resource_version: Option<String>,
 }
 
-/// References the template for events. Events concern the object, not one of its versions.
+/// Converts to a reference for events, which has no resource version: an event is about the object, not a version.
 impl From<&ObjectReference> for k8s_openapi::api::core::v1::ObjectReference {
     fn from(template: &ObjectReference) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The components and the names under which API servers see them.
+//! The components that send requests to API servers, and their `User-Agent`.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The zero values of Go in JSON.
+//! Omission of zero values from JSON, as Go does it.
 //!
 //! Go's encoder omits an `omitempty` field with its zero value (`""`, `false`, 0, an empty list or map), and
 //! always writes other fields. Each type of this crate follows the tags of its Go type: `Option::is_none` skips

@@ -9,7 +9,7 @@
 //! | [`placement`], [`selector`], [`toleration`] | the placement in a policy or binding |
 //! | [`binding`], [`work`] | bindings and Works |
 //! | [`cluster`] | member clusters |
-//! | [`workload_rebalancer`] | requests for fresh scheduling |
+//! | [`workload_rebalancer`] | requests to reschedule workloads |
 //! | [`dependency`] | references to dependencies of a resource |
 //! | [`admission`] | defaults and validation by Karmada's webhooks |
 //! | [`crds`] | the CustomResourceDefinitions of these types |

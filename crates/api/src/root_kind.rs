@@ -1,4 +1,4 @@
-//! The frame of a root object: `apiVersion`, `kind`, `metadata`, `spec`, `status`.
+//! The macro that declares root objects: `apiVersion`, `kind`, `metadata`, `spec`, `status`.
 //!
 //! kube-derive ties one kind to one spec type. Karmada has pairs of kinds with equal schemas, such as
 //! ResourceBinding and ClusterResourceBinding, that most code treats alike. This macro builds both kinds around

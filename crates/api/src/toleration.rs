@@ -1,4 +1,4 @@
-//! Toleration, with fields in the order of the Go type.
+//! Tolerations of taints, with fields in the order of the Go type.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -44,7 +44,7 @@ pub(super) fn check_placement(placement: &Placement, path: &Path, errors: &mut V
     );
 }
 
-/// Reports whether replicas may overflow, which requires shares that follow capacity.
+/// Reports whether overflow groups are allowed: replicas must be divided by capacity.
 fn allows_overflow(scheduling: &ReplicaScheduling) -> bool {
     if scheduling.replica_scheduling_type != Some(ReplicaSchedulingType::Divided) {
         return false;

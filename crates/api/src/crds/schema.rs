@@ -58,7 +58,7 @@ fn condition_bounds() -> [(&'static str, &'static str, Value); 8] {
 #[derive(Clone, Debug)]
 struct AsControllerGen;
 
-/// The parts of a node selector that one owner holds as a whole.
+/// The parts of a node selector that server-side apply treats as a whole.
 const NODE_SELECTOR: [(&str, &str); 6] = [
     ("/properties/nodeSelectorTerms", "x-kubernetes-list-type"),
     (
