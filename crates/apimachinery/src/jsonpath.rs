@@ -107,13 +107,13 @@ fn closing(text: &str, bracket: char) -> Option<usize> {
     None
 }
 
-/// Returns the text of a path in braces, or of a quoted literal there.
+/// Returns the text for the content of braces, which is a path or a quoted literal.
 fn text_at(path: &str, document: &Value) -> Result<String, JsonPathError> {
     if let Some(literal) = path.strip_prefix('"').and_then(|p| p.strip_suffix('"')) {
         return Ok(literal.to_owned());
     }
     let found = Path::parse(path)?.find(document);
-    // Only a search may find no value.
+    // Only a path with a wildcard, filter, slice or `..` may find no value.
     if found.is_empty() && !path.contains(['*', '?', ':']) && !path.contains("..") {
         return Err(JsonPathError::Missing(path.to_owned()));
     }

@@ -1,4 +1,4 @@
-//! The machinery that Kubernetes APIs share: what a server, its clients and its controllers need alike.
+//! Types and functions that Kubernetes API servers, clients and controllers share.
 //!
 //! It knows no Karmada types, no scheduling and no runtime. The modules do not depend on each other:
 //!

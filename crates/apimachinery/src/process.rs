@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Linux reports processor time in hundredths of a second, whatever its own clock rate.
+/// The unit of processor time in `/proc`: a hundredth of a second on every Linux system.
 const TICKS_PER_SECOND: f64 = 100.0;
 /// The value that Prometheus clients report for an absent limit.
 const UNLIMITED: f64 = 18_446_744_073_709_551_615.0;

@@ -1,4 +1,4 @@
-//! Status conditions.
+//! Reading and setting of status conditions.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 

@@ -1,4 +1,4 @@
-//! Reads fields of JSON objects. A missing field, or one of another type, reads as empty or zero.
+//! Access to fields of JSON objects. A missing field, or one of another type, reads as empty or zero.
 
 use serde_json::{Value, json};
 

@@ -22,7 +22,7 @@ pub(crate) struct Correlator {
     aggregator: Aggregator,
     series: Series,
     spam_filter: SpamFilter,
-    /// The pending series with their due times. All wait equally long, so the order is that of the due times.
+    /// The pending series with their due times. All wait equally long, so they are in the order of their due times.
     pending: VecDeque<(Instant, SeriesKey)>,
 }
 

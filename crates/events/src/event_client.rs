@@ -1,4 +1,4 @@
-//! One write of an event with its retries.
+//! A write of one event, with retries.
 
 use std::time::Duration;
 

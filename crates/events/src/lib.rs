@@ -19,7 +19,7 @@
 //! | events | rule |
 //! |---|---|
 //! | same source, object, field path, type, reason and message | one event; repetitions patch `count`, `lastTimestamp` and `message` |
-//! | same except for field path and message | the first nine messages have their own events; later ones share one: `(combined from similar events): ` and the latest message. Restarts after more than ten minutes without an event |
+//! | same except for field path and message | the first nine messages have their own events; later ones share one: `(combined from similar events): ` and the latest message. The count restarts after ten minutes without an event |
 //! | same source, type and object | 25 writes, plus one every five minutes; suppressed events are counted and written with the next allowed one |
 //! | an expired event | is re-created with its name, count and first timestamp |
 //! | name | `<object>.<first timestamp in nanoseconds, hex>`, or a UUID if that is not a valid name |

@@ -15,8 +15,7 @@ use crate::event::Occurrence;
 use crate::event_client::{EventClient, SendError};
 use crate::series::Draft;
 
-/// Maximum concurrent writes. Some concurrency limits the effect of slow responses, but leaves the server to
-/// others.
+/// Maximum concurrent writes: enough that a slow response delays few events, and few enough to spare the server.
 pub(crate) const MAX_CONCURRENT: usize = 4;
 /// With more queued events than this, writes no longer yield to urgent work.
 const YIELD_BACKLOG: usize = 50_000;

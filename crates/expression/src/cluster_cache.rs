@@ -16,7 +16,7 @@ use super::objects;
 #[derive(Default)]
 pub(crate) struct ClusterCache {
     clusters: HashMap<String, CachedCluster>,
-    /// Shared by all evaluations for reasons in the current cycle; `None` before the first.
+    /// The time budget of all evaluations that produce reasons in the current cycle; `None` before the first.
     reasons: Option<Budget>,
 }
 
@@ -45,7 +45,7 @@ impl ClusterCache {
         self.reasons = None;
     }
 
-    /// Returns the budget of the current cycle for reasons. It begins with the first call.
+    /// Returns the time budget for reasons in the current cycle. The time starts with the first call.
     pub(crate) fn reasons_budget(&mut self) -> Budget {
         *self.reasons.get_or_insert_with(Budget::begin)
     }

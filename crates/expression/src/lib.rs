@@ -65,7 +65,7 @@ pub struct Expression {
 #[derive(Debug)]
 struct FilterExpression {
     program: Program,
-    /// The reason of clusters that do not satisfy it.
+    /// The message for clusters that do not satisfy the condition.
     message: Arc<str>,
 }
 

@@ -1,4 +1,4 @@
-//! Changes of a parsed expression that bound its loops and avoid copies, without changing its value.
+//! Rewriting of parsed expressions: bounds loops and avoids copies, and keeps the value.
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, operators};

@@ -107,7 +107,7 @@ impl CapacityBook {
         }
     }
 
-    /// Enters a decision, which then counts in all further decisions until [`Self::complete`].
+    /// Adds a decision, which reduces the capacity for all further decisions until [`Self::complete`].
     pub(crate) fn decided(&mut self, binding: &Binding, targets: &[TargetCluster], now: Instant) {
         if let Some(groups) = &mut self.groups {
             let clusters = targets.iter().map(|target| target.name.clone());
@@ -165,7 +165,7 @@ impl CapacityBook {
 
     /// Like [`Self::taken_for`], without healthy workloads: they may already be part of a report, and would then
     /// count twice. Also returns whether there are any.
-    pub(crate) fn surely_taken_for(
+    pub(crate) fn taken_without_healthy(
         &self,
         binding: &Binding,
         assumed: bool,

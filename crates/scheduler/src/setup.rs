@@ -1,4 +1,4 @@
-//! Composition of the service: clients, watches, scheduler, leader election and HTTP endpoints.
+//! Assembly of the service: clients, watches, scheduler, leader election and HTTP endpoints.
 //!
 //! No module below imports this one.
 

@@ -147,7 +147,7 @@ impl Templates {
         }
     }
 
-    /// Creates a cache that reads nothing: every template has default properties.
+    /// Creates a cache without watches. Every template in it has default properties.
     pub fn unread() -> Self {
         Self {
             source: None,

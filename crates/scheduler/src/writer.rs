@@ -1,4 +1,4 @@
-//! Writer of plans: first the result, then the status, each with a precondition.
+//! Writer of plans: patches the result, then the status, each with a precondition.
 //!
 //! Both patches carry the resourceVersion that they are based on, so concurrent writers never overwrite each
 //! other. The status patch is based on the response to the result patch. It therefore records the generation

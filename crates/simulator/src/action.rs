@@ -64,7 +64,7 @@ impl Executor {
         Self { client }
     }
 
-    /// Executes an action and updates the cache. An error may only mean that another writer was faster.
+    /// Executes an action and updates the cache. An error often means that another client changed the object first.
     pub(crate) async fn execute(
         &self,
         action: Action,

@@ -134,7 +134,7 @@ impl<K: Resource> ObjectCache<K> {
     }
 }
 
-/// Returns the resource version, which is an increasing number on the servers in question.
+/// Returns the resource version, which is an increasing number on all supported servers.
 fn version<K: Resource>(object: &K) -> u64 {
     let version = object.resource_version();
     version

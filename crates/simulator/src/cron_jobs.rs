@@ -89,7 +89,7 @@ fn plan_cron_job(
         _ => {}
     }
     let job = job(cron, spec, time);
-    // A Job of this name that someone else created is left alone.
+    // A Job of this name with another owner stays unchanged.
     if cache.jobs.get(&key(&job)).is_none() {
         plan.actions.push(Action::CreateJob(Box::new(job)));
     }
@@ -120,7 +120,7 @@ fn status(own: &[&Job], active: &[&Job], before: CronJobStatus) -> CronJobStatus
     let known = before.active.unwrap_or_default();
     let references: Vec<ObjectReference> = references
         .map(|reference| {
-            // Keep the resource version of when the Job was new.
+            // Keep the resource version that was recorded when the Job was created.
             let same = known.iter().find(|known| known.uid == reference.uid);
             same.cloned().unwrap_or(reference)
         })

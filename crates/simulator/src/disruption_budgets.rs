@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets: counts of healthy pods and allowed disruptions, as by the disruption controller.
+//! PodDisruptionBudgets: counts healthy pods and allowed disruptions, as the disruption controller does.
 //!
 //! An eviction decrements the allowed disruptions and records the pod. The budget is recounted when the pod is
 //! gone.
@@ -35,7 +35,7 @@ pub(crate) fn plan(cache: &Cache, scope: &Scope, now: jiff::Timestamp, plan: &mu
     }
 }
 
-/// The demand of a budget.
+/// The healthy pods that a budget requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Requirement {
     pods: i32,

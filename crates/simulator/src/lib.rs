@@ -22,7 +22,7 @@
 //! | [`simulation_annotations`] | annotations that control start delay, run time and failures |
 //!
 //! One task owns the cache. It plans until there are no more actions, and skips objects that have not changed
-//! and depend on no change. The crate must not know of which control plane the cluster is a member.
+//! and depend on no change. Must not know: Karmada, and the control plane that the cluster belongs to.
 
 mod action;
 mod cache;

@@ -11,7 +11,7 @@ use crate::{
     pods, replica_sets, replication_controllers, services, stateful_sets, volume_claims,
 };
 
-/// The actions due now, and the times of the next planning without any change.
+/// The actions due now, and the times at which objects must be planned again.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) actions: Vec<Action>,

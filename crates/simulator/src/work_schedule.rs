@@ -1,4 +1,4 @@
-//! The schedule of planning: the objects to plan now, and those to plan at a given time without any change.
+//! The schedule of planning: the objects to plan now, and those to plan at a later time.
 
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ impl WorkSchedule {
         plan.actions
     }
 
-    /// Returns the time of the next planning without any change.
+    /// Returns the time of the next planning that needs no change of an object.
     pub(crate) fn next_time(&self) -> Option<jiff::Timestamp> {
         self.later.first().map(|(at, _)| *at)
     }

@@ -52,7 +52,7 @@ pub(super) async fn run(
                 continue;
             }
             _ = interval.tick() => member.reconcile().await,
-            // Make up for a collection that had to wait for the first lists.
+            // Collect now if the last collection had to wait for the first lists.
             can_collect = member.handle_next_change() => {
                 if !can_collect {
                     continue;

@@ -82,7 +82,7 @@ impl Readiness {
         accepted
     }
 
-    /// Returns the time at which the last result can be accepted, if it is not yet. Probing then saves a wait.
+    /// Returns the time at which the last result can be accepted, if it is not yet. A probe at this time avoids waiting for the next period.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }

@@ -170,7 +170,7 @@ pub fn release_metadata(claim: &Claim, existing: &DynamicObject) -> Value {
     patch
 }
 
-/// Removes the annotations copied from a policy, but not those of others.
+/// Removes the annotations that were copied from a policy, and keeps all others.
 fn remove_copied_annotations(existing: &DynamicObject, changes: &mut Map<String, Value>) {
     let mut annotations = existing.metadata.annotations.iter().flatten();
     if annotations.any(|(key, _)| key == PREEMPTIBLE_COPIED) {

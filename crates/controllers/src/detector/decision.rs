@@ -1,4 +1,4 @@
-//! Decides what to do about a template, as a pure function of the observed objects.
+//! The decision about a template: a pure function of the observed objects.
 
 use std::sync::Arc;
 

@@ -41,7 +41,7 @@ pub(super) enum WriteError {
     /// The priority class that the policy names does not exist.
     #[error("priorityclasses.scheduling.k8s.io {0:?} not found")]
     NoPriorityClass(String),
-    /// Others kept writing to the binding.
+    /// Other clients kept changing the binding.
     #[error("gave up after repeated conflicts on binding {0:?}")]
     Conflicts(String),
 }
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Writer {
     }
 }
 
-/// The handling of a template version that is the only difference of a binding. The version in the binding announces a
+/// The handling of a binding in which only the template version is out of date. The version in the binding announces a
 /// change of the template to other controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VersionChanges {

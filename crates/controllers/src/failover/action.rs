@@ -1,4 +1,4 @@
-//! Decides the next action for a binding, and when to examine it again.
+//! The next action for a binding, and the time to examine it again.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

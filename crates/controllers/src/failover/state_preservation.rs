@@ -32,7 +32,7 @@ pub(super) enum StateError {
     },
 }
 
-/// Returns the state of an application in a cluster as labels, or `None` without rules.
+/// Returns the state of an application in a cluster as labels, or `None` if the policy has no rules.
 ///
 /// # Errors
 /// When a rule yields no valid label value.

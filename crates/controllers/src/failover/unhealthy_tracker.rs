@@ -1,4 +1,4 @@
-//! Tracks how long applications have been unhealthy, and decides which of them to evict.
+//! The time for which applications have been unhealthy, and the decision which of them to evict.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

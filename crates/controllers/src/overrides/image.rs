@@ -1,4 +1,4 @@
-//! Images of containers: registry, repository, and tag or digest.
+//! Changes of container images: registry, repository, and tag or digest.
 
 use berth_api::override_policy::{ImageComponent, ImageOverrider, OverriderOperator};
 use serde_json::{Value, json};

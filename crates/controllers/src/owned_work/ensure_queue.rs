@@ -58,7 +58,7 @@ impl<K: Clone + Debug + Eq + Hash> EnsureQueue<K> {
         self.queue.finish(key);
     }
 
-    /// Ends the run of a key. Returns what is worth an event.
+    /// Ends the run of a key. Returns the outcome if an event must be recorded.
     pub(crate) fn finish<E: Display>(
         &mut self,
         key: &K,

@@ -1,4 +1,4 @@
-//! Informers: each watches the objects of one resource and sends what it sees through a bounded channel.
+//! Informers: each watches the objects of one resource and sends its events through a bounded channel.
 
 use std::collections::{HashMap, HashSet};
 

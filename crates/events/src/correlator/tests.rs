@@ -1,4 +1,4 @@
-//! The correlator as a whole.
+//! The correlator with all its rules together.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

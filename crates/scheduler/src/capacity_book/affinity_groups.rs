@@ -10,7 +10,7 @@ use berth_core::WorkloadPeers;
 
 use crate::binding::{Binding, BindingKey};
 
-/// Members of every group, and the clusters of undelivered decisions.
+/// Members of every group, and the clusters of decisions that are not written yet.
 #[derive(Debug, Default)]
 pub struct AffinityGroups {
     members: HashMap<String, BTreeSet<BindingKey>>,
@@ -34,12 +34,12 @@ impl AffinityGroups {
         self.members.retain(|_, members| !members.is_empty());
     }
 
-    /// Counts a decision until [`Self::complete`].
+    /// Uses the decided clusters of a binding until [`Self::complete`].
     pub fn decided(&mut self, key: &BindingKey, clusters: Vec<String>) {
         self.decided.insert(key.clone(), clusters);
     }
 
-    /// Ends a decision, written or not: the stored clusters count again.
+    /// Ends a decision, written or not. From then on, the stored clusters of the binding are used.
     pub fn complete(&mut self, key: &BindingKey) {
         self.decided.remove(key);
     }

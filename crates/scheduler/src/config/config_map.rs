@@ -73,7 +73,7 @@ fn describe(error: &kube::Error) -> String {
     }
 }
 
-/// Reads the ConfigMap once. Returns what it declares, and its text.
+/// Reads the ConfigMap once. Returns its declaration and its text.
 ///
 /// # Errors
 /// If it is missing or invalid.
@@ -94,7 +94,7 @@ pub(crate) async fn read(
     Ok((declared, text_of(&object).map(str::to_owned)))
 }
 
-/// Parses what a ConfigMap declares.
+/// Parses the declaration in a ConfigMap.
 pub(crate) fn declared_in(
     name: &ConfigMapName,
     object: &ConfigMap,

@@ -35,7 +35,7 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// Returns what flags alone declare.
+    /// Returns the declaration of the flags, without a file.
     pub fn from_flags(flags: ProfileFlags) -> Self {
         Self {
             document: None,
@@ -53,10 +53,10 @@ impl Declared {
         })
     }
 
-    /// Returns what a document declares, with flags that override it.
+    /// Returns the declaration of a document, with the flags that override it.
     ///
     /// # Errors
-    /// If flags for a single profile meet several profiles, or names of profiles are missing or equal.
+    /// If flags for a single profile are set for several profiles, or if names of profiles are missing or equal.
     pub fn from_document(
         document: Document,
         configuration: SchedulerConfiguration,

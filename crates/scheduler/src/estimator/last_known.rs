@@ -1,4 +1,4 @@
-//! Earlier answers, which stand in while a cluster does not answer.
+//! The last answers of each cluster, used while the cluster does not answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -50,7 +50,7 @@ pub(crate) struct ExtensionPoints {
 /// Reason why a binding is gated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Gated {
-    /// A plugin does not know yet. It reports later.
+    /// A plugin has no answer yet. It requeues the binding when it has one.
     NotKnown,
     /// A plugin gates the binding.
     Because(PluginError),

@@ -104,7 +104,7 @@ impl Permits {
         self.send(&unused, PermitDecision::Requeue(Vec::new()));
     }
 
-    /// Requeues bindings after a change of the plugin's knowledge: their ranks are recomputed, and waiting ones
+    /// Requeues bindings after the plugin received new information: their ranks are recomputed, and waiting ones
     /// become ready, all at once.
     pub fn look_again(&self, keys: Vec<BindingKey>) {
         if let Some(first) = keys.first().cloned() {

@@ -104,7 +104,7 @@ impl Plugin {
         queue_sort: QueueSort,
         /// Inspects the binding once, before any cluster.
         pre_filter: PreFilter,
-        /// Nominates victims if no cluster fits.
+        /// Nominates victims to evict if no cluster fits.
         post_filter: PostFilter,
         /// Inspects the clusters that passed the filters, before they are scored.
         pre_score: PreScore,

@@ -33,7 +33,7 @@ impl fmt::Debug for PostFilterContext<'_> {
 }
 
 impl PostFilterContext<'_> {
-    /// Decides as if the victims' replicas had left their clusters.
+    /// Makes a trial decision in which the victims' replicas occupy no capacity.
     pub fn without(&mut self, victims: &[Victim]) -> Outcome {
         (self.attempt)(victims)
     }

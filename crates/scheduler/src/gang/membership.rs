@@ -17,7 +17,7 @@ pub(super) struct GangName {
     pub(super) group: Arc<str>,
 }
 
-/// ClusterDelta of the gang labels.
+/// The gang that the labels of a binding or its template name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Membership {
     /// The binding belongs to no gang.

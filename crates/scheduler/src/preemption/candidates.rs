@@ -13,9 +13,9 @@ use crate::framework::{PostFilterContext, Victim};
 /// Assignments, the least important first.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// Being evicted already, for any binding. They cost nothing.
+    /// Assignments that are already being evicted, for any binding. Using them as victims costs nothing.
     pub(super) evicting: Vec<Victim>,
-    /// In place.
+    /// Assignments that are not being evicted.
     pub(super) placed: Vec<Victim>,
 }
 

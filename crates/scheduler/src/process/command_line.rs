@@ -70,7 +70,7 @@ pub fn report(error: impl std::fmt::Display, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Joins lines: text of other origin, such as a panic message, may have several.
+/// Joins the lines of a text, because an error from outside, such as a panic message, may have several.
 fn single_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     lines.join(" ")

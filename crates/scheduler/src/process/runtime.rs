@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 /// Time limit of the shutdown.
-const FAREWELL: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs a program and waits up to a second for its remaining tasks.
 ///
@@ -22,6 +22,6 @@ pub fn run<T>(work: impl Future<Output = T>) -> io::Result<T> {
         .enable_all()
         .build()?;
     let outcome = runtime.block_on(work);
-    runtime.shutdown_timeout(FAREWELL);
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     Ok(outcome)
 }

@@ -47,7 +47,7 @@ pub fn affinity_group_in_use(
     let place = terms
         .iter()
         .position(|term| Some(term.affinity_name.as_str()) == observed);
-    // AffinityGroups are tried from the one in use onwards, then from the first.
+    // Affinity groups are tried from the one in use onwards, then from the first.
     let (earlier, later) = terms.split_at(place.unwrap_or(0));
     let group = later.iter().chain(earlier).find(|term| holds_all(term))?;
     (Some(group.affinity_name.as_str()) != observed).then(|| group.affinity_name.clone())

@@ -1,4 +1,4 @@
-//! Last known state of each cluster, and the bindings that a change affects.
+//! The effects of a cluster change: which bindings must be reconciled, and which may fit now.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -256,7 +256,7 @@ fn observed(binding: &Binding) -> bool {
     binding.status.scheduler_observed_generation.unwrap_or(0) == binding.generation()
 }
 
-/// Returns one event for each affinity group that did not fit. The spelling is Karmada's.
+/// Returns one event for each affinity group without a fitting cluster. The wording is Karmada's.
 fn term_notes(binding: &Binding, outcome: &Outcome) -> Vec<Note> {
     outcome
         .failed_terms

@@ -1,7 +1,7 @@
-//! Decisions that need answers from member estimators or extenders: decide, ask, decide again.
+//! Decisions that need answers from member estimators or extenders: decide, request answers, decide again.
 //!
 //! The scheduler never waits. A decision that lacks answers is discarded, its key stays in processing, and it
-//! is repeated on the current state when the answers arrive. Estimators and extenders are asked concurrently.
+//! is repeated on the current state when the answers arrive. Estimators and extenders are called concurrently.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -81,9 +81,9 @@ struct PendingRound {
 
 /// Next step for a decision with missing answers.
 #[derive(Debug)]
-pub(super) enum Asking {
+pub(super) enum RequestOutcome {
     /// The decision is repeated when the answers arrive.
-    Asked,
+    Requested,
     /// No more answers may be requested: the decision is final.
     Final,
     /// The binding is retried later, for this reason.
@@ -186,16 +186,18 @@ impl AsyncEstimates {
         wanted: Wanted,
         round: Round,
         book: &CapacityBook,
-    ) -> Asking {
+    ) -> RequestOutcome {
         let placement = binding.spec.placement.as_ref();
         let terms = placement.map_or(0, |placement| placement.cluster_affinities.len());
         let extenders = match (&self.extenders, wanted.extenders) {
             (Some(extenders), Some(wanted)) => {
                 if self.tasks.len() >= WAITING {
-                    return Asking::Later("too many bindings wait for extenders");
+                    return RequestOutcome::Later("too many bindings wait for extenders");
                 }
                 if !extenders.may_call(&round.extenders, terms) {
-                    return Asking::Later("the clusters change faster than extenders answer");
+                    return RequestOutcome::Later(
+                        "the clusters change faster than extenders answer",
+                    );
                 }
                 Some((extenders.clone(), wanted))
             }
@@ -209,7 +211,7 @@ impl AsyncEstimates {
             _ => None,
         };
         if extenders.is_none() && estimates.is_none() {
-            return Asking::Final;
+            return RequestOutcome::Final;
         }
         let estimates = estimates.map(|(client, mut ask, wanted)| {
             for (cluster, work) in book.estimator_work(Instant::now()) {
@@ -262,7 +264,7 @@ impl AsyncEstimates {
             }
         });
         self.pending.insert(task.id(), pending);
-        Asking::Asked
+        RequestOutcome::Requested
     }
 
     /// Waits for the next finished round. Pending forever if no round is pending.

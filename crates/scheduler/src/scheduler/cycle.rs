@@ -8,7 +8,7 @@ use berth_core::Request;
 use berth_events::{Note, Severity};
 
 use super::Scheduler;
-use super::async_estimates::{Answered, Asking, Round};
+use super::async_estimates::{Answered, RequestOutcome, Round};
 use super::bind::Cycle;
 use super::object_references::{binding_reference, template_reference};
 use super::permit::ReservedDecision;
@@ -260,9 +260,9 @@ impl Scheduler {
                 .estimates
                 .ask(binding, snapshot, wanted, round, &self.book)
             {
-                Asking::Asked => return None,
-                Asking::Final => {}
-                Asking::Later(reason) => {
+                RequestOutcome::Requested => return None,
+                RequestOutcome::Final => {}
+                RequestOutcome::Later(reason) => {
                     tracing::debug!(binding = %binding.key, reason, "decided later");
                     let plan = Plan::nothing(Verdict::Retry);
                     return Some(CycleOutcome::of(plan, Some(trigger)));

@@ -1,4 +1,4 @@
-//! EventsToRegister and bindings followed by plugins: plugins learn of changes and requeue the bindings that
+//! Notification of plugins about changes (EventsToRegister and Follow), so that they requeue the bindings that
 //! they stopped.
 
 use std::cell::RefCell;

@@ -153,7 +153,7 @@ impl Scheduler {
         match report {
             Report::Written(binding) => {
                 self.store_written(*binding, 0);
-                // The watch event is not news any more, and the victim needs another cluster.
+                // The watch event will not be newer than this object, so queue the victim here: it needs another cluster.
                 if let Some(binding) = self.bindings.get(&victim.key)
                     && self.frameworks.passes(binding)
                 {

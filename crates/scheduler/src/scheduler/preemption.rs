@@ -1,4 +1,4 @@
-//! PostFilter: search for capacity for a binding that fits nowhere.
+//! PostFilter: searches for victims of a binding that fits nowhere.
 //!
 //! The capacity of a victim is free once its cluster reports so. Between the end of its eviction task and that
 //! report, nothing more is preempted for it.
@@ -158,7 +158,7 @@ impl Search<'_> {
         // Workloads that may count twice must not cause evictions.
         let (mut base, unclear) =
             self.book
-                .surely_taken_for(self.binding, self.assumes_capacity, self.now);
+                .taken_without_healthy(self.binding, self.assumes_capacity, self.now);
         let pending = self.book.pending_evictions();
         pending.subtract_from(&mut base);
         let mut attempt = |victims: &[Victim]| {

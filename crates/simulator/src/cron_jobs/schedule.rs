@@ -90,7 +90,7 @@ mod tests {
                 Some("2026-03-01T10:30:00Z"),
             ),
             ("* * * * *", "2026-03-01T10:30:00Z", None),
-            // Years of minutes.
+            // Every minute for years.
             (
                 "* * * * *",
                 "2000-01-01T00:00:00Z",

@@ -41,7 +41,7 @@ pub(super) struct WorkJob {
 pub(super) struct WorkResult {
     /// The Work, if it was written.
     pub(super) work: Option<Work>,
-    /// RestMapper of the manifests, as far as they were looked up.
+    /// The resource types of the manifests, as far as they were looked up.
     pub(super) kinds: Vec<Arc<ResourceType>>,
     /// Objects that the member returned.
     pub(super) objects: Vec<(Arc<ResourceType>, MemberObject)>,

@@ -56,7 +56,7 @@ impl Fixture {
         })
     }
 
-    fn ask(&mut self, binding: &Arc<Binding>) -> Asking {
+    fn ask(&mut self, binding: &Arc<Binding>) -> RequestOutcome {
         let round = Round::first(binding, Instant::now());
         let (_, round, wanted) = self.decide(binding, round);
         let snapshot = Arc::clone(&self.harness.snapshot);
@@ -74,7 +74,7 @@ impl Fixture {
 async fn a_decision_is_repeated_with_the_answer() {
     let mut fixture = Fixture::start().await;
     let binding = everywhere();
-    assert!(matches!(fixture.ask(&binding), Asking::Asked));
+    assert!(matches!(fixture.ask(&binding), RequestOutcome::Requested));
     fixture.gate.add_permits(1);
     let Answered { key, round } = soon(fixture.estimates.next()).await;
     assert_eq!(key, binding.key);
@@ -94,16 +94,16 @@ async fn too_many_waiting_decisions_do_not_block_others() {
     let mut fixture = Fixture::start().await;
     let binding = everywhere();
     for _ in 0..WAITING {
-        assert!(matches!(fixture.ask(&binding), Asking::Asked));
+        assert!(matches!(fixture.ask(&binding), RequestOutcome::Requested));
     }
-    assert!(matches!(fixture.ask(&binding), Asking::Later(_)));
+    assert!(matches!(fixture.ask(&binding), RequestOutcome::Later(_)));
     assert!(
         fixture.estimates.has_capacity(),
         "decisions without extenders continue"
     );
     fixture.gate.add_permits(1);
     soon(fixture.estimates.next()).await;
-    assert!(matches!(fixture.ask(&binding), Asking::Asked));
+    assert!(matches!(fixture.ask(&binding), RequestOutcome::Requested));
 }
 
 #[tokio::test]
@@ -111,7 +111,7 @@ async fn answers_of_an_earlier_configuration_do_not_count() {
     let mut fixture = Fixture::start().await;
     let binding = everywhere();
     fixture.gate.add_permits(1);
-    assert!(matches!(fixture.ask(&binding), Asking::Asked));
+    assert!(matches!(fixture.ask(&binding), RequestOutcome::Requested));
     let Answered { round, .. } = soon(fixture.estimates.next()).await;
     let fields = json!({ "filterVerb": "other" });
     fixture.harness = Harness::new(&[fixture.extender.config(fields)]);
