@@ -82,7 +82,8 @@ impl Readiness {
         accepted
     }
 
-    /// Returns the time at which the last result can be accepted, if it is not yet. A probe at this time avoids waiting for the next period.
+    /// Returns the time at which the last result can be accepted, if it is not accepted yet. A probe at this
+    /// time avoids waiting for the next period.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }

@@ -153,7 +153,7 @@ impl Scheduler {
         match report {
             Report::Written(binding) => {
                 self.store_written(*binding, 0);
-                // The watch event will not be newer than this object, so queue the victim here: it needs another cluster.
+                // The watch event is not newer than this object. Queue the victim here, because it needs another cluster.
                 if let Some(binding) = self.bindings.get(&victim.key)
                     && self.frameworks.passes(binding)
                 {
