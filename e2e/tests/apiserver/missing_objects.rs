@@ -51,7 +51,7 @@ async fn put_creates_missing_objects_of_some_kinds() {
         object["metadata"] = json!({"name": "new"});
         let trial = objects.put("/new?dryRun=All", &object).await;
         assert_eq!(trial.code, code, "{}", trial.text);
-        // A version implies that the object existed before, so it is not created.
+        // A version does not prevent the creation: the object may have been deleted since.
         object["metadata"]["resourceVersion"] = json!("1");
         let put = objects.put("/new", &object).await;
         assert_eq!(put.code, code, "{}", put.text);

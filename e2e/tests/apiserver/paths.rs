@@ -248,7 +248,7 @@ async fn unknown_query_parameters_are_ignored() {
     }
     let health = server.raw("GET", "/healthz?timeout=x", &[], "").await;
     assert_eq!(health.code, 400, "{}", health.text);
-    // A long name is not an error.
+    // A name of any length is looked up.
     let name = "a".repeat(9000);
     let response = maps.get(&format!("/{name}")).await;
     assert_eq!(

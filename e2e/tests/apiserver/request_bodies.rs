@@ -6,7 +6,7 @@ use crate::objects::{JSON, Objects, ResponseStatus, map, status_of};
 use crate::server;
 
 /// Largest request body, in bytes.
-const MOST: usize = 3 << 20;
+const MAX_BODY: usize = 3 << 20;
 const YAML: (&str, &str) = ("content-type", "application/yaml");
 const PROTOBUF: (&str, &str) = ("content-type", "application/vnd.kubernetes.protobuf");
 
@@ -16,7 +16,7 @@ async fn bodies_above_three_mebibytes_are_refused() {
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
     maps.create(&map("a", json!({}), json!({}))).await;
-    let large = "x".repeat(MOST);
+    let large = "x".repeat(MAX_BODY);
     let data = format!("{{\"data\":{{\"k\":\"{large}\"}}}}");
     let typed = |name: &'static str| ("content-type", name);
     let operations =
@@ -78,7 +78,7 @@ async fn bodies_above_three_mebibytes_are_refused() {
     // The largest body, which is still too large for a ConfigMap, and one byte more.
     let (begin, end) = (r#"{"metadata":{"name":"b"},"data":{"k":""#, r#""}}"#);
     for (over, code) in [(0, 422), (1, 413)] {
-        let fill = "x".repeat(MOST + over - begin.len() - end.len());
+        let fill = "x".repeat(MAX_BODY + over - begin.len() - end.len());
         let response = maps
             .send("POST", "", &[JSON], format!("{begin}{fill}{end}"))
             .await;

@@ -96,7 +96,7 @@ async fn addresses_and_ports_are_in_range_and_unique() {
         ),
     ];
     for (spec, why) in cases {
-        // A dry run checks addresses, but not node ports or the range.
+        // A dry run checks neither node ports nor the range of addresses.
         let wet = spec["type"] == "NodePort" || why.ends_with("current range");
         let dry = if wet { "" } else { "?dryRun=All" };
         let path = format!("/api/v1/namespaces/{namespace}/services{dry}");
