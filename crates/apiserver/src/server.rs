@@ -96,12 +96,12 @@ pub enum StartError {
     Seed(#[source] ApiError),
 }
 
-/// A switch by which tests make a server unreachable.
+/// A switch with which tests make a server unreachable.
 #[derive(Clone, Debug)]
 pub struct Reachability(watch::Sender<bool>);
 
 impl Reachability {
-    /// Makes the server unreachable or reachable. An unreachable server closes all connections, and new ones at once.
+    /// Makes the server unreachable or reachable. An unreachable server closes open connections and rejects new ones.
     /// In-process clients are not affected.
     pub fn set(&self, reachable: bool) {
         self.0.send_replace(reachable);
@@ -131,7 +131,7 @@ impl std::fmt::Debug for Server {
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Server {
-    /// Starts a server, which accepts requests when this returns.
+    /// Starts a server. It accepts requests when this returns.
     pub async fn start(config: ServerConfig) -> Result<Self, StartError> {
         let bind = |source| StartError::Bind {
             address: config.listen,
@@ -181,7 +181,7 @@ impl Server {
         let before = shared.store.mark();
         seed_objects(&shared).await.map_err(StartError::Seed)?;
         let durable = shared.store.wait_durable_since(before).await;
-        durable.map_err(|message| StorageError(message.to_string()))?;
+        durable.map_err(|error| StorageError(error.to_string()))?;
         let mut tasks = tasks::start(&shared, config.events_live);
         let limiter = ConnectionLimiter::new(&config.limits.within_open_files());
         let connections = TaskTracker::new();

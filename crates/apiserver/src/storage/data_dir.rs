@@ -289,7 +289,7 @@ mod tests {
         for lose in lose {
             lose(&objects);
             let refused = folder.server("one").map(|_| ()).unwrap_err().to_string();
-            assert!(refused.contains("lost or empty"), "{refused}");
+            assert!(refused.contains("missing or empty"), "{refused}");
         }
         fs::write(&objects, kept).unwrap();
         let (storage, _) = folder.server("one").unwrap();
