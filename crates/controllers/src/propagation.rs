@@ -16,7 +16,7 @@
 //!
 //! The reconciler owns the state of the control plane and starts a bounded number of jobs, never two for one binding.
 //! Each member has a task with its own state. Everything is level-triggered: a restart reconciles every object once
-//! and writes only differences. Propagation must not run beside karmada-controller-manager, which does the same work.
+//! and writes only differences. Do not run it together with karmada-controller-manager, which does the same work.
 
 pub(crate) mod binding;
 pub(crate) mod execution;

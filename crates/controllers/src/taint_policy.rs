@@ -1,6 +1,6 @@
 //! The ClusterTaintPolicy controller: adds and removes taints of clusters as their conditions change.
 //!
-//! The desired taints are a pure function, [`desired`]. The controller must not run beside karmada-controller-manager
+//! The desired taints are a pure function, [`desired`]. Do not run it together with karmada-controller-manager
 //! with the gate `Failover`, which does the same.
 
 use berth_apimachinery::api_error::{api_error_message, has_code};

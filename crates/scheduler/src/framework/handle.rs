@@ -11,7 +11,7 @@ use super::permit::{PermitMessage, Permits};
 use super::state::State;
 use crate::template::Templates;
 
-/// Scheduler services available to a plugin, besides the arguments of its extension points.
+/// Scheduler services available to a plugin, in addition to the arguments of its extension points.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) scheduler_name: Arc<str>,

@@ -28,14 +28,14 @@ use crate::framework::{Args, Bind, FactoryError, Handle, Plugin, QueueSort, Regi
 use crate::metrics::Metrics;
 use crate::template::Templates;
 
-/// Dependencies of frameworks besides the configuration.
+/// Dependencies of frameworks, except for the configuration.
 #[derive(Clone)]
 pub(crate) struct FrameworkBuilder {
     /// All available plugins.
     pub(crate) registry: Registry,
     pub(crate) gates: Gates,
     pub(crate) empty_workload_propagation: bool,
-    /// Estimators besides the general one and those of plugins.
+    /// Estimators in addition to the general one and those of plugins.
     pub(crate) estimators: Vec<Arc<dyn Estimator>>,
     pub(crate) client: Client,
     /// Receives the plugins' messages about parked bindings.
