@@ -101,7 +101,7 @@ fn an_unusable_folder_is_named_with_the_reason() {
     fs::write(other_home.path().join("letter.txt"), "dear").unwrap();
     let theirs = format!("--data-dir={}", other_home.path().display());
     let not_ours = refusal(&theirs);
-    assert!(not_ours.contains("not Berth's"), "{not_ours}");
+    assert!(not_ours.contains("contains other files"), "{not_ours}");
     let left: Vec<_> = fs::read_dir(other_home.path().join(".berth"))
         .unwrap()
         .collect();
