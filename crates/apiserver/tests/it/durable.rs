@@ -492,8 +492,8 @@ async fn lost_changes_are_undone_everywhere() {
     let (answers, (code, list)) = futures::join!(writes, fail);
     for (code, answer) in <[_; 4]>::from(answers) {
         assert_eq!(code, 507, "{answer}");
-        let said = answer["message"].as_str().unwrap();
-        assert!(said.contains("objects.redb: No space left"), "{said}");
+        let message = answer["message"].as_str().unwrap();
+        assert!(message.contains("objects.redb: No space left"), "{message}");
     }
     let as_before = ["changed", "deleted", "first", "kube-root-ca.crt"];
     let is_as_before = |list: &Value| {

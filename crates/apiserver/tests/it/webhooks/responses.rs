@@ -133,8 +133,8 @@ async fn responses_decide_and_failures_follow_the_policy() {
                     assert_eq!(found, 201, "{about}");
                 } else {
                     assert_eq!(found, code, "{about}");
-                    let said = answer["message"].as_str().unwrap_or_default();
-                    assert!(said.contains(message), "{about}");
+                    let actual = answer["message"].as_str().unwrap_or_default();
+                    assert!(actual.contains(message), "{about}");
                 }
                 ok(&h, "DELETE", &format!("{}/c", plural(kind)), Value::Null).await;
             }
