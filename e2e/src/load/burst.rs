@@ -42,11 +42,11 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
     let clusters = workload::clusters(burst.clusters)?;
     let bare = BareControlPlane::start(&clusters).await;
     let namespaces = ["default".to_owned()];
-    let scheduled = workload::bindings("s", burst.bindings, &namespaces, "default-scheduler")?;
+    let pending = workload::bindings("s", burst.bindings, &namespaces, "default-scheduler")?;
     // The plain writer runs before and after the scheduler, so that a change of the machine's speed favours neither.
     let before = workload::bindings("v", burst.bindings, &namespaces, "unused")?;
     let after = workload::bindings("w", burst.bindings, &namespaces, "unused")?;
-    for bindings in [&before, &after, &scheduled] {
+    for bindings in [&before, &after, &pending] {
         bare.bind_all(bindings).await;
     }
     let (before, after) = (plans(&clusters, &before)?, plans(&clusters, &after)?);

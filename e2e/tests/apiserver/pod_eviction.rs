@@ -183,7 +183,7 @@ async fn invalid_evictions_are_refused() {
         ),
     ] {
         let response = scene.post("p", query, &body).await;
-        assert_eq!(status_of(&response), (code, &*why), "{body}");
+        assert_eq!(status_of(&response), (code, why), "{body}");
     }
     let none = scene.evict("none", "", Value::Null).await;
     assert_eq!(
@@ -280,7 +280,7 @@ async fn exhausted_budgets_report_the_reason() {
     scene.create_budget("c").await;
     let response = scene.evict("p", "", Value::Null).await;
     let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-    assert_eq!(status_of(&response), (500, &*why));
+    assert_eq!(status_of(&response), (500, why));
     assert!(scene.remains("p").await);
 }
 

@@ -103,7 +103,7 @@ async fn limit_ranges_set_defaults_and_refuse_violations() {
         ),
     ] {
         let response = create(&server, &namespace, plural, object).await;
-        assert_eq!(status_of(&response), (403, &*why));
+        assert_eq!(status_of(&response), (403, why));
     }
     let greedy = pod("g", json!({"requests": {"cpu": "1500m"}}), json!({}));
     let response = create(&server, &namespace, "pods", greedy).await;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use berth_api::well_known::CONDITION_SCHEDULED;
-use berth_e2e::{Bare, eventually};
+use berth_e2e::{BareControlPlane, eventually};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -35,7 +35,7 @@ fn manifests() -> (ConfigMap, Deployment) {
 }
 
 /// Runs the command of the Deployment, with the files mounted there.
-fn start(bare: &Bare) -> Running {
+fn start(bare: &BareControlPlane) -> Running {
     let (config, deployment) = manifests();
     let file = bare.folder().join("config.yaml");
     std::fs::write(&file, &config.data.unwrap()["config.yaml"]).unwrap();
@@ -66,7 +66,7 @@ fn start(bare: &Bare) -> Running {
 }
 
 /// Waits until the condition of a binding has this reason and message.
-async fn stands(bare: &Bare, name: &str, reason: &str, message: &str) {
+async fn stands(bare: &BareControlPlane, name: &str, reason: &str, message: &str) {
     eventually(message, async || {
         let binding = bare.bindings("default").get(name).await.unwrap();
         let conditions = binding.status.unwrap_or_default().conditions;
@@ -79,7 +79,7 @@ async fn stands(bare: &Bare, name: &str, reason: &str, message: &str) {
     .await;
 }
 
-async fn is_placed(bare: &Bare, name: &str) {
+async fn is_placed(bare: &BareControlPlane, name: &str) {
     eventually(&format!("{name} to be placed"), async || {
         let stored = bare.bindings("default").get(name).await.unwrap();
         let names: Vec<_> = stored.spec.clusters.iter().map(|c| &*c.name).collect();
@@ -107,7 +107,7 @@ async fn a_decision_is_stored_once_its_ticket_is_approved() {
             "conditions": [condition("Ready"), condition("CompleteAPIEnablements")],
         },
     });
-    let bare = Bare::start(&[serde_json::from_value(member).unwrap()]).await;
+    let bare = BareControlPlane::start(&[serde_json::from_value(member).unwrap()]).await;
     let running = start(&bare);
     let binding = |name: &str| {
         json!({

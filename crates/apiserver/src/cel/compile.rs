@@ -146,7 +146,8 @@ impl<'s> Compiler<'_, 's> {
         if call.func_name == operators::OPT_SELECT {
             return self.optional_select(call);
         }
-        call.func_name = call.func_name.trim_start_matches('.').to_owned();
+        let dots = call.func_name.len() - call.func_name.trim_start_matches('.').len();
+        call.func_name.drain(..dots);
         let prefix = call.target.as_ref().and_then(|t| qualified(&t.expr));
         let qualified = prefix
             .map(|prefix| format!("{}.{}", prefix.trim_start_matches('.'), call.func_name))

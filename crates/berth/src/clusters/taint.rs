@@ -77,14 +77,14 @@ pub async fn run(args: TaintArgs) -> Result<(), ClustersError> {
         let apply = |taints: &[Taint]| {
             let after = taint_change::apply(taints, &changes, args.overwrite)
                 .map_err(|error| ClustersError::Taints(format!("{name}: {error}")))?;
-            let changed = after.is_some();
-            Ok((after, changed))
+            let differs = after.is_some();
+            Ok((after, differs))
         };
-        let changed = change_taints(&clusters, name, args.dry_run, apply).await?;
+        let modified = change_taints(&clusters, name, args.dry_run, apply).await?;
         let adds = changes
             .iter()
             .any(|change| matches!(change, TaintChange::Add(_)));
-        let result = match (changed, adds) {
+        let result = match (modified, adds) {
             (false, _) => "unchanged",
             (true, true) => "tainted",
             (true, false) => "untainted",

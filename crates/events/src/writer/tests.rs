@@ -213,7 +213,7 @@ async fn events_carry_component_and_host() {
     drop(recorder);
     writer.run(CancellationToken::new()).await;
     let state = server.state();
-    let recorded: Vec<_> = state
+    let written: Vec<_> = state
         .events
         .values()
         .map(|event| {
@@ -228,7 +228,7 @@ async fn events_carry_component_and_host() {
         (text("scheduler"), None, text("scheduler"), text("")),
         (text("kubelet"), text("n1"), text("kubelet"), text("n1")),
     ];
-    assert_eq!(recorded, expected);
+    assert_eq!(written, expected);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ mod documented;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use berth_e2e::{Bare, eventually};
+use berth_e2e::{BareControlPlane, eventually};
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_test-filter");
@@ -31,7 +31,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    fn start(bare: &Bare, arguments: &[&str]) -> Self {
+    fn start(bare: &BareControlPlane, arguments: &[&str]) -> Self {
         let log = bare.folder().join("scheduler.log");
         let file = std::fs::File::create(&log).unwrap();
         let child = command(&bare.kubeconfig(), arguments)
@@ -97,7 +97,7 @@ fn cluster(name: &str, labels: Value) -> Value {
     })
 }
 
-async fn control_plane() -> Bare {
+async fn control_plane() -> BareControlPlane {
     let members = [
         cluster("open", json!({})),
         cluster("closed", json!({ "test-filter/closed": "" })),
@@ -107,11 +107,11 @@ async fn control_plane() -> Bare {
         .into_iter()
         .map(|m| serde_json::from_value(m).unwrap())
         .collect();
-    Bare::start(&members).await
+    BareControlPlane::start(&members).await
 }
 
 /// Returns the clusters in which the named scheduler places a binding without restrictions.
-async fn placed(bare: &Bare, running: &Running, scheduler: &str) -> Vec<String> {
+async fn placed(bare: &BareControlPlane, running: &Running, scheduler: &str) -> Vec<String> {
     let binding = json!({
         "metadata": { "name": scheduler, "namespace": "default",
                       "labels": { "propagationpolicy.karmada.io/permanent-id": "id" } },
