@@ -173,7 +173,7 @@ async fn a_terminating_namespace_refuses_objects_and_is_emptied() {
     );
     let refused = maps.post("", &map("late", json!({}), json!({}))).await;
     let why = format!(
-        "configmaps \"refused\" is forbidden: unable to create new content in namespace {name} because it is being terminated"
+        "configmaps \"late\" is forbidden: unable to create new content in namespace {name} because it is being terminated"
     );
     assert_eq!((refused.code, &refused.json["message"]), (403, &json!(why)));
     assert_eq!(

@@ -24,7 +24,7 @@ async fn created_objects_get_server_fields() {
         }
     }
     // The server ignores client values of fields that it sets itself.
-    let mut client_set = map("client_set", json!({"k": "v"}), json!({}));
+    let mut client_set = map("client-set", json!({"k": "v"}), json!({}));
     for (field, value) in [
         ("uid", json!("mine")),
         ("creationTimestamp", json!("2001-01-01T00:00:00Z")),
@@ -47,9 +47,9 @@ async fn created_objects_get_server_fields() {
     }
     let refusals = [
         (
-            map("client_set", json!({}), json!({})),
+            map("client-set", json!({}), json!({})),
             409,
-            "configmaps \"client_set\" already exists",
+            "configmaps \"client-set\" already exists",
         ),
         (
             json!({"metadata": {}}),
