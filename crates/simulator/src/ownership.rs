@@ -6,7 +6,6 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 
-use crate::cache::Cache;
 use crate::scope::Scope;
 
 /// Returns the reference to the controller of an object.
@@ -29,10 +28,10 @@ pub(crate) fn owner_references<K: Resource<DynamicType = ()>>(
 pub(crate) struct Pods<'a>(HashMap<&'a str, Vec<&'a Pod>>);
 
 impl<'a> Pods<'a> {
-    /// Collects the pods of the controllers in the scope.
-    pub(crate) fn of(cache: &'a Cache, scope: &Scope) -> Self {
+    /// Groups those of `all` whose controllers are in the scope.
+    pub(crate) fn of(all: impl Iterator<Item = &'a Pod>, scope: &Scope) -> Self {
         let mut pods: HashMap<&str, Vec<&Pod>> = HashMap::new();
-        for pod in cache.pods.iter() {
+        for pod in all {
             if let Some(owner) = controller_of(&pod.metadata)
                 && scope.has(&owner.uid)
             {
