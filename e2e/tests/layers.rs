@@ -71,6 +71,7 @@ const KNOWN: &[(&str, &[(&str, &str)])] = &[
         &[
             ("action", "deployments"),
             ("cron_jobs", "plan"),
+            ("disruption_budgets", "plan"),
             ("jobs", "plan"),
             ("plan", "pods"),
         ],

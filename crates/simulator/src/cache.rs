@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::Api;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, Resource, ResourceExt as _};
@@ -160,6 +161,12 @@ macro_rules! kinds {
                 match change {
                     $( Change::$variant(event) => self.$field.take(*event), )*
                 }
+            }
+
+            /// Returns the ReplicaSets and Jobs. Their pods inherit simulation options of Deployments and CronJobs.
+            pub(crate) fn dependents(&self) -> impl Iterator<Item = &ObjectMeta> {
+                let sets = self.replica_sets.iter().map(|set| &set.metadata);
+                sets.chain(self.jobs.iter().map(|job| &job.metadata))
             }
 
             /// Adds the changes since the last query to the scope.

@@ -6,8 +6,6 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 
-use crate::scope::Scope;
-
 /// Returns the reference to the controller of an object.
 pub(crate) fn controller_of(metadata: &ObjectMeta) -> Option<&OwnerReference> {
     let owners = metadata.owner_references.iter().flatten();
@@ -28,12 +26,12 @@ pub(crate) fn owner_references<K: Resource<DynamicType = ()>>(
 pub(crate) struct Pods<'a>(HashMap<&'a str, Vec<&'a Pod>>);
 
 impl<'a> Pods<'a> {
-    /// Groups those of `all` whose controllers are in the scope.
-    pub(crate) fn of(all: impl Iterator<Item = &'a Pod>, scope: &Scope) -> Self {
+    /// Groups those of `all` whose controllers have one of the UIDs that `contains` accepts.
+    pub(crate) fn of(all: impl Iterator<Item = &'a Pod>, contains: impl Fn(&str) -> bool) -> Self {
         let mut pods: HashMap<&str, Vec<&Pod>> = HashMap::new();
         for pod in all {
             if let Some(owner) = controller_of(&pod.metadata)
-                && scope.has(&owner.uid)
+                && contains(&owner.uid)
             {
                 pods.entry(&owner.uid).or_default().push(pod);
             }

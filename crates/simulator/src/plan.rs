@@ -29,7 +29,7 @@ impl Plan {
 
 pub(crate) fn plan(cache: &Cache, scope: &Scope, now: jiff::Timestamp) -> Plan {
     let mut plan = Plan::default();
-    let owned = Pods::of(cache.pods.iter(), scope);
+    let owned = Pods::of(cache.pods.iter(), |uid| scope.has(uid));
     deployments::plan(cache, scope, &owned, now, &mut plan.actions);
     replica_sets::plan(cache, scope, &owned, now, &mut plan.actions);
     replication_controllers::plan(cache, scope, &owned, now, &mut plan.actions);

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::cache::Cache;
 use crate::ownership::controller_of;
 
 /// The objects to plan, by UID.
@@ -49,15 +48,12 @@ impl Scope {
         self.all = true;
     }
 
-    /// Adds the ReplicaSets of its Deployments and the Jobs of its CronJobs, because their pods inherit
-    /// simulation options.
-    pub(crate) fn add_dependents(&mut self, cache: &Cache) {
+    /// Adds those of `dependents` whose controllers it contains.
+    pub(crate) fn add_dependents<'a>(&mut self, dependents: impl Iterator<Item = &'a ObjectMeta>) {
         if self.all {
             return;
         }
-        let sets = cache.replica_sets.iter().map(|set| &set.metadata);
-        let jobs = cache.jobs.iter().map(|job| &job.metadata);
-        for metadata in sets.chain(jobs) {
+        for metadata in dependents {
             if self.covers(metadata)
                 && let Some(uid) = &metadata.uid
                 && !self.uids.contains(uid)

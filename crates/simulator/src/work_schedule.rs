@@ -36,7 +36,7 @@ impl WorkSchedule {
         if self.now.is_empty() {
             return Vec::new();
         }
-        self.now.add_dependents(cache);
+        self.now.add_dependents(cache.dependents());
         let plan = plan(cache, &self.now, now);
         self.later.extend(plan.replan_at);
         if plan.actions.is_empty() {
