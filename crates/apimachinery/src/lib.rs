@@ -9,9 +9,12 @@
 //! | [`process`] | `process_*` metrics of the current process | |
 //! | `jsonpath` | JSONPath as in `kubectl -o jsonpath` and printer columns | `jsonpath` |
 //! | `api_error` | one-line messages for errors of a kube client | `api-error` |
+//! | `dynamic_object` | typed objects from dynamic ones, and back | `dynamic-object` |
 
 #[cfg(feature = "api-error")]
 pub mod api_error;
+#[cfg(feature = "dynamic-object")]
+pub mod dynamic_object;
 #[cfg(feature = "jsonpath")]
 pub mod jsonpath;
 pub mod label_selector;

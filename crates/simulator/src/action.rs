@@ -1,5 +1,6 @@
 //! Writes to the API server. Their results update the cache at once, so that nothing is done twice.
 
+use berth_apimachinery::dynamic_object::{decode, encode};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
@@ -9,11 +10,11 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Client, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cache::{Cache, Key, ObjectCache, key};
 use crate::deployments::REVISION;
@@ -54,6 +55,17 @@ pub(crate) enum Action {
     IngressStatus(Box<Ingress>),
 }
 
+/// A namespaced type of the API server.
+trait Written:
+    Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Serialize + DeserializeOwned
+{
+}
+
+impl<K> Written for K where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Serialize + DeserializeOwned
+{
+}
+
 /// Executes actions.
 pub(crate) struct Executor {
     client: Client,
@@ -84,27 +96,17 @@ impl Executor {
             Action::DeleteClaim(key) => self.delete(&key, &mut cache.claims).await,
             Action::Bind(key, node) => self.bind(&key, node, cache).await,
             Action::Scale(key, replicas) => {
-                let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
-                let api: Api<ReplicaSet> = Api::namespaced(self.client.clone(), &key.0);
-                let scaled = api.patch(&key.1, &PatchParams::default(), &patch).await?;
-                cache.replica_sets.put(scaled);
-                Ok(())
+                let patch = json!({ "spec": { "replicas": replicas } });
+                self.patch(&key, patch, &mut cache.replica_sets).await
             }
             Action::Revise(key, revision) => {
                 let revision = revision.to_string();
                 let patch = json!({ "metadata": { "annotations": { REVISION: revision } } });
-                let api: Api<ReplicaSet> = self.api(&key.0);
-                let parameters = PatchParams::default();
-                let revised = api.patch(&key.1, &parameters, &Patch::Merge(patch)).await?;
-                cache.replica_sets.put(revised);
-                Ok(())
+                self.patch(&key, patch, &mut cache.replica_sets).await
             }
             Action::BindClaim(key, volume) => {
-                let patch = Patch::Merge(json!({ "spec": { "volumeName": volume } }));
-                let api: Api<PersistentVolumeClaim> = self.api(&key.0);
-                let given = api.patch(&key.1, &PatchParams::default(), &patch).await?;
-                cache.claims.put(given);
-                Ok(())
+                let patch = json!({ "spec": { "volumeName": volume } });
+                self.patch(&key, patch, &mut cache.claims).await
             }
             Action::PodStatus(object) => self.status(&*object, &mut cache.pods).await,
             Action::DeploymentStatus(object) => self.status(&*object, &mut cache.deployments).await,
@@ -128,50 +130,55 @@ impl Executor {
         }
     }
 
-    fn api<K>(&self, namespace: &str) -> Api<K>
-    where
-        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
-    {
-        Api::namespaced(self.client.clone(), namespace)
+    fn api<K: Written>(&self, namespace: &str) -> Api<DynamicObject> {
+        let resource = ApiResource::erase::<K>(&());
+        Api::namespaced_with(self.client.clone(), namespace, &resource)
     }
 
-    async fn create<K>(&self, object: &K, kind: &mut ObjectCache<K>) -> Result<(), kube::Error>
-    where
-        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-            + Clone
-            + std::fmt::Debug
-            + Serialize
-            + DeserializeOwned,
-    {
-        let api: Api<K> = self.api(&object.namespace().unwrap_or_default());
-        kind.put(api.create(&PostParams::default(), object).await?);
-        Ok(())
+    async fn create<K: Written>(
+        &self,
+        object: &K,
+        kind: &mut ObjectCache<K>,
+    ) -> Result<(), kube::Error> {
+        let api = self.api::<K>(&object.namespace().unwrap_or_default());
+        let object = encode(object).map_err(kube::Error::SerdeError)?;
+        put(kind, api.create(&PostParams::default(), &object).await?)
     }
 
-    async fn replace<K>(&self, object: &K, kind: &mut ObjectCache<K>) -> Result<(), kube::Error>
-    where
-        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-            + Clone
-            + std::fmt::Debug
-            + Serialize
-            + DeserializeOwned,
-    {
-        let key = key(object);
-        let api: Api<K> = self.api(&key.0);
-        let replaced = api.replace(&key.1, &PostParams::default(), object).await?;
-        kind.put(replaced);
-        Ok(())
+    async fn replace<K: Written>(
+        &self,
+        object: &K,
+        kind: &mut ObjectCache<K>,
+    ) -> Result<(), kube::Error> {
+        let (namespace, name) = key(object);
+        let object = encode(object).map_err(kube::Error::SerdeError)?;
+        let replaced = self
+            .api::<K>(&namespace)
+            .replace(&name, &PostParams::default(), &object)
+            .await?;
+        put(kind, replaced)
     }
 
-    async fn delete<K>(&self, key: &Key, kind: &mut ObjectCache<K>) -> Result<(), kube::Error>
-    where
-        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-            + Clone
-            + std::fmt::Debug
-            + DeserializeOwned,
-    {
-        let api: Api<K> = self.api(&key.0);
-        let deleted = api
+    async fn patch<K: Written>(
+        &self,
+        key: &Key,
+        patch: Value,
+        kind: &mut ObjectCache<K>,
+    ) -> Result<(), kube::Error> {
+        let patched = self
+            .api::<K>(&key.0)
+            .patch(&key.1, &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
+        put(kind, patched)
+    }
+
+    async fn delete<K: Written>(
+        &self,
+        key: &Key,
+        kind: &mut ObjectCache<K>,
+    ) -> Result<(), kube::Error> {
+        let deleted = self
+            .api::<K>(&key.0)
             .delete(&key.1, &DeleteParams::background().grace_period(0))
             .await;
         match deleted {
@@ -183,25 +190,22 @@ impl Executor {
         Ok(())
     }
 
-    async fn status<K>(&self, object: &K, kind: &mut ObjectCache<K>) -> Result<(), kube::Error>
-    where
-        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-            + Clone
-            + std::fmt::Debug
-            + Serialize
-            + DeserializeOwned,
-    {
-        let key = key(object);
-        let api: Api<K> = self.api(&key.0);
-        let written = api
-            .replace_status(&key.1, &PostParams::default(), object)
+    async fn status<K: Written>(
+        &self,
+        object: &K,
+        kind: &mut ObjectCache<K>,
+    ) -> Result<(), kube::Error> {
+        let (namespace, name) = key(object);
+        let object = encode(object).map_err(kube::Error::SerdeError)?;
+        let written = self
+            .api::<K>(&namespace)
+            .replace_status(&name, &PostParams::default(), &object)
             .await?;
-        kind.put(written);
-        Ok(())
+        put(kind, written)
     }
 
     async fn bind(&self, key: &Key, node: String, cache: &mut Cache) -> Result<(), kube::Error> {
-        let pods: Api<Pod> = self.api(&key.0);
+        let pods = self.api::<Pod>(&key.0);
         let binding = Binding {
             metadata: kube::api::ObjectMeta {
                 name: Some(key.1.clone()),
@@ -215,11 +219,16 @@ impl Executor {
                 ..ObjectReference::default()
             },
         };
-        let bound: serde_json::Value = pods
+        let bound: Value = pods
             .create_subresource("binding", &key.1, &PostParams::default(), &binding)
             .await?;
         tracing::trace!(pod = key.1, status = %bound["status"], "bound a pod");
-        cache.pods.put(pods.get(&key.1).await?);
-        Ok(())
+        put(&mut cache.pods, pods.get(&key.1).await?)
     }
+}
+
+/// Stores the object that a write returned.
+fn put<K: Written>(kind: &mut ObjectCache<K>, written: DynamicObject) -> Result<(), kube::Error> {
+    kind.put(decode(written).map_err(kube::Error::SerdeError)?);
+    Ok(())
 }

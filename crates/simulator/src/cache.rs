@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use berth_apimachinery::dynamic_object::decode_event;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
@@ -13,7 +14,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::Api;
+use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, Resource, ResourceExt as _};
 
@@ -143,6 +144,18 @@ fn version<K: Resource>(object: &K) -> u64 {
         .unwrap_or_default()
 }
 
+/// Watches a kind forever. Watches recover from errors by themselves.
+fn watch_kind(
+    client: &Client,
+    resource: &ApiResource,
+) -> BoxStream<'static, watcher::Event<DynamicObject>> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), resource);
+    watcher(api, watcher::Config::default().any_semantic())
+        .default_backoff()
+        .filter_map(|event| async { event.ok() })
+        .boxed()
+}
+
 macro_rules! kinds {
     ($($field:ident: $variant:ident($kind:ty)),* $(,)?) => {
         /// The watched objects of all kinds.
@@ -191,14 +204,16 @@ macro_rules! kinds {
 
         /// Watches all kinds forever.
         pub(crate) fn watch(client: &Client) -> BoxStream<'static, Change> {
-            let config = || watcher::Config::default().any_semantic();
             stream::select_all([
                 $(
-                    watcher(Api::<$kind>::all(client.clone()), config())
-                        .default_backoff()
+                    watch_kind(client, &ApiResource::erase::<$kind>(&()))
                         .filter_map(|event| async {
-                            // Watches recover from errors by themselves.
-                            event.ok().map(|event| Change::$variant(Box::new(event)))
+                            decode_event(event)
+                                .inspect_err(|error| {
+                                    tracing::debug!(%error, "cannot read a simulated object; skipping it");
+                                })
+                                .ok()
+                                .map(|event| Change::$variant(Box::new(event)))
                         })
                         .boxed(),
                 )*
