@@ -25,8 +25,9 @@ use std::time::Duration;
 
 use berth_api::Cluster;
 use berth_api::cluster::SyncMode;
+use berth_apimachinery::dynamic_object::decode;
 use futures::TryStreamExt as _;
-use kube::api::Api;
+use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, ResourceExt as _};
 use tokio::sync::watch;
@@ -62,7 +63,8 @@ pub async fn run(client: Client, options: ClusterStatusOptions, shutdown: Cancel
         senders: HashMap::new(),
         tasks: JoinSet::new(),
     };
-    let clusters: Api<Cluster> = Api::all(client);
+    let resource = ApiResource::erase::<Cluster>(&());
+    let clusters: Api<DynamicObject> = Api::all_with(client, &resource);
     let stream = watcher(clusters, watcher::Config::default().any_semantic()).default_backoff();
     let mut stream = std::pin::pin!(stream);
     let mut listed: Option<Vec<String>> = None;
@@ -104,8 +106,15 @@ struct Members {
 }
 
 impl Members {
-    fn apply(&mut self, cluster: Cluster) {
+    fn apply(&mut self, cluster: DynamicObject) {
         let name = cluster.name_any();
+        let cluster: Cluster = match decode(cluster) {
+            Ok(cluster) => cluster,
+            Err(error) => {
+                tracing::warn!(cluster = name, %error, "cannot read a cluster; skipping it");
+                return;
+            }
+        };
         if cluster.spec.sync_mode != SyncMode::Push || cluster.spec.secret_ref.is_none() {
             self.senders.remove(&name);
             return;

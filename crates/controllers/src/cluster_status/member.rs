@@ -6,12 +6,14 @@ use std::time::Instant;
 
 use berth_api::Cluster;
 use berth_api::cluster::{ClusterSpec, ClusterStatus};
+use berth_apimachinery::dynamic_object::decode_event;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::Api;
+use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Client, ResourceExt as _};
+use kube::{Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
@@ -240,16 +242,8 @@ impl Member {
 
 impl Connection {
     fn new(client: Client) -> Self {
-        let nodes: Api<Node> = Api::all(client.clone());
-        let pods: Api<Pod> = Api::all(client.clone());
-        let config = member_client::watch_config;
-        // Errors are retried here; the next probe reports an outage.
-        let nodes = watcher(nodes, config())
-            .default_backoff()
-            .filter_map(|event| async { event.ok().map(Box::new).map(Change::Nodes) });
-        let pods = watcher(pods, config())
-            .default_backoff()
-            .filter_map(|event| async { event.ok().map(Box::new).map(Change::Pods) });
+        let nodes = watch_kind::<Node>(&client).map(Change::Nodes);
+        let pods = watch_kind::<Pod>(&client).map(Change::Pods);
         Self {
             client,
             changes: stream::select(nodes, pods).boxed(),
@@ -262,6 +256,25 @@ impl Connection {
     fn is_complete(&self) -> bool {
         self.nodes.is_complete && self.pods.is_complete
     }
+}
+
+/// Watches a kind in a member. Errors are retried here; the next probe reports an outage.
+fn watch_kind<K>(client: &Client) -> BoxStream<'static, Box<watcher::Event<K>>>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned + Send + 'static,
+{
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<K>(&()));
+    watcher(api, member_client::watch_config())
+        .default_backoff()
+        .filter_map(|event| async {
+            decode_event(event.ok()?)
+                .inspect_err(|error| {
+                    tracing::debug!(%error, "cannot read an object of a member; skipping it");
+                })
+                .ok()
+                .map(Box::new)
+        })
+        .boxed()
 }
 
 impl<T> Store<T> {

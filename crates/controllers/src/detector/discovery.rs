@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::Api;
+use kube::api::{Api, ApiResource, DynamicObject};
 use kube::discovery::{ApiGroup, Discovery, Scope, verbs};
 use kube::runtime::{WatchStreamExt, watcher};
+use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -128,7 +129,8 @@ fn preferred(group: &ApiGroup) -> Vec<ResourceType> {
 }
 
 async fn watch_definitions(client: kube::Client, established: watch::Sender<Established>) {
-    let api: Api<CustomResourceDefinition> = Api::all(client);
+    let resource = ApiResource::erase::<CustomResourceDefinition>(&());
+    let api: Api<DynamicObject> = Api::all_with(client, &resource);
     let stream = watcher(api, watcher::Config::default().any_semantic()).default_backoff();
     let mut stream = std::pin::pin!(stream);
     while let Some(event) = stream.next().await {
@@ -155,17 +157,17 @@ async fn watch_definitions(client: kube::Client, established: watch::Sender<Esta
     }
 }
 
-fn names(definition: &CustomResourceDefinition) -> (String, String) {
-    let spec = &definition.spec;
-    (spec.group.clone(), spec.names.plural.clone())
+fn names(definition: &DynamicObject) -> (String, String) {
+    let spec = &definition.data["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    (text(&spec["group"]), text(&spec["names"]["plural"]))
 }
 
-fn is_established(definition: &CustomResourceDefinition) -> bool {
-    let status = definition.status.as_ref();
-    let mut conditions = status
-        .and_then(|s| s.conditions.as_ref())
-        .into_iter()
-        .flatten();
+fn is_established(definition: &DynamicObject) -> bool {
+    let conditions = definition.data["status"]["conditions"].as_array();
     definition.metadata.deletion_timestamp.is_none()
-        && conditions.any(|c| c.type_ == "Established" && c.status == "True")
+        && conditions
+            .into_iter()
+            .flatten()
+            .any(|c| c["type"] == "Established" && c["status"] == "True")
 }

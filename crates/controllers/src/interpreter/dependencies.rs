@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use berth_api::dependency::DependentObjectReference;
 use berth_api::selector::LabelSelector;
 use k8s_openapi::api::core::v1::{EnvFromSource, EnvVar, PodSpec, Volume};
-use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::replicas::InterpretError;
@@ -49,10 +48,12 @@ pub(crate) fn dependencies(
     };
     let pod = match template.pointer(workload.pod_spec) {
         None | Some(Value::Null) => PodSpec::default(),
-        Some(pod) => PodSpec::deserialize(pod).map_err(|source| InterpretError::Shape {
-            kind: kind.to_owned(),
-            source,
-        })?,
+        Some(pod) => {
+            serde_json::from_value(pod.clone()).map_err(|source| InterpretError::Shape {
+                kind: kind.to_owned(),
+                source,
+            })?
+        }
     };
     let mut references = References::of(pod);
     if kind == "StatefulSet" {

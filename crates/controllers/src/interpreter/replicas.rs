@@ -85,7 +85,7 @@ pub fn interpret(
     let pod = template.pointer(pod_spec).unwrap_or(&Value::Null);
     let typed = match pod {
         Value::Null => PodSpec::default(),
-        pod => PodSpec::deserialize(pod).map_err(shape)?,
+        pod => serde_json::from_value(pod.clone()).map_err(shape)?,
     };
     Ok(Some(Interpretation {
         replicas,

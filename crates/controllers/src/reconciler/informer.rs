@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use futures::TryStreamExt;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use kube::ResourceExt as _;
 use kube::api::{Api, DynamicObject};
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::{WatchStreamExt as _, watcher};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -73,43 +74,8 @@ pub(crate) async fn inform<M: Send>(
     shutdown: CancellationToken,
 ) {
     let watching = async {
-        let url = api.resource_url().to_owned();
-        let start = || watcher(api.clone(), config.clone().any_semantic()).default_backoff();
-        let mut stream = std::pin::pin!(start());
-        let mut listing = Listing::default();
-        loop {
-            let event = match stream.try_next().await {
-                Ok(Some(event)) => Some(event),
-                Ok(None) => return,
-                Err(error) => {
-                    tracing::debug!(url, %error, "watch failed, trying again");
-                    if after_outage == AfterOutage::List && is_outage(&error) {
-                        stream.set(start());
-                    }
-                    if !is_unserved(&error) {
-                        continue;
-                    }
-                    None
-                }
-            };
-            let event = match event {
-                Some(watcher::Event::Init) => {
-                    listing = Listing::default();
-                    continue;
-                }
-                Some(watcher::Event::InitApply(object)) => {
-                    listing.add(&object);
-                    WatchEvent::Applied(strip_managed_fields(object))
-                }
-                Some(watcher::Event::InitDone) => WatchEvent::Listed(std::mem::take(&mut listing)),
-                Some(watcher::Event::Apply(object)) => {
-                    WatchEvent::Applied(strip_managed_fields(object))
-                }
-                Some(watcher::Event::Delete(object)) => {
-                    WatchEvent::Deleted(strip_managed_fields(object))
-                }
-                None => WatchEvent::Unserved,
-            };
+        let mut informer = Informer::new(api, after_outage, config);
+        while let Some(event) = informer.next().await {
             if sender.send(message(event)).await.is_err() {
                 return;
             }
@@ -119,6 +85,70 @@ pub(crate) async fn inform<M: Send>(
         () = shutdown.cancelled() => {}
         () = watching => {}
     }
+}
+
+/// A watch with its list. It is not generic, so that it compiles once for all controllers.
+struct Informer {
+    api: Api<DynamicObject>,
+    after_outage: AfterOutage,
+    config: watcher::Config,
+    stream: BoxStream<'static, watcher::Result<watcher::Event<DynamicObject>>>,
+    /// The objects of the current list so far.
+    listing: Listing,
+}
+
+impl Informer {
+    fn new(api: Api<DynamicObject>, after_outage: AfterOutage, config: watcher::Config) -> Self {
+        let config = config.any_semantic();
+        Self {
+            stream: start(&api, &config),
+            api,
+            after_outage,
+            config,
+            listing: Listing::default(),
+        }
+    }
+
+    /// Returns the next event, or none when the watch has ended.
+    async fn next(&mut self) -> Option<WatchEvent> {
+        loop {
+            match self.stream.next().await? {
+                Ok(watcher::Event::Init) => self.listing = Listing::default(),
+                Ok(watcher::Event::InitApply(object)) => {
+                    self.listing.add(&object);
+                    return Some(WatchEvent::Applied(strip_managed_fields(object)));
+                }
+                Ok(watcher::Event::InitDone) => {
+                    return Some(WatchEvent::Listed(std::mem::take(&mut self.listing)));
+                }
+                Ok(watcher::Event::Apply(object)) => {
+                    return Some(WatchEvent::Applied(strip_managed_fields(object)));
+                }
+                Ok(watcher::Event::Delete(object)) => {
+                    return Some(WatchEvent::Deleted(strip_managed_fields(object)));
+                }
+                Err(error) => {
+                    let url = self.api.resource_url();
+                    tracing::debug!(url, %error, "watch failed, trying again");
+                    if self.after_outage == AfterOutage::List && is_outage(&error) {
+                        self.stream = start(&self.api, &self.config);
+                    }
+                    if is_unserved(&error) {
+                        return Some(WatchEvent::Unserved);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn start(
+    api: &Api<DynamicObject>,
+    config: &watcher::Config,
+) -> BoxStream<'static, watcher::Result<watcher::Event<DynamicObject>>> {
+    watcher(api.clone(), config.clone())
+        .default_backoff()
+        .boxed()
 }
 
 /// Reports whether the server answered that it does not serve the resource.
