@@ -5,7 +5,7 @@ _default:
 
 # Start a control plane with three simulated members
 up *ARGS:
-    cargo run --release -- up {{ARGS}}
+    cargo run -- up {{ARGS}}
 
 # Run everything that CI runs
 ci:

@@ -1,7 +1,7 @@
 //! Test of the README's walkthrough: runs its commands in two terminals, with a separate home folder and port.
 //!
-//! The line `cargo run --release -- …` runs the program of this build. With `BERTH_WALKTHROUGH=as-written`, it runs
-//! cargo itself, which requires a finished release build.
+//! The line `cargo run -- …` runs the program of this build. With `BERTH_WALKTHROUGH=as-written`, it runs cargo itself,
+//! which requires a finished build.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
@@ -44,7 +44,7 @@ impl User {
             let shim = home.path().join("bin");
             fs::create_dir(&shim).unwrap();
             let script = format!(
-                "#!/usr/bin/env bash\n[ \"$1 $2 $3\" = 'run --release --' ] || exit 97\nshift 3\nexec '{}' \"$@\"\n",
+                "#!/usr/bin/env bash\n[ \"$1 $2\" = 'run --' ] || exit 97\nshift 2\nexec '{}' \"$@\"\n",
                 env!("CARGO_BIN_EXE_berth")
             );
             fs::write(shim.join("cargo"), script).unwrap();
@@ -251,7 +251,7 @@ fn the_walkthrough_works_as_described() {
     else {
         panic!("the README has other commands than this test knows: {commands:#?}");
     };
-    assert_eq!(up, "cargo run --release -- up");
+    assert_eq!(up, "cargo run -- up");
     assert_eq!(tests, "cargo test --workspace");
     let user = User::new();
     let mut first = start_up(&user, up);
