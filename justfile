@@ -47,6 +47,10 @@ estimator-protocol:
 schemas:
     BERTH_WRITE_SCHEMAS=1 cargo test -p berth-scheduler published_schema
 
+# Write docs/metrics.md from what the programs export
+metrics:
+    BERTH_WRITE_METRICS=1 cargo test -p berth-e2e --test monitoring reference
+
 # Measure a scenario: burst, steady, starvation, scale, server, hostile, propagation, members, expressions
 load SCENARIO *ARGS:
     cargo run --release -p berth-e2e --bin load -- {{SCENARIO}} {{ARGS}}

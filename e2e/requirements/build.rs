@@ -23,6 +23,8 @@ enum Requirement {
     Karmadactl,
     /// `python3` on the `PATH`.
     Python,
+    /// `promtool` on the `PATH`.
+    Promtool,
     /// `script`, which gives a program a terminal, on the `PATH`.
     Script,
     /// An IPv6 loopback address.
@@ -35,12 +37,13 @@ enum Requirement {
 
 impl Requirement {
     /// All requirements.
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Kubectl,
         Self::Apiserver,
         Self::Karmada,
         Self::Karmadactl,
         Self::Python,
+        Self::Promtool,
         Self::Script,
         Self::Ipv6,
         Self::Network,
@@ -55,6 +58,7 @@ impl Requirement {
             Self::Karmada => "karmada",
             Self::Karmadactl => "karmadactl",
             Self::Python => "python3",
+            Self::Promtool => "promtool",
             Self::Script => "script",
             Self::Ipv6 => "ipv6",
             Self::Network => "network",
@@ -72,6 +76,7 @@ impl Requirement {
             }
             Self::Karmadactl => "set BERTH_E2E_KARMADA to a directory with karmadactl",
             Self::Python => "install Python 3",
+            Self::Promtool => "install promtool (Debian: prometheus)",
             Self::Script => "install script (Debian: bsdutils)",
             Self::Ipv6 => "enable IPv6 on the loopback interface",
             Self::Network => "connect the machine to a network",
@@ -98,6 +103,7 @@ impl Requirement {
             ),
             Self::Karmadactl => in_directory("BERTH_E2E_KARMADA", &["karmadactl"]),
             Self::Python => on_path("python3").is_some(),
+            Self::Promtool => on_path("promtool").is_some(),
             Self::Script => on_path("script").is_some(),
             Self::Ipv6 => TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok(),
             Self::Network => has_address(),
@@ -152,7 +158,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("cargo::rerun-if-changed=build.rs");
     // A program that is installed later appears in one of these directories.
-    for program in ["kubectl", "python3", "script"] {
+    for program in ["kubectl", "python3", "promtool", "script"] {
         if let Some(path) = on_path(program) {
             println!("cargo::rerun-if-changed={}", path.display());
             continue;
