@@ -33,7 +33,7 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
         let indent = line.len() - line.trim_start().len();
         match &mut block {
             None if line.trim() == format!("```{language}") => {
-                block = Some((indent, String::new()))
+                block = Some((indent, String::new()));
             }
             None => {}
             Some(_) if line.trim() == "```" => blocks.extend(block.take().map(|(_, text)| text)),

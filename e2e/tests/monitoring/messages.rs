@@ -1,6 +1,5 @@
 //! The messages in docs/troubleshooting.md are those in the sources.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::{in_repository, read};
@@ -21,7 +20,7 @@ fn append_sources(folder: &Path, sources: &mut String) {
             // Without the tests, and without line breaks in literals.
             let text = text.split("#[cfg(test)]").next().unwrap();
             let joined = text.split("\\\n").map(str::trim_start);
-            let _ = write!(sources, "{}", joined.collect::<Vec<_>>().concat());
+            sources.push_str(&joined.collect::<Vec<_>>().concat());
         }
     }
 }

@@ -15,8 +15,8 @@ const RUNBOOKS: &str = "docs/runbooks";
 /// Returns the rules.
 pub(crate) fn rules() -> Vec<Value> {
     let file: Value = serde_saphyr::from_str(&read(RULES)).unwrap();
-    let groups = file["groups"].as_array().unwrap().clone();
-    let rules = groups.iter().flat_map(|group| group["rules"].as_array());
+    let groups = file["groups"].as_array().unwrap();
+    let rules = groups.iter().filter_map(|group| group["rules"].as_array());
     rules.flatten().cloned().collect()
 }
 
