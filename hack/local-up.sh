@@ -437,7 +437,7 @@ Berth is up. To use it:
   kubectl get resourcebindings
   kubectl --kubeconfig $(quoted "$MEMBER_CLUSTER_KUBECONFIG") --context ${MEMBERS[0]} get deployments
 A second scheduler, for policies with schedulerName: my-scheduler:
-  kubectl --context $HOST_CLUSTER_NAME apply -f deploy/scheduler/my-scheduler.yaml
+  kubectl --context $HOST_CLUSTER_NAME apply -f deploy/second-scheduler/my-scheduler.yaml
 The members are the contexts ${MEMBERS[*]} of that second file.
 To remove all of it:
   hack/local-up.sh --down

@@ -25,6 +25,8 @@ enum Requirement {
     Python,
     /// `promtool` on the `PATH`.
     Promtool,
+    /// `helm` on the `PATH`.
+    Helm,
     /// `script`, which gives a program a terminal, on the `PATH`.
     Script,
     /// An IPv6 loopback address.
@@ -37,13 +39,14 @@ enum Requirement {
 
 impl Requirement {
     /// All requirements.
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Kubectl,
         Self::Apiserver,
         Self::Karmada,
         Self::Karmadactl,
         Self::Python,
         Self::Promtool,
+        Self::Helm,
         Self::Script,
         Self::Ipv6,
         Self::Network,
@@ -59,6 +62,7 @@ impl Requirement {
             Self::Karmadactl => "karmadactl",
             Self::Python => "python3",
             Self::Promtool => "promtool",
+            Self::Helm => "helm",
             Self::Script => "script",
             Self::Ipv6 => "ipv6",
             Self::Network => "network",
@@ -77,6 +81,7 @@ impl Requirement {
             Self::Karmadactl => "set BERTH_E2E_KARMADA to a directory with karmadactl",
             Self::Python => "install Python 3",
             Self::Promtool => "install promtool (Debian: prometheus)",
+            Self::Helm => "install helm, or run hack/install-helm.sh",
             Self::Script => "install script (Debian: bsdutils)",
             Self::Ipv6 => "enable IPv6 on the loopback interface",
             Self::Network => "connect the machine to a network",
@@ -104,6 +109,7 @@ impl Requirement {
             Self::Karmadactl => in_directory("BERTH_E2E_KARMADA", &["karmadactl"]),
             Self::Python => on_path("python3").is_some(),
             Self::Promtool => on_path("promtool").is_some(),
+            Self::Helm => on_path("helm").is_some(),
             Self::Script => on_path("script").is_some(),
             Self::Ipv6 => TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok(),
             Self::Network => has_address(),
@@ -158,7 +164,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("cargo::rerun-if-changed=build.rs");
     // A program that is installed later appears in one of these directories.
-    for program in ["kubectl", "python3", "promtool", "script"] {
+    for program in ["kubectl", "python3", "promtool", "helm", "script"] {
         if let Some(path) = on_path(program) {
             println!("cargo::rerun-if-changed={}", path.display());
             continue;

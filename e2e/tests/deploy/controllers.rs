@@ -65,7 +65,8 @@ async fn wait_until_forbidden(plane: &ControlPlane, resource: &str, reason: &str
 async fn the_controllers_have_exactly_the_rights_that_they_need() {
     let enforced = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement";
     let plane = ControlPlane::start(&[enforced]).await;
-    plane.apply("deploy/controllers");
+    plane.apply("deploy/controllers/rbac.yaml");
+    plane.apply("deploy/controllers/controllers.yaml");
     let roles: Api<ClusterRole> = Api::all(plane.client.clone());
     let all = rights::granted_to(&plane.client, ACCOUNT).await;
 

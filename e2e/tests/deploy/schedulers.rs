@@ -143,7 +143,9 @@ async fn exercise<K: AnyBinding>(plane: &ControlPlane, api: &Api<K>, name: &str,
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_schedulers_have_exactly_the_rights_that_they_need() {
     let plane = ControlPlane::start(&[]).await;
-    plane.apply("deploy/scheduler");
+    plane.apply("deploy/scheduler/rbac.yaml");
+    plane.apply("deploy/scheduler/default-scheduler.yaml");
+    plane.apply("deploy/second-scheduler/my-scheduler.yaml");
     for name in ["member1", "member2"] {
         bare_control_plane::join(&plane.client, &member(name)).await;
     }
@@ -202,7 +204,9 @@ fn profile(filters: &str) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scheduler_reads_its_config_map_with_exactly_the_optional_rights() {
     let plane = ControlPlane::start(&[]).await;
-    plane.apply("deploy/scheduler");
+    plane.apply("deploy/scheduler/rbac.yaml");
+    plane.apply("deploy/scheduler/default-scheduler.yaml");
+    plane.apply("deploy/second-scheduler/my-scheduler.yaml");
     bare_control_plane::join(&plane.client, &member("member1")).await;
     let maps: Api<ConfigMap> = Api::namespaced(plane.client.clone(), "karmada-system");
     let map: ConfigMap = serde_json::from_value(profile("{}")).unwrap();

@@ -1,0 +1,298 @@
+//! The Helm chart and the kustomize overlays: rendered, applied to an API server, and parsed by Berth's command line.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use berth::cli::Cli;
+use berth_e2e::bare_control_plane::BareControlPlane;
+use berth_e2e::kubectl;
+use berth_test_requirements::needs;
+use clap::Parser as _;
+use serde_json::{Value, json};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Runs `helm template` with these values.
+fn helm(values: &Value) -> Result<String, String> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), values.to_string()).unwrap();
+    let output = Command::new("helm")
+        .args(["template", "berth", "deploy/chart", "-n", "karmada-system"])
+        .arg("-f")
+        .arg(file.path())
+        .current_dir(repository())
+        .output()
+        .unwrap();
+    if output.status.success() {
+        Ok(String::from_utf8(output.stdout).unwrap())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+/// Returns the objects of a YAML stream.
+fn objects(yaml: &str) -> Vec<Value> {
+    let documents = yaml
+        .split("\n---")
+        .map(|text| text.trim_start_matches("---"));
+    documents
+        .map(|text| serde_saphyr::from_str::<Value>(text).unwrap())
+        .filter(|object| !object.is_null())
+        .collect()
+}
+
+fn chart(values: &Value) -> Vec<Value> {
+    objects(&helm(values).unwrap())
+}
+
+fn named<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
+    let mut all = objects.iter();
+    all.find(|object| object["kind"] == kind && object["metadata"]["name"] == name)
+        .unwrap_or_else(|| panic!("no {kind} {name}"))
+}
+
+fn command(deployment: &Value) -> Vec<String> {
+    let command = &deployment["spec"]["template"]["spec"]["containers"][0]["command"];
+    serde_json::from_value(command.clone()).unwrap()
+}
+
+/// The values that are tried. Together they set every key of values.yaml.
+fn variations() -> Vec<(&'static str, Value)> {
+    let deployments = json!([{ "apiGroups": ["apps"], "resources": ["deployments"] }]);
+    vec![
+        ("the defaults", json!({})),
+        (
+            "second schedulers",
+            json!({ "secondSchedulers": [
+                { "schedulerName": "my-scheduler" },
+                { "schedulerName": "batch", "replicas": 3, "plugins": ["*", "-ClusterLocality"],
+                  "featureGates": { "Failover": true },
+                  "config": { "apiVersion": "scheduler.config.berth/v1alpha1", "kind": "SchedulerConfiguration",
+                              "profiles": [{ "schedulerName": "batch" }] } },
+            ] }),
+        ),
+        (
+            "a second scheduler alone",
+            json!({ "scheduler": { "enabled": false }, "secondSchedulers": [{ "schedulerName": "my-scheduler" }] }),
+        ),
+        (
+            "stand-alone",
+            json!({ "controlPlane": { "inCluster": true }, "controllers": { "enabled": true },
+                    "serviceAccount": { "annotations": { "a": "b" } } }),
+        ),
+        (
+            "stand-alone with fewer rights",
+            json!({ "controlPlane": { "inCluster": true },
+                    "controllers": { "enabled": true, "featureGates": { "Failover": true },
+                                     "extraArgs": ["--enable-no-execute-taint-eviction=true"] },
+                    "rbac": { "propagated": deployments, "propagateRoles": false, "gangTemplates": deployments } }),
+        ),
+        (
+            "everything else",
+            json!({
+                "image": { "repository": "example.org/berth", "digest": format!("sha256:{}", "0".repeat(64)),
+                           "pullPolicy": "Always", "pullSecrets": [{ "name": "s" }] },
+                "controlPlane": { "namespace": "other" },
+                "scheduler": { "schedulerName": "eu", "leaseName": "eu", "replicas": 1, "resources": {},
+                               "kubeconfig": { "secretName": "kubeconfig", "key": "kubeconfig" },
+                               "extraArgs": ["--enable-scheduler-estimator=true", "-v=4"] },
+                "controllers": { "enabled": true, "replicas": 1, "skippedPropagatingNamespaces": ["kube-.*", "x"] },
+                "podAnnotations": { "a": "b" }, "podLabels": { "c": "d" }, "priorityClassName": "system-cluster-critical",
+                "nodeSelector": { "e": "f" }, "tolerations": [],
+                "topologySpreadConstraints": [
+                    { "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway" }],
+                "podAntiAffinity": "required", "terminationGracePeriodSeconds": 10,
+                "podDisruptionBudget": { "enabled": true, "maxUnavailable": "50%" },
+                "networkPolicy": { "enabled": true, "metricsFrom": [{ "podSelector": {} }] },
+                "metrics": { "serviceMonitor": { "enabled": true, "interval": "10s", "labels": { "g": "h" } },
+                             "prometheusRule": { "enabled": true, "labels": { "g": "h" } },
+                             "dashboards": { "enabled": true, "labels": { "g": "h" } } },
+            }),
+        ),
+    ]
+}
+
+/// Asserts that Berth accepts the command line of each Deployment, and that probes and ports match it.
+fn assert_starts(case: &str, objects: &[Value]) {
+    for deployment in objects
+        .iter()
+        .filter(|object| object["kind"] == "Deployment")
+    {
+        let command = command(deployment);
+        if let Err(error) = Cli::try_parse_from(&command) {
+            panic!("{case}: {command:?}: {error}");
+        }
+        let pod = &deployment["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        let probes = container["ports"].as_array().unwrap();
+        let probes = probes.iter().find(|port| port["name"] == "probes").unwrap();
+        let address = format!("--health-probe-bind-address=:{}", probes["containerPort"]);
+        assert!(command.contains(&address), "{case}: {command:?}");
+        assert_eq!(
+            container["securityContext"]["readOnlyRootFilesystem"], true,
+            "{case}"
+        );
+        let mounted = pod["volumes"].as_array().map_or(0, Vec::len);
+        let mounts = container["volumeMounts"].as_array().map_or(0, Vec::len);
+        assert_eq!(mounted, mounts, "{case}");
+        let has_kubeconfig = command.iter().any(|flag| flag.starts_with("--kubeconfig="));
+        assert_eq!(
+            has_kubeconfig,
+            pod["serviceAccountName"].is_null(),
+            "{case}"
+        );
+    }
+}
+
+#[needs(helm)]
+#[test]
+fn berth_accepts_the_command_lines_of_the_chart() {
+    for (case, values) in variations() {
+        let objects = chart(&values);
+        assert!(!objects.is_empty(), "{case}");
+        assert_starts(case, &objects);
+    }
+}
+
+#[needs(helm, kubectl, embedded)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_api_server_accepts_the_objects_of_the_chart() {
+    let plane = BareControlPlane::start(&[]).await;
+    let kubeconfig = plane.kubeconfig();
+    let apply = |yaml: &str| {
+        let file = plane.folder().join("objects.yaml");
+        std::fs::write(&file, yaml).unwrap();
+        let arguments = [
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "-f",
+            file.to_str().unwrap(),
+        ];
+        let output = kubectl::run(&kubeconfig, &plane.folder().join("cache"), &arguments).unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(errors)
+        }
+    };
+    plane
+        .add_namespaces(&["karmada-system".to_owned(), "karmada-cluster".to_owned()])
+        .await;
+    for (kind, plural) in [
+        ("ServiceMonitor", "servicemonitors"),
+        ("PrometheusRule", "prometheusrules"),
+    ] {
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": { "name": format!("{plural}.monitoring.coreos.com") },
+            "spec": {
+                "group": "monitoring.coreos.com", "scope": "Namespaced",
+                "names": { "kind": kind, "plural": plural },
+                "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }],
+            },
+        });
+        apply(&definition.to_string()).unwrap();
+    }
+    for (case, values) in variations() {
+        let yaml = helm(&values).unwrap();
+        // A new kind is served a moment later.
+        berth_e2e::eventually(case, async || apply(&yaml)).await;
+    }
+    plane.stop().await;
+}
+
+#[needs(helm)]
+#[test]
+fn the_chart_grants_the_rights_of_the_manifests() {
+    let values = json!({ "controlPlane": { "inCluster": true }, "controllers": { "enabled": true },
+        "secondSchedulers": [{ "schedulerName": "my-scheduler" }] });
+    let rendered = chart(&values);
+    for (file, name) in [
+        ("deploy/scheduler/rbac.yaml", "berth-scheduler"),
+        ("deploy/controllers/rbac.yaml", "berth-controllers"),
+    ] {
+        let manifests = objects(&std::fs::read_to_string(repository().join(file)).unwrap());
+        for kind in ["ClusterRole", "Role"] {
+            let rules = |objects: &[Value]| -> BTreeSet<String> {
+                let rules = named(objects, kind, name)["rules"]
+                    .as_array()
+                    .unwrap()
+                    .clone();
+                rules.iter().map(Value::to_string).collect()
+            };
+            assert_eq!(rules(&rendered), rules(&manifests), "{kind} {name}");
+        }
+    }
+}
+
+#[needs(helm)]
+#[test]
+fn wrong_values_are_refused() {
+    for (values, expected) in [
+        (json!({ "scheduler": { "replica": 2 } }), "replica"),
+        (
+            json!({ "scheduler": { "replicas": -1 } }),
+            "/scheduler/replicas",
+        ),
+        (
+            json!({ "scheduler": { "extraArgs": ["v=4"] } }),
+            "/scheduler/extraArgs/0",
+        ),
+        (json!({ "image": { "digest": "latest" } }), "/image/digest"),
+        (json!({ "podAntiAffinity": "hard" }), "/podAntiAffinity"),
+        (
+            json!({ "secondSchedulers": [{ "replicas": 2 }] }),
+            "schedulerName",
+        ),
+        (
+            json!({ "secondSchedulers": [{ "schedulerName": "default-scheduler" }] }),
+            "two schedulers have the schedulerName \"default-scheduler\"",
+        ),
+    ] {
+        let error = helm(&values).unwrap_err();
+        assert!(error.contains(expected), "{values}: {error}");
+    }
+}
+
+#[needs(kubectl)]
+#[test]
+fn berth_accepts_the_command_lines_of_the_overlays() {
+    for (overlay, deployments) in [
+        ("scheduler-only", &["karmada-scheduler"] as &[&str]),
+        ("second-scheduler", &["my-karmada-scheduler"]),
+        ("stand-alone", &["berth-controllers", "karmada-scheduler"]),
+    ] {
+        let output = Command::new("kubectl")
+            .args(["kustomize", &format!("deploy/overlays/{overlay}")])
+            .current_dir(repository())
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let objects = objects(&String::from_utf8(output.stdout).unwrap());
+        let names: Vec<_> = objects
+            .iter()
+            .filter(|object| object["kind"] == "Deployment")
+            .map(|object| object["metadata"]["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, deployments, "{overlay}");
+        for deployment in &names {
+            let command = command(named(&objects, "Deployment", deployment));
+            assert!(
+                Cli::try_parse_from(&command).is_ok(),
+                "{overlay}: {command:?}"
+            );
+        }
+        let has_rights = objects.iter().any(|object| object["kind"] == "ClusterRole");
+        assert_eq!(has_rights, overlay == "stand-alone", "{overlay}");
+    }
+}
