@@ -180,9 +180,7 @@ async fn an_api_server_accepts_the_objects_of_the_chart() {
             Err(errors)
         }
     };
-    plane
-        .add_namespaces(&["karmada-system".to_owned(), "karmada-cluster".to_owned()])
-        .await;
+    plane.add_namespaces(&["karmada-cluster".to_owned()]).await;
     for (kind, plural) in [
         ("ServiceMonitor", "servicemonitors"),
         ("PrometheusRule", "prometheusrules"),
