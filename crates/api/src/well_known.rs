@@ -68,6 +68,9 @@ pub const PREEMPTIBLE: &str = "scheduling.berth/preemptible";
 /// Annotation of bindings, specific to Berth: [`PREEMPTIBLE`] was copied from the policy and is removed with
 /// the policy's.
 pub const PREEMPTIBLE_COPIED: &str = "scheduling.berth/preemptible-copied";
+/// Annotation of bindings and Works, specific to Berth: the trace of the change that led to them, in the form of the
+/// W3C header `traceparent`.
+pub const TRACEPARENT: &str = "tracing.berth/traceparent";
 /// Prefix of the label keys that name the bindings which depend on a binding; the values are their permanent
 /// ids.
 pub const DEPENDED_BY_PREFIX: &str = "resourcebinding.karmada.io/depended-by-";

@@ -159,6 +159,7 @@ impl Command {
         match self {
             Self::Up(args) => up::run(args, cancel).await.map_err(|error| match error {
                 UpError::Options(error) => Failure::usage(error),
+                UpError::Tracing(error) => Failure::usage(error),
                 error => Failure::run(error),
             }),
             Self::Status(args) => status::run(args).await.map_err(Failure::run),
@@ -192,6 +193,7 @@ impl Command {
                     .map_err(|error| match error {
                         ControllersError::Options(error) => Failure::usage(error),
                         ControllersError::Lease(error) => Failure::usage(error),
+                        ControllersError::Tracing(error) => Failure::usage(error),
                         error => Failure::run(error),
                     })
             }

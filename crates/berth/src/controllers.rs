@@ -15,6 +15,7 @@ use berth_scheduler::connect::{self, ConnectError, Target};
 use berth_scheduler::gates::{self, FeatureGates};
 use berth_scheduler::lease::LeaseOptionsError;
 use berth_scheduler::lease::flags::ElectionFlags;
+use berth_telemetry::{ExportError, TracingArgs};
 use clap::Args;
 use futures::future::try_join_all;
 use kube::client::ClientBuilder;
@@ -115,6 +116,9 @@ pub struct ControllersArgs {
 
     #[command(flatten)]
     controllers: ControllerFlags,
+
+    #[command(flatten)]
+    tracing: TracingArgs,
 }
 
 /// An error that prevents or ends the controllers.
@@ -126,6 +130,9 @@ pub enum ControllersError {
     /// A flag of the detector is invalid.
     #[error(transparent)]
     Options(#[from] OptionsError),
+    /// Propagation cannot be traced.
+    #[error(transparent)]
+    Tracing(#[from] ExportError),
     /// The flags of leader election contradict each other.
     #[error(transparent)]
     Lease(#[from] LeaseOptionsError),
@@ -142,6 +149,17 @@ pub enum ControllersError {
 /// # Errors
 /// When they cannot start, one of them fails, or the leadership is lost. The process should then end.
 pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(), ControllersError> {
+    let version = env!("CARGO_PKG_VERSION");
+    let export = berth_telemetry::start(&args.tracing, "berth-controllers", version)?;
+    let ran = elect_and_run(args, cancel).await;
+    export.finish().await;
+    ran
+}
+
+async fn elect_and_run(
+    args: ControllersArgs,
+    cancel: CancellationToken,
+) -> Result<(), ControllersError> {
     let controllers = ControllerSet::new(&args.controllers, args.feature_gates, Setting::Real)?;
     let name = args.leader_elect_resource_name.clone();
     let lease = args.election.clone().lease(name)?;

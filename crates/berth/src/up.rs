@@ -60,6 +60,14 @@ pub struct ControlPlane {
 /// # Errors
 /// When it cannot start, or one of its tasks fails. No file is left half-written.
 pub async fn run(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError> {
+    let version = env!("CARGO_PKG_VERSION");
+    let export = berth_telemetry::start(&args.tracing, "berth", version)?;
+    let ran = run_until(args, cancel).await;
+    export.finish().await;
+    ran
+}
+
+async fn run_until(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError> {
     let began = Instant::now();
     open_files::raise_limit();
     let reservation = Reservation::reserve(kubeconfig::path(args.kubeconfig.clone())?)?;

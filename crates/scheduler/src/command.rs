@@ -16,6 +16,7 @@
 use std::io::{ErrorKind as IoErrorKind, Write as _};
 use std::process::ExitCode;
 
+use berth_telemetry::ExportError;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +50,9 @@ pub enum CommandError {
     /// The command line or the configuration file is invalid.
     #[error(transparent)]
     Options(#[from] OptionsError),
+    /// Decisions cannot be traced.
+    #[error(transparent)]
+    Tracing(#[from] ExportError),
     /// The service failed.
     #[error(transparent)]
     Service(#[from] ServiceError),
@@ -58,7 +62,7 @@ impl CommandError {
     /// Reports whether the user has to change flags, configuration or program.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Plugin(_) | Self::Options(_) => true,
+            Self::Plugin(_) | Self::Options(_) | Self::Tracing(_) => true,
             Self::Service(error) => error.is_configuration(),
         }
     }
@@ -172,11 +176,14 @@ impl SchedulerCommand {
         args: SchedulerArgs,
         cancel: CancellationToken,
     ) -> Result<(), CommandError> {
+        let export = berth_telemetry::start(&args.tracing, self.name, env!("CARGO_PKG_VERSION"))?;
         let options = Options {
             registry: self.out_of_tree?,
             unregistered: self.unregistered,
             ..Options::try_from(args)?
         };
-        Ok(setup::run(options, cancel).await?)
+        let ran = Box::pin(setup::run(options, cancel)).await;
+        export.finish().await;
+        Ok(ran?)
     }
 }

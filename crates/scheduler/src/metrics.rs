@@ -28,7 +28,7 @@ use crate::binding::BindingKey;
 use crate::queue::Depth;
 use crate::rules::schedule_trigger::ScheduleType;
 
-pub use decision::DecisionTimes;
+pub use decision::{DecisionTimes, Stages};
 pub use labels::{CycleResult, Incoming, PluginResult};
 pub use requests::{Counted, Requests};
 

@@ -19,6 +19,7 @@ mod bindings;
 mod clusters;
 mod config_reload;
 mod cycle;
+mod cycle_span;
 mod event_hints;
 mod eviction;
 mod object_references;

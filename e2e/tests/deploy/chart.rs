@@ -50,8 +50,8 @@ fn chart(values: &Value) -> Vec<Value> {
 
 fn named<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
     let mut all = objects.iter();
-    all.find(|object| object["kind"] == kind && object["metadata"]["name"] == name)
-        .unwrap_or_else(|| panic!("no {kind} {name}"))
+    let found = all.find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+    found.ok_or_else(|| format!("no {kind} {name}")).unwrap()
 }
 
 fn command(deployment: &Value) -> Vec<String> {
@@ -122,9 +122,9 @@ fn assert_starts(case: &str, objects: &[Value]) {
         .filter(|object| object["kind"] == "Deployment")
     {
         let command = command(deployment);
-        if let Err(error) = Cli::try_parse_from(&command) {
-            panic!("{case}: {command:?}: {error}");
-        }
+        let parsed = Cli::try_parse_from(&command);
+        let error = parsed.err().map(|error| error.to_string());
+        assert_eq!(error, None, "{case}: {command:?}");
         let pod = &deployment["spec"]["template"]["spec"];
         let container = &pod["containers"][0];
         let probes = container["ports"].as_array().unwrap();

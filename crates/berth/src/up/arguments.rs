@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use berth_scheduler::gates::{self, FeatureGates};
+use berth_telemetry::TracingArgs;
 use clap::Args;
 
 use super::{DisabledComponent, PersistenceArgs};
@@ -53,6 +54,10 @@ pub struct UpArgs {
     /// Flags of the controllers.
     #[command(flatten)]
     pub controllers: ControllerFlags,
+
+    /// Flags of tracing.
+    #[command(flatten)]
+    pub tracing: TracingArgs,
 }
 
 /// Limit of --members: each member has a server, a port and several tasks.
@@ -76,6 +81,7 @@ impl Default for UpArgs {
             without: Vec::new(),
             feature_gates: FeatureGates::default(),
             controllers: ControllerFlags::default(),
+            tracing: TracingArgs::default(),
         }
     }
 }

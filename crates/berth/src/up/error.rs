@@ -6,6 +6,7 @@ use berth_apimachinery::api_error::api_error_message;
 use berth_apiserver::{DataDirError, StartError, StorageError};
 use berth_controllers::detector::OptionsError;
 use berth_scheduler::ServiceError;
+use berth_telemetry::ExportError;
 
 use crate::controllers::controller_set::ControllerSetError;
 use crate::fleet::FleetError;
@@ -17,6 +18,9 @@ use crate::members::MemberError;
 /// Reason why the control plane cannot start, or ends.
 #[derive(Debug, thiserror::Error)]
 pub enum UpError {
+    /// The control plane cannot be traced.
+    #[error(transparent)]
+    Tracing(#[from] ExportError),
     /// The fleet file cannot be used.
     #[error(transparent)]
     Fleet(#[from] FleetError),

@@ -16,6 +16,7 @@ mod persistence;
 mod pod_events;
 mod program;
 mod start;
+mod tracing;
 mod unjoin;
 mod watch;
 mod web_application;

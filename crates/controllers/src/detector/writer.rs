@@ -2,8 +2,11 @@
 
 use berth_apimachinery::api_error::{api_error_message, has_code, is_stale, is_unreachable};
 use std::sync::Arc;
+use std::time::SystemTime;
 
+use berth_api::well_known::TRACEPARENT;
 use berth_events::EventRecorder;
+use berth_telemetry::Span;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
@@ -284,11 +287,13 @@ impl Writer {
     ) -> Result<bool, WriteError> {
         let api = self.bindings(&desired.key);
         let name = &desired.key.name;
+        let start = SystemTime::now();
         let mut current = observed.map(|binding| (*binding).clone());
         for _ in 0..CONFLICT_ATTEMPTS {
             let outcome = match &current {
                 None => {
-                    let object = new_binding(desired, &uuid::Uuid::new_v4().to_string());
+                    let mut object = new_binding(desired, &uuid::Uuid::new_v4().to_string());
+                    let _span = traced(&mut object, desired, start);
                     let object: DynamicObject =
                         serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
                     api.create(&PostParams::default(), &object).await
@@ -301,6 +306,7 @@ impl Writer {
                         return Ok(false);
                     }
                     patch["metadata"]["resourceVersion"] = json!(binding.metadata.resource_version);
+                    let _span = traced(&mut patch, desired, start);
                     api.patch(name, &params(), &Patch::Merge(patch)).await
                 }
             };
@@ -323,6 +329,17 @@ impl Writer {
             BindingKind::Cluster => Api::all_with(self.client.clone(), &resource),
         }
     }
+}
+
+/// Starts the trace of a change of a binding, and names it in the object or patch that will be written.
+fn traced(object: &mut Value, desired: &DesiredBinding, start: SystemTime) -> Span {
+    let mut span = Span::start("apply_policy", None, start);
+    if let Some(context) = span.context() {
+        object["metadata"]["annotations"][TRACEPARENT] = json!(context.to_string());
+        let BindingKey { namespace, name } = &desired.key;
+        span.set("binding", format!("{namespace}/{name}"));
+    }
+    span
 }
 
 /// Returns the API resource of a kind of policy.

@@ -14,7 +14,7 @@ pub(crate) mod work_patch;
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::well_known::{
     CLUSTER_RESOURCE_BINDING_NAME, CLUSTER_RESOURCE_BINDING_PERMANENT_ID, RESOURCE_BINDING_NAME,
-    RESOURCE_BINDING_NAMESPACE, RESOURCE_BINDING_PERMANENT_ID,
+    RESOURCE_BINDING_NAMESPACE, RESOURCE_BINDING_PERMANENT_ID, TRACEPARENT,
 };
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, DynamicObject};
@@ -33,6 +33,8 @@ pub(crate) struct Binding {
     pub(crate) resource_version: String,
     pub(crate) generation: i64,
     pub(crate) deleting: bool,
+    /// The trace of the binding's last change, as its annotation has it.
+    pub(crate) trace: Option<String>,
     pub(crate) finalizers: Vec<String>,
     pub(crate) spec: BindingSpec,
     pub(crate) status: BindingStatus,
@@ -61,6 +63,7 @@ impl Binding {
             resource_version: meta.resource_version.clone().unwrap_or_default(),
             generation: meta.generation.unwrap_or_default(),
             deleting: meta.deletion_timestamp.is_some(),
+            trace: annotation(object, TRACEPARENT),
             finalizers: meta.finalizers.clone().unwrap_or_default(),
             spec: serde_json::from_value(field("spec"))?,
             status: match field("status") {
@@ -122,6 +125,10 @@ impl Binding {
             BindingKind::Cluster => Api::all_with(client, &resource),
         }
     }
+}
+
+fn annotation(object: &DynamicObject, name: &str) -> Option<String> {
+    object.metadata.annotations.as_ref()?.get(name).cloned()
 }
 
 fn id_label(kind: BindingKind) -> &'static str {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use berth_telemetry::TracingArgs;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
@@ -125,6 +126,10 @@ pub struct SchedulerArgs {
 
     #[command(flatten)]
     pub(crate) estimator: EstimatorArgs,
+
+    /// Flags of tracing.
+    #[command(flatten)]
+    pub tracing: TracingArgs,
 
     #[command(flatten)]
     pub(crate) meaningless: MeaninglessArgs,

@@ -1,7 +1,10 @@
 //! Time measurement of one decision. The engine itself reads no clock.
 
+use std::time::Duration;
+
 use berth_core::{Observer, Point, Status};
 
+use super::labels;
 use super::points::PointTimes;
 use super::steps::StepTimes;
 
@@ -19,6 +22,19 @@ impl DecisionTimes {
             steps: StepTimes::default(),
             points: PointTimes::new(sampled),
         }
+    }
+}
+
+/// The stages of a decision in order, with their durations.
+pub type Stages = Vec<(&'static str, Duration)>;
+
+impl DecisionTimes {
+    /// Returns the stages of the decision.
+    pub fn stages(&self) -> Stages {
+        let steps = self.steps.durations.iter();
+        steps
+            .map(|(step, duration)| (labels::step(*step), *duration))
+            .collect()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use berth_telemetry::Span;
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::Scheduler;
@@ -15,11 +16,13 @@ use crate::rules::schedule_trigger::ScheduleType;
 use crate::writer::{Report, Writer};
 
 /// A scheduling cycle of a binding.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Cycle {
     pub(super) binding: Arc<Binding>,
     pub(super) schedule_type: ScheduleType,
     pub(super) began: Instant,
+    /// Ends with the cycle.
+    pub(super) span: Span,
 }
 
 impl Cycle {
@@ -74,11 +77,13 @@ impl Scheduler {
         self.bindings.begin_write(cycle.key());
         let writer = self.writer.clone();
         self.writes.spawn(async move {
+            let began = Instant::now();
             let resource = template_reference(&cycle.binding);
             let report = match &mut decision {
                 None => writer.write(cycle.binding.clone(), &plan).await,
                 Some(decision) => bind(&writer, &cycle, &plan, decision).await,
             };
+            cycle.span.record_child_since("write", began);
             FinishedWrite {
                 cycle,
                 resource,

@@ -6,17 +6,19 @@ use std::time::Instant;
 use berth_api::canonical::placement_json;
 use berth_core::Request;
 use berth_events::{Note, Severity};
+use berth_telemetry::Span;
 
 use super::Scheduler;
 use super::async_estimates::{Answered, RequestOutcome, Round};
 use super::bind::Cycle;
+use super::cycle_span::cycle_span;
 use super::object_references::{binding_reference, template_reference};
 use super::permit::ReservedDecision;
 use super::preemption::Search;
 use crate::binding::{Binding, BindingKey};
 use crate::framework::Decided;
 use crate::framework::extension_points::Gated;
-use crate::metrics::{CycleResult, Incoming};
+use crate::metrics::{CycleResult, Incoming, Stages};
 use crate::queue::Verdict;
 use crate::rules::affinity_group_in_use::affinity_group_in_use;
 use crate::rules::condition::Reason;
@@ -33,6 +35,8 @@ struct CycleOutcome {
     trigger: Option<ScheduleType>,
     /// The decision, if plugins take part in its write.
     decision: Option<ReservedDecision>,
+    /// The stages of the decision and their durations, if they are traced.
+    stages: Stages,
 }
 
 impl CycleOutcome {
@@ -42,6 +46,7 @@ impl CycleOutcome {
             plan,
             trigger,
             decision: None,
+            stages: Stages::new(),
         }
     }
 
@@ -111,7 +116,11 @@ impl Scheduler {
             plan,
             trigger,
             decision,
+            stages,
         } = outcome;
+        let span = trigger.map_or_else(Span::default, |schedule_type| {
+            cycle_span(&binding, schedule_type, &plan, began, stages)
+        });
         if plan.is_empty() {
             if plan.verdict != Verdict::Done {
                 self.metrics.incoming(Incoming::ScheduleAttemptFailure);
@@ -128,6 +137,7 @@ impl Scheduler {
             binding,
             schedule_type: trigger.unwrap_or(ScheduleType::Reconcile),
             began,
+            span,
         };
         self.carry_out(cycle, plan, decision, now);
     }
@@ -254,6 +264,11 @@ impl Scheduler {
             let room = search.room(engine, &decision.outcome, &mut decision.state);
             (decision, room)
         });
+        let stages = if berth_telemetry::is_enabled() {
+            times.stages()
+        } else {
+            Stages::new()
+        };
         self.metrics.decision(times);
         if let Some(wanted) = wanted {
             match self
@@ -300,6 +315,7 @@ impl Scheduler {
             plan,
             trigger: Some(trigger),
             decision: reserved,
+            stages,
         })
     }
 

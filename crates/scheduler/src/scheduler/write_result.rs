@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use berth_telemetry::Span;
+
 use super::Scheduler;
 use super::bind::{Cycle, FinishedWrite};
 use super::cycle::cycle_result;
@@ -139,6 +141,7 @@ impl Scheduler {
                 binding: Arc::new(binding),
                 schedule_type: ScheduleType::Reconcile,
                 began: Instant::now(),
+                span: Span::default(),
             };
             let report = match writer.write(cycle.binding.clone(), &plan).await {
                 // Do not report the rejection of this report: the key backs off.

@@ -7,7 +7,7 @@ use berth_api::placement::ReplicaSchedulingType;
 use berth_api::policy::ConflictResolution;
 use berth_api::well_known::{
     APPLIED_CLUSTER_OVERRIDES, APPLIED_OVERRIDES, CONFLICT_RESOLUTION, MANAGED, MANAGED_VALUE,
-    TEMPLATE_GENERATION, TEMPLATE_UID, WORK_NAME, WORK_NAMESPACE,
+    TEMPLATE_GENERATION, TEMPLATE_UID, TRACEPARENT, WORK_NAME, WORK_NAMESPACE,
 };
 use berth_api::{Cluster, manifest, names};
 use serde_json::{Map, Value, json};
@@ -127,6 +127,9 @@ pub(crate) fn desired_work(
         if let Some(json) = json {
             annotations.insert(key.to_owned(), json.clone());
         }
+    }
+    if let Some(trace) = &binding.trace {
+        annotations.insert(TRACEPARENT.to_owned(), trace.clone());
     }
     let labels = BTreeMap::from([(binding.id_label().to_owned(), binding.id.clone())]);
     let mut manifest_labels = labels.clone();

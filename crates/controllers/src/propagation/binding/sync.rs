@@ -3,10 +3,12 @@
 use berth_apimachinery::api_error::{api_error_message, has_code};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use berth_api::well_known::SYSTEM;
 use berth_api::{Cluster, Work, names};
 use berth_events::EventRecorder;
+use berth_telemetry::Span;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -156,6 +158,7 @@ impl WorkSyncer {
         written: &mut Vec<Work>,
     ) -> Result<(), SyncError> {
         let binding = &input.binding;
+        let start = SystemTime::now();
         let reference = object_reference(template);
         let template = serde_json::to_value(template)?;
         let targets = targets(&binding.spec);
@@ -216,6 +219,15 @@ impl WorkSyncer {
                 Err(SyncError::Several(errors))
             }
         };
+        if !written.is_empty() {
+            let parent = binding.trace.as_deref().and_then(|text| text.parse().ok());
+            let mut span = Span::start("sync_works", parent.as_ref(), start);
+            span.set("binding", binding.title());
+            span.set("works", i64::try_from(written.len()).unwrap_or(i64::MAX));
+            if let Err(error) = &result {
+                span.fail(error);
+            }
+        }
         match &result {
             Ok(()) if !written.is_empty() => {
                 events::works_synced(&self.events, binding, &reference);

@@ -2,11 +2,12 @@
 
 use berth_apimachinery::api_error::has_code;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use berth_api::Work;
-use berth_api::well_known::EXECUTION_FINALIZER;
+use berth_api::well_known::{EXECUTION_FINALIZER, TRACEPARENT};
 use berth_events::EventRecorder;
+use berth_telemetry::Span;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -110,8 +111,10 @@ impl Worker {
             }
             WorkAction::Apply => {
                 observations.dispatching = Some(true);
+                let start = SystemTime::now();
                 let (applied, outcomes) =
                     apply_manifests(&job, &mut result, &mut observations.objects).await;
+                trace_application(&job, start, &applied, &outcomes);
                 observations.applied = Some(applied);
                 observations.outcomes = outcomes;
             }
@@ -198,6 +201,27 @@ impl Worker {
     fn works(&self, work: &Work) -> Api<Work> {
         let namespace = work.metadata.namespace.as_deref().unwrap_or_default();
         Api::namespaced(self.control_plane.clone(), namespace)
+    }
+}
+
+/// Records the span of an application that wrote an object or failed. It belongs to the trace that the Work names.
+fn trace_application(
+    job: &WorkJob,
+    start: SystemTime,
+    applied: &ApplyOutcome,
+    outcomes: &[ManifestOutcome],
+) {
+    let is_unchanged = |outcome: &ManifestOutcome| matches!(outcome, ManifestOutcome::Unchanged);
+    if !berth_telemetry::is_enabled() || outcomes.iter().all(is_unchanged) {
+        return;
+    }
+    let annotations = job.work.metadata.annotations.as_ref();
+    let parent = annotations.and_then(|all| all.get(TRACEPARENT)?.parse().ok());
+    let mut span = Span::start("apply_work", parent.as_ref(), start);
+    span.set("cluster", job.cluster.clone());
+    span.set("work", job.work.metadata.name.clone().unwrap_or_default());
+    if let ApplyOutcome::Failed { reasons, .. } = applied {
+        span.fail(reasons.join("; "));
     }
 }
 
