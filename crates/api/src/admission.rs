@@ -26,6 +26,7 @@ mod work;
 pub use deletion::{DeletionProtected, check_deletion};
 pub use field_error::{FieldError, Reason};
 pub use policy_defaults::complete_policy;
+pub use taint_policy_rules::check_no_execute;
 
 use serde::Serialize;
 use serde_json::Value;

@@ -27,6 +27,7 @@ use crate::simulate::{self, SimulateArgs, SimulateError};
 use crate::status::{self, StatusArgs};
 use crate::up::{self, UpArgs, UpError};
 use crate::watch::{self, WatchArgs};
+use crate::webhook::{self, WebhookArgs};
 
 /// A multi-cluster propagation scheduler that speaks the Karmada API.
 #[derive(Debug, Parser)]
@@ -80,6 +81,8 @@ enum Command {
     Controllers(ControllersArgs),
     /// Run the scheduler for a control plane
     Scheduler(Box<SchedulerArgs>),
+    /// Serve admission webhooks for a control plane without karmada-webhook
+    Webhook(Box<WebhookArgs>),
     /// Show where workloads would be placed and why, or what would move; nothing is written
     Simulate(Box<SimulateArgs>),
     /// Print a shell completion script
@@ -92,7 +95,7 @@ impl Cli {
     /// Runs the command and returns its exit code.
     pub fn run(self) -> ExitCode {
         let default_level = match self.command {
-            Command::Controllers(_) | Command::Scheduler(_) => "info",
+            Command::Controllers(_) | Command::Scheduler(_) | Command::Webhook(_) => "info",
             // The error of the command already contains what the client logs about a refused request.
             Command::Join(_)
             | Command::Unjoin(_)
@@ -103,7 +106,7 @@ impl Cli {
             _ => "warn",
         };
         logging::init(&self.log, default_level);
-        if matches!(self.command, Command::Scheduler(_)) {
+        if matches!(self.command, Command::Scheduler(_) | Command::Webhook(_)) {
             logging::log_panics();
         }
         match runtime::run(self.command.run()) {
@@ -197,6 +200,7 @@ impl Command {
                         error => Failure::run(error),
                     })
             }
+            Self::Webhook(args) => webhook::run(*args, cancel).await.map_err(Failure::run),
             Self::Version => {
                 let version = env!("CARGO_PKG_VERSION");
                 output::print(&format!("berth {version}\n")).map_err(Failure::run)

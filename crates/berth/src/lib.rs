@@ -7,6 +7,7 @@
 //!   [`admission`] and [`cluster_proxy`] plug Karmada's rules into the API server
 //! - [`fleet`], [`members`], [`fault_injection`]: simulated members of `berth up`, and `berth fail` and `berth heal`
 //! - [`controllers`]: the controller set and its flags
+//! - [`webhook`]: admission webhooks and their flags
 //! - [`join`], [`clusters`]: registering and managing members
 //! - [`simulate`], [`watch`]: decisions without writes, and the live view
 //! - [`completion`]: shell completion scripts
@@ -32,3 +33,4 @@ pub mod simulate;
 pub mod status;
 pub mod up;
 pub mod watch;
+pub mod webhook;

@@ -1,12 +1,36 @@
-//! Validation of ClusterTaintPolicies. `NoExecute` is allowed; failover flags decide whether it evicts.
+//! Validation of ClusterTaintPolicies. [`check`] allows `NoExecute`: failover flags decide whether it evicts.
 
 use serde_json::Value;
 
 use super::field_error::{FieldError, Path, Reason};
 
-pub(super) fn check(policy: &Value) -> Vec<FieldError> {
+fn taints(policy: &Value) -> &[Value] {
     let taints = policy.pointer("/spec/taints").and_then(Value::as_array);
-    let taints = taints.map(Vec::as_slice).unwrap_or_default();
+    taints.map(Vec::as_slice).unwrap_or_default()
+}
+
+fn path(index: usize) -> Path {
+    Path::new("spec").child("taints").index(index)
+}
+
+/// Returns an error for each taint with the effect `NoExecute`, for control planes where administrators have to enable
+/// it first.
+pub fn check_no_execute(policy: &Value) -> Vec<FieldError> {
+    let taints = taints(policy).iter().enumerate();
+    taints
+        .filter(|(_, taint)| taint["effect"] == "NoExecute")
+        .map(|(index, _)| {
+            path(index).error(
+                Reason::Forbidden,
+                "the effect NoExecute is not allowed: an administrator has to allow it with \
+                 --allow-no-execute-taint-policy",
+            )
+        })
+        .collect()
+}
+
+pub(super) fn check(policy: &Value) -> Vec<FieldError> {
+    let taints = taints(policy);
     let identity = |taint: &Value| (taint["key"].clone(), taint["effect"].clone());
     let mut errors = Vec::new();
     for (index, taint) in taints.iter().enumerate() {
@@ -18,8 +42,7 @@ pub(super) fn check(policy: &Value) -> Vec<FieldError> {
                 text("key"),
                 text("effect")
             );
-            let path = Path::new("spec").child("taints").index(index);
-            errors.push(path.error(Reason::Duplicate, message));
+            errors.push(path(index).error(Reason::Duplicate, message));
         }
     }
     errors
@@ -30,6 +53,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn each_taint_that_evicts_is_rejected_if_administrators_did_not_enable_it() {
+        let taint = |effect: &str| json!({ "key": "a", "effect": effect });
+        let taints = json!([taint("NoExecute"), taint("NoSchedule"), taint("NoExecute")]);
+        let errors = check_no_execute(&json!({ "spec": { "taints": taints } }));
+        let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, ["spec.taints[0]", "spec.taints[2]"]);
+    }
 
     #[test]
     fn duplicate_taints_are_rejected() {

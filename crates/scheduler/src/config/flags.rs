@@ -135,10 +135,10 @@ pub struct SchedulerArgs {
     pub(crate) meaningless: MeaninglessArgs,
 }
 
-/// Flags of Karmada's scheduler that have no effect here. They are accepted, so that a Deployment only has to
+/// Flags of Karmada's components that have no effect here. They are accepted, so that a Deployment only has to
 /// change its image, and logged once. docs/compatibility.md gives the reasons.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct MeaninglessArgs {
+pub struct MeaninglessArgs {
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     enable_pprof: Option<String>,
     #[arg(long, hide = true)]
@@ -181,7 +181,7 @@ pub(crate) struct MeaninglessArgs {
 
 impl MeaninglessArgs {
     /// Returns the names of the flags that were set.
-    pub(crate) fn given(&self) -> Vec<&'static str> {
+    pub fn given(&self) -> Vec<&'static str> {
         [
             ("--enable-pprof", &self.enable_pprof),
             ("--profiling-bind-address", &self.profiling_bind_address),

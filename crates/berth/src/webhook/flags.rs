@@ -1,0 +1,201 @@
+//! Flags of `berth webhook`, with the names and defaults of karmada-webhook.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use berth_scheduler::config::BindAddress;
+use berth_scheduler::config::flags::MeaninglessArgs;
+use berth_scheduler::gates::{self, FeatureGates};
+use berth_webhook::{CertificateFiles, MinimumTls, NoExecuteTaints};
+use clap::{Args, ValueEnum};
+
+/// Flags of `berth webhook`.
+#[derive(Args, Clone, Debug)]
+pub struct WebhookArgs {
+    /// Path to the kubeconfig file of the control plane; used only for self-managed certificates
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// IP address on which to listen for --secure-port
+    #[arg(long, value_name = "IP", default_value = "0.0.0.0")]
+    pub bind_address: IpAddr,
+
+    /// Port that serves HTTPS
+    #[arg(long, value_name = "PORT", default_value_t = 8443)]
+    pub secure_port: u16,
+
+    /// Folder with the certificate and its key; they are loaded again when they change
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        default_value = "/tmp/k8s-webhook-server/serving-certs"
+    )]
+    pub cert_dir: PathBuf,
+
+    /// Name of the file with the certificate in --cert-dir
+    #[arg(long, value_name = "NAME", default_value = "tls.crt")]
+    pub tls_cert_file_name: String,
+
+    /// Name of the file with the private key in --cert-dir
+    #[arg(long, value_name = "NAME", default_value = "tls.key")]
+    pub tls_private_key_file_name: String,
+
+    /// Minimum version of TLS; 1.0 and 1.1 are not supported and mean 1.2
+    #[arg(long, value_name = "VERSION", default_value = "1.3")]
+    pub tls_min_version: TlsVersion,
+
+    /// Address that serves /metrics; 0 turns it off
+    #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
+    pub metrics_bind_address: BindAddress,
+
+    /// Address that serves /healthz, /livez and /readyz; 0 turns it off
+    #[arg(long, value_name = "ADDRESS", default_value = ":8000")]
+    pub health_probe_bind_address: BindAddress,
+
+    /// Allow ClusterTaintPolicies with the effect NoExecute, which can evict workloads
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub allow_no_execute_taint_policy: bool,
+
+    /// Maximum requests to the API server per second; 0 or less means no limit
+    #[arg(
+        long,
+        value_name = "QPS",
+        default_value_t = 40.0,
+        allow_negative_numbers = true
+    )]
+    pub kube_api_qps: f32,
+
+    /// Maximum burst of requests to the API server; 0 or less means no limit
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 60,
+        allow_negative_numbers = true
+    )]
+    pub kube_api_burst: i32,
+
+    /// Feature gates, as for karmada-webhook; none changes the rules
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
+    pub feature_gates: FeatureGates,
+
+    #[command(flatten)]
+    pub(crate) meaningless: MeaninglessArgs,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TlsVersion {
+    /// TLS 1.0.
+    #[value(name = "1.0")]
+    V1_0,
+    /// TLS 1.1.
+    #[value(name = "1.1")]
+    V1_1,
+    /// TLS 1.2.
+    #[value(name = "1.2")]
+    V1_2,
+    /// TLS 1.3.
+    #[value(name = "1.3")]
+    V1_3,
+}
+
+impl WebhookArgs {
+    /// Returns the address of the HTTPS server.
+    pub(crate) fn listen(&self) -> SocketAddr {
+        SocketAddr::new(self.bind_address, self.secure_port)
+    }
+
+    /// Returns the files of the serving certificate.
+    pub(crate) fn certificate_files(&self) -> CertificateFiles {
+        CertificateFiles {
+            certificate: self.cert_dir.join(&self.tls_cert_file_name),
+            key: self.cert_dir.join(&self.tls_private_key_file_name),
+        }
+    }
+
+    pub(crate) fn minimum_tls(&self) -> MinimumTls {
+        match self.tls_min_version {
+            TlsVersion::V1_0 | TlsVersion::V1_1 | TlsVersion::V1_2 => MinimumTls::V1_2,
+            TlsVersion::V1_3 => MinimumTls::V1_3,
+        }
+    }
+
+    pub(crate) fn no_execute(&self) -> NoExecuteTaints {
+        if self.allow_no_execute_taint_policy {
+            NoExecuteTaints::Allowed
+        } else {
+            NoExecuteTaints::Denied
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: WebhookArgs,
+    }
+
+    fn parse(line: &str) -> Result<WebhookArgs, clap::Error> {
+        let words = std::iter::once("webhook").chain(line.split_whitespace());
+        Cli::try_parse_from(words).map(|cli| cli.args)
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_karmada_webhook() {
+        let args = parse("").unwrap();
+        assert_eq!(args.listen().to_string(), "0.0.0.0:8443");
+        let files = args.certificate_files();
+        let folder = "/tmp/k8s-webhook-server/serving-certs";
+        assert_eq!(
+            files.certificate.to_str().unwrap(),
+            format!("{folder}/tls.crt")
+        );
+        assert_eq!(files.key.to_str().unwrap(), format!("{folder}/tls.key"));
+        assert_eq!(args.minimum_tls(), MinimumTls::V1_3);
+        assert_eq!(args.no_execute(), NoExecuteTaints::Denied);
+        assert_eq!(args.metrics_bind_address.to_string(), "0.0.0.0:8080");
+        assert_eq!(args.health_probe_bind_address.to_string(), "0.0.0.0:8000");
+        assert!((args.kube_api_qps - 40.0).abs() < f32::EPSILON && args.kube_api_burst == 60);
+    }
+
+    #[test]
+    fn the_flags_of_a_karmada_deployment_parse() {
+        let args = parse(
+            "--kubeconfig=/etc/karmada/config/karmada.config --bind-address=10.0.0.7 \
+             --metrics-bind-address=10.0.0.7:8080 --health-probe-bind-address=10.0.0.7:8000 \
+             --secure-port=9443 --cert-dir=/etc/karmada/pki/server --tls-cert-file-name=a.crt \
+             --tls-private-key-file-name=a.key --tls-min-version=1.2 --kube-api-qps=5 --kube-api-burst=10 \
+             --feature-gates=AllAlpha=true,AllBeta=true --allow-no-execute-taint-policy=true \
+             --enable-pprof --profiling-bind-address=:6060 --log-flush-frequency=5s --vmodule=a=1",
+        )
+        .unwrap();
+        assert_eq!(args.listen().to_string(), "10.0.0.7:9443");
+        let files = args.certificate_files();
+        assert_eq!(
+            files.certificate.to_str(),
+            Some("/etc/karmada/pki/server/a.crt")
+        );
+        assert_eq!(args.minimum_tls(), MinimumTls::V1_2);
+        assert_eq!(args.no_execute(), NoExecuteTaints::Allowed);
+        assert_eq!(args.meaningless.given().len(), 4);
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        for line in [
+            "--bind-address=localhost",
+            "--secure-port=65536",
+            "--tls-min-version=1.4",
+            "--feature-gates=Nonsense=true",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

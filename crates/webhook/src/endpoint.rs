@@ -1,0 +1,140 @@
+//! The paths of the webhooks and what they review, with the names of karmada-webhook.
+
+use berth_api::admission::GuardedKind;
+
+/// A webhook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// Sets ids, finalizers and defaults of a kind.
+    Mutate(GuardedKind),
+    /// Rejects invalid objects of a kind.
+    Validate(GuardedKind),
+    /// Rejects the deletion of protected objects of any kind.
+    DeletionProtection,
+}
+
+/// Paths and their webhooks. karmada-webhook has none for clusters, because Karmada's aggregated API server checks them.
+const ENDPOINTS: &[(&str, Endpoint)] = &[
+    ("/mutate-cluster", Endpoint::Mutate(GuardedKind::Cluster)),
+    (
+        "/mutate-propagationpolicy",
+        Endpoint::Mutate(GuardedKind::PropagationPolicy),
+    ),
+    (
+        "/mutate-clusterpropagationpolicy",
+        Endpoint::Mutate(GuardedKind::ClusterPropagationPolicy),
+    ),
+    (
+        "/mutate-overridepolicy",
+        Endpoint::Mutate(GuardedKind::OverridePolicy),
+    ),
+    (
+        "/mutate-resourcebinding",
+        Endpoint::Mutate(GuardedKind::ResourceBinding),
+    ),
+    (
+        "/mutate-clusterresourcebinding",
+        Endpoint::Mutate(GuardedKind::ClusterResourceBinding),
+    ),
+    ("/mutate-work", Endpoint::Mutate(GuardedKind::Work)),
+    (
+        "/validate-cluster",
+        Endpoint::Validate(GuardedKind::Cluster),
+    ),
+    (
+        "/validate-propagationpolicy",
+        Endpoint::Validate(GuardedKind::PropagationPolicy),
+    ),
+    (
+        "/validate-clusterpropagationpolicy",
+        Endpoint::Validate(GuardedKind::ClusterPropagationPolicy),
+    ),
+    (
+        "/validate-overridepolicy",
+        Endpoint::Validate(GuardedKind::OverridePolicy),
+    ),
+    (
+        "/validate-clusteroverridepolicy",
+        Endpoint::Validate(GuardedKind::ClusterOverridePolicy),
+    ),
+    (
+        "/validate-clustertaintpolicy",
+        Endpoint::Validate(GuardedKind::ClusterTaintPolicy),
+    ),
+    (
+        "/validate-resourcebinding",
+        Endpoint::Validate(GuardedKind::ResourceBinding),
+    ),
+    (
+        "/validate-resourcedeletionprotection",
+        Endpoint::DeletionProtection,
+    ),
+];
+
+/// Paths of karmada-webhook for kinds without rules here.
+const WITHOUT_RULES: &[&str] = &[
+    "/convert",
+    "/mutate-federatedhpa",
+    "/mutate-multiclusterservice",
+    "/validate-cronfederatedhpa",
+    "/validate-federatedhpa",
+    "/validate-federatedresourcequota",
+    "/validate-multiclusteringress",
+    "/validate-multiclusterservice",
+    "/validate-resourceinterpretercustomization",
+    "/validate-resourceinterpreterwebhookconfiguration",
+];
+
+impl Endpoint {
+    /// Returns all webhooks.
+    pub fn all() -> impl Iterator<Item = Self> {
+        ENDPOINTS.iter().map(|(_, endpoint)| *endpoint)
+    }
+
+    /// Returns the webhook at a path.
+    pub fn find(path: &str) -> Option<Self> {
+        ENDPOINTS
+            .iter()
+            .find_map(|(known, endpoint)| (*known == path).then_some(*endpoint))
+    }
+
+    /// Returns the path of the webhook, or `None` if its kind has no rules for this phase.
+    pub fn path(self) -> Option<&'static str> {
+        ENDPOINTS
+            .iter()
+            .find_map(|(path, endpoint)| (*endpoint == self).then_some(*path))
+    }
+
+    /// Reports whether only karmada-webhook serves a path.
+    pub(crate) fn is_without_rules(path: &str) -> bool {
+        WITHOUT_RULES.contains(&path)
+    }
+
+    /// Reports whether the webhook reviews a resource.
+    pub(crate) fn reviews(self, group: &str, resource: &str) -> bool {
+        match self {
+            Self::Mutate(kind) | Self::Validate(kind) => {
+                GuardedKind::find(group, resource) == Some(kind)
+            }
+            Self::DeletionProtection => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_path_leads_to_one_webhook() {
+        let paths: BTreeSet<&str> = ENDPOINTS.iter().map(|(path, _)| *path).collect();
+        assert_eq!(paths.len(), ENDPOINTS.len());
+        for (path, endpoint) in ENDPOINTS {
+            assert_eq!(Endpoint::find(path), Some(*endpoint));
+            assert_eq!(endpoint.path(), Some(*path));
+            assert!(!Endpoint::is_without_rules(path), "{path}");
+        }
+    }
+}

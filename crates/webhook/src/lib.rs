@@ -1,0 +1,32 @@
+//! Karmada's admission webhooks as an HTTPS server, for control planes with an API server of their own.
+//!
+//! The rules are those of [`berth_api::admission`], which the embedded API server applies in process. This crate reads
+//! reviews, applies the rules, and writes verdicts. It must not contain rules, and must not know schedulers,
+//! controllers or command lines.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `server` | listener, TLS, connections, shutdown |
+//! | `service` | paths, limits and status codes of HTTP requests |
+//! | `decide` | the rules applied to one review |
+//! | `verdict` | the response to a review |
+//! | `review` | `AdmissionReview` of the API group `admission.k8s.io` |
+//! | `endpoint` | paths and what they review |
+//! | `serving_certificate` | the certificate of new connections |
+//! | `certificate_files` | certificate files that are loaded again when they change |
+
+mod certificate_files;
+mod decide;
+mod endpoint;
+mod review;
+mod server;
+mod service;
+mod serving_certificate;
+mod verdict;
+
+pub use certificate_files::{CertificateFiles, FileError};
+pub use decide::{NoExecuteTaints, decide};
+pub use endpoint::Endpoint;
+pub use review::{AdmissionReview, ReviewError};
+pub use server::{MinimumTls, ServerOptions, StartError, WebhookServer};
+pub use serving_certificate::{CertificateError, ServingCertificate};

@@ -1,0 +1,232 @@
+//! The HTTPS server: listener, TLS, connections and shutdown.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::{ServerConfig, SupportedProtocolVersion};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::decide::NoExecuteTaints;
+use crate::service::Service;
+use crate::serving_certificate::{ServingCertificate, provider};
+
+/// Maximum open connections. API servers use one each.
+const MAX_CONNECTIONS: usize = 1000;
+/// Maximum concurrent streams of an HTTP/2 connection. The default of Go.
+const MAX_STREAMS: u32 = 250;
+/// Maximum time for a TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum time for the head of an HTTP/1.1 request, idle time of the connection included.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(90);
+/// Interval and timeout of pings to an idle HTTP/2 client.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// Maximum time for requests in progress at shutdown. It is longer than the timeout of a review in API servers, and
+/// shorter than the termination grace period of a Pod.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
+/// Pause after a failed accept, which usually lacks file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The lowest TLS version that the server accepts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MinimumTls {
+    /// TLS 1.2. Lower versions are not supported.
+    V1_2,
+    /// TLS 1.3.
+    #[default]
+    V1_3,
+}
+
+static ONLY_1_3: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
+
+impl MinimumTls {
+    fn versions(self) -> &'static [&'static SupportedProtocolVersion] {
+        match self {
+            Self::V1_2 => rustls::ALL_VERSIONS,
+            Self::V1_3 => ONLY_1_3,
+        }
+    }
+}
+
+/// The configuration of a server.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// The address to listen on. Port 0 selects a free port.
+    pub listen: SocketAddr,
+    /// The lowest TLS version.
+    pub minimum_tls: MinimumTls,
+    /// Rule for taint policies that evict.
+    pub no_execute: NoExecuteTaints,
+    /// The certificate of new connections.
+    pub certificate: ServingCertificate,
+}
+
+/// The error of a start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The server cannot listen on the address, usually because it is in use.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// The I/O error.
+        source: std::io::Error,
+    },
+    /// TLS cannot be set up.
+    #[error("cannot set up TLS: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+/// A server that listens. It accepts connections while it runs.
+#[derive(Debug)]
+pub struct WebhookServer {
+    address: SocketAddr,
+    listener: TcpListener,
+    tls: Arc<ServerConfig>,
+    no_execute: NoExecuteTaints,
+}
+
+impl WebhookServer {
+    /// Listens on the configured address.
+    ///
+    /// # Errors
+    /// When the address or TLS cannot be used.
+    pub async fn bind(options: ServerOptions) -> Result<Self, StartError> {
+        let mut tls = ServerConfig::builder_with_provider(Arc::new(provider()))
+            .with_protocol_versions(options.minimum_tls.versions())?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(options.certificate));
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let failure = |source| StartError::Bind {
+            address: options.listen,
+            source,
+        };
+        let listener = TcpListener::bind(options.listen).await.map_err(failure)?;
+        Ok(Self {
+            address: listener.local_addr().map_err(failure)?,
+            listener,
+            tls: Arc::new(tls),
+            no_execute: options.no_execute,
+        })
+    }
+
+    /// Returns the address of the listener.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until the token is cancelled. Then it closes the listener and finishes the requests in progress.
+    pub async fn run(self, cancel: CancellationToken) {
+        let service = Arc::new(Service::new(self.no_execute, cancel.clone()));
+        let acceptor = TlsAcceptor::from(self.tls);
+        let connections = TaskTracker::new();
+        let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let listener = self.listener;
+        let accepting = async {
+            loop {
+                let Ok(slot) = slots.clone().acquire_owned().await else {
+                    return;
+                };
+                match listener.accept().await {
+                    Ok((stream, _)) => {
+                        connections.spawn(connection(
+                            stream,
+                            slot,
+                            acceptor.clone(),
+                            service.clone(),
+                            cancel.clone(),
+                        ));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "failed to accept a connection");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            () = accepting => {}
+            () = cancel.cancelled() => {}
+        }
+        drop(listener);
+        connections.close();
+        let drained = tokio::time::timeout(DRAIN_TIMEOUT, connections.wait()).await;
+        if drained.is_err() {
+            tracing::warn!("some connections were still open at the end of the shutdown timeout");
+        }
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    _slot: OwnedSemaphorePermit,
+    acceptor: TlsAcceptor,
+    service: Arc<Service>,
+    stopping: CancellationToken,
+) {
+    drop(stream.set_nodelay(true));
+    let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
+    let stream = match handshake.await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => {
+            // An API server with another CA bundle ends the handshake: the usual mistake of an installation.
+            tracing::info!(%error, "a TLS handshake failed");
+            return;
+        }
+        Err(_) => {
+            tracing::debug!("a TLS handshake timed out");
+            return;
+        }
+    };
+    let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let respond = service_fn(move |request: Request<Incoming>| {
+        let service = service.clone();
+        async move { Ok::<_, Infallible>(service.respond(request).await) }
+    });
+    let io = TokioIo::new(stream);
+    // Serves either protocol until one of the ends. The server limits the time after the cancellation.
+    macro_rules! run {
+        ($served:expr) => {{
+            let served = $served;
+            tokio::pin!(served);
+            let served = tokio::select! {
+                result = served.as_mut() => result,
+                () = stopping.cancelled() => {
+                    served.as_mut().graceful_shutdown();
+                    served.await
+                }
+            };
+            if let Err(error) = served {
+                tracing::debug!(%error, "a connection ended");
+            }
+        }};
+    }
+    if http2 {
+        run!(
+            http2::Builder::new(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .max_concurrent_streams(MAX_STREAMS)
+                .keep_alive_interval(PING_INTERVAL)
+                .keep_alive_timeout(PING_TIMEOUT)
+                .serve_connection(io, respond)
+        );
+    } else {
+        run!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_TIMEOUT)
+                .serve_connection(io, respond)
+        );
+    }
+}

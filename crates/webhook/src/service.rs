@@ -1,0 +1,213 @@
+//! HTTP requests of the webhook server: paths, limits and status codes.
+//!
+//! Requests that are not reviews get a `Status`, whose message API servers include in their error.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Body;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::decide::{NoExecuteTaints, decide};
+use crate::endpoint::Endpoint;
+use crate::review::AdmissionReview;
+
+/// Maximum size of a review: two objects of 3 MiB each, and its other fields. The limit of karmada-webhook.
+const MAX_BODY: usize = 7 << 20;
+/// Maximum time for the body of a request.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum reviews in progress. It bounds the memory for their bodies.
+const MAX_REVIEWS: usize = 100;
+
+/// The service behind all connections.
+#[derive(Debug)]
+pub(crate) struct Service {
+    no_execute: NoExecuteTaints,
+    reviews: Semaphore,
+    stopping: CancellationToken,
+}
+
+/// An error response.
+struct Failure {
+    status: StatusCode,
+    reason: &'static str,
+    message: String,
+}
+
+impl Failure {
+    fn new(status: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            reason,
+            message: message.into(),
+        }
+    }
+
+    fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    fn response(self) -> Response<Full<Bytes>> {
+        let body = json!({
+            "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
+            "message": self.message, "reason": self.reason, "code": self.status.as_u16()
+        });
+        let mut response = json_response(self.status, &body);
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            let allowed = HeaderValue::from_static("POST");
+            response.headers_mut().insert(ALLOW, allowed);
+        }
+        response
+    }
+}
+
+impl Service {
+    pub(crate) fn new(no_execute: NoExecuteTaints, stopping: CancellationToken) -> Self {
+        Self {
+            no_execute,
+            reviews: Semaphore::new(MAX_REVIEWS),
+            stopping,
+        }
+    }
+
+    /// Responds to a request.
+    pub(crate) async fn respond<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let path = request.uri().path();
+        if matches!(
+            path.trim_end_matches('/'),
+            "/readyz" | "/healthz" | "/livez"
+        ) {
+            return self.probe(path.starts_with("/readyz"));
+        }
+        match self.review(request).await {
+            Ok(answer) => json_response(StatusCode::OK, &answer),
+            Err(failure) => {
+                tracing::debug!(status = %failure.status, message = failure.message, "refused a request");
+                failure.response()
+            }
+        }
+    }
+
+    fn probe(&self, readiness: bool) -> Response<Full<Bytes>> {
+        if readiness && self.stopping.is_cancelled() {
+            let mut response = Response::new(Full::from("the server is stopping"));
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            return response;
+        }
+        Response::new(Full::from("ok"))
+    }
+
+    async fn review<B>(&self, request: Request<B>) -> Result<Value, Failure>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let path = request.uri().path();
+        let Some(endpoint) = Endpoint::find(path) else {
+            return Err(unknown_path(path));
+        };
+        if request.method() != Method::POST {
+            let message = format!("{path} accepts only POST, not {}", request.method());
+            let status = StatusCode::METHOD_NOT_ALLOWED;
+            return Err(Failure::new(status, "MethodNotAllowed", message));
+        }
+        check_content_type(&request)?;
+        let Ok(_permit) = self.reviews.acquire().await else {
+            return Err(internal("the server is stopping"));
+        };
+        let body = tokio::time::timeout(BODY_TIMEOUT, read(request.into_body()))
+            .await
+            .map_err(|_| {
+                let message = format!(
+                    "the body did not arrive within {} s",
+                    BODY_TIMEOUT.as_secs()
+                );
+                Failure::new(StatusCode::REQUEST_TIMEOUT, "Timeout", message)
+            })??;
+        let no_execute = self.no_execute;
+        // A large review must not delay others, and a defect in a rule must not end the connection.
+        let decided = tokio::task::spawn_blocking(move || {
+            let review = AdmissionReview::parse(&body)?;
+            Ok(decide(endpoint, no_execute, &review))
+        });
+        match decided.await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err::<_, crate::review::ReviewError>(error)) => {
+                Err(Failure::bad_request(error.to_string()))
+            }
+            Err(error) => {
+                tracing::error!(%error, "a review failed");
+                Err(internal(
+                    "the review failed; the log of the webhook has the reason",
+                ))
+            }
+        }
+    }
+}
+
+fn internal(message: &str) -> Failure {
+    Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+}
+
+fn unknown_path(path: &str) -> Failure {
+    let message = if Endpoint::is_without_rules(path) {
+        format!(
+            "there are no rules for {path}: remove this webhook from its configuration, or send it to karmada-webhook"
+        )
+    } else {
+        format!("there is no webhook at {path}")
+    };
+    Failure::new(StatusCode::NOT_FOUND, "NotFound", message)
+}
+
+fn check_content_type<B>(request: &Request<B>) -> Result<(), Failure> {
+    let given = request
+        .headers()
+        .get(CONTENT_TYPE)
+        .map(|value| String::from_utf8_lossy(value.as_bytes()))
+        .unwrap_or_default();
+    let media_type = given.split(';').next().unwrap_or_default().trim();
+    if media_type.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let message = format!("the content type is {given:?}: expected application/json");
+    Err(Failure::bad_request(message))
+}
+
+async fn read<B>(body: B) -> Result<Bytes, Failure>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match Limited::new(body, MAX_BODY).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Failure::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            format!("the body is larger than {MAX_BODY} bytes"),
+        )),
+        Err(error) => Err(Failure::bad_request(format!(
+            "cannot read the body: {error}"
+        ))),
+    }
+}
+
+fn json_response(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(body.to_string()));
+    *response.status_mut() = status;
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}
+
+#[cfg(test)]
+mod tests;

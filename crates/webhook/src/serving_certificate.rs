@@ -1,0 +1,108 @@
+//! The certificate that new TLS connections use. It can be replaced while connections are open.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+/// A certificate and key that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// There is no certificate.
+    #[error("it has no certificate in PEM format")]
+    NoCertificate,
+    /// The certificates cannot be read.
+    #[error("its certificates cannot be read: {0}")]
+    Certificate(rustls::pki_types::pem::Error),
+    /// The private key cannot be read.
+    #[error("it is not a private key in PEM format: {0}")]
+    Key(rustls::pki_types::pem::Error),
+    /// The key does not fit the certificate, or is of an unsupported type.
+    #[error("the certificate and its key cannot be used together: {0}")]
+    Pair(#[from] rustls::Error),
+}
+
+/// The serving certificate. Cheap to clone; clones share the certificate.
+#[derive(Clone, Debug)]
+pub struct ServingCertificate(Arc<ArcSwap<CertifiedKey>>);
+
+impl ServingCertificate {
+    /// Creates a serving certificate from a chain and its key, both PEM.
+    ///
+    /// # Errors
+    /// When they cannot be used.
+    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
+        let pair = Arc::new(certified_key(chain, key)?);
+        Ok(Self(Arc::new(ArcSwap::new(pair))))
+    }
+
+    /// Replaces the certificate for new connections.
+    ///
+    /// # Errors
+    /// When the new one cannot be used. The current one stays.
+    pub fn replace(&self, chain: &[u8], key: &[u8]) -> Result<(), CertificateError> {
+        self.0.store(Arc::new(certified_key(chain, key)?));
+        Ok(())
+    }
+}
+
+impl ResolvesServerCert for ServingCertificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
+}
+
+/// Returns the implementation of cryptography.
+pub(crate) fn provider() -> CryptoProvider {
+    rustls::crypto::ring::default_provider()
+}
+
+fn certified_key(chain: &[u8], key: &[u8]) -> Result<CertifiedKey, CertificateError> {
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
+        .collect::<Result<_, _>>()
+        .map_err(CertificateError::Certificate)?;
+    if chain.is_empty() {
+        return Err(CertificateError::NoCertificate);
+    }
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(CertificateError::Key)?;
+    Ok(CertifiedKey::from_der(chain, key, &provider())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (String, String) {
+        let pair = rcgen::generate_simple_self_signed(["webhook".to_owned()]).unwrap();
+        (pair.cert.pem(), pair.signing_key.serialize_pem())
+    }
+
+    #[test]
+    fn unusable_certificates_are_refused_with_the_reason() {
+        let (certificate, key) = pair();
+        let (_, other) = pair();
+        for (certificate, key, expected) in [
+            (certificate.as_str(), key.as_str(), None),
+            ("", key.as_str(), Some("it has no certificate")),
+            (certificate.as_str(), "", Some("it is not a private key")),
+            (
+                certificate.as_str(),
+                other.as_str(),
+                Some("the certificate and its key cannot be used together"),
+            ),
+        ] {
+            let result = ServingCertificate::from_pem(certificate.as_bytes(), key.as_bytes());
+            match (result, expected) {
+                (Ok(_), None) => {}
+                (Err(error), Some(expected)) => {
+                    assert!(error.to_string().starts_with(expected), "{error}");
+                }
+                (result, expected) => assert_eq!(result.is_ok(), expected.is_none()),
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The response to a review.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use berth_api::admission::FieldError;
+use json_patch::Patch;
+use serde_json::{Value, json};
+
+use crate::review::AdmissionReview;
+
+/// The decision about a write.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    /// The write proceeds, with changes to its object.
+    Allowed(Patch),
+    /// The write is denied.
+    Denied {
+        refusal: Refusal,
+        message: String,
+        causes: Vec<FieldError>,
+    },
+}
+
+/// Reason for a denial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The review does not belong to the webhook.
+    BadRequest,
+    /// A rule denies it. karmada-webhook answers with this reason.
+    Forbidden,
+    /// A rule denies it. Karmada's aggregated API server answers with this reason.
+    Invalid,
+}
+
+impl Refusal {
+    fn code(self) -> u16 {
+        match self {
+            Self::BadRequest => 400,
+            Self::Forbidden => 403,
+            Self::Invalid => 422,
+        }
+    }
+
+    fn reason(self) -> &'static str {
+        match self {
+            Self::BadRequest => "BadRequest",
+            Self::Forbidden => "Forbidden",
+            Self::Invalid => "Invalid",
+        }
+    }
+}
+
+impl Verdict {
+    /// Allows a write without changes.
+    pub(crate) fn allowed() -> Self {
+        Self::Allowed(Patch(Vec::new()))
+    }
+
+    /// Denies a write with a message.
+    pub(crate) fn denied(refusal: Refusal, message: impl Into<String>) -> Self {
+        Self::Denied {
+            refusal,
+            message: message.into(),
+            causes: Vec::new(),
+        }
+    }
+
+    /// Denies a write because of its fields. The message lists each error once, as Go's aggregated errors do.
+    pub(crate) fn invalid_fields(refusal: Refusal, causes: Vec<FieldError>) -> Self {
+        let mut lines: Vec<String> = Vec::new();
+        for cause in &causes {
+            let line = cause.to_string();
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        let message = match lines.as_slice() {
+            [only] => only.clone(),
+            _ => format!("[{}]", lines.join(", ")),
+        };
+        Self::Denied {
+            refusal,
+            message,
+            causes,
+        }
+    }
+
+    pub(crate) fn is_allowed(&self) -> bool {
+        matches!(self, Self::Allowed(_))
+    }
+
+    /// Returns the review with this response.
+    pub(crate) fn respond(&self, review: &AdmissionReview) -> Value {
+        let mut response = json!({ "uid": review.request.uid, "allowed": self.is_allowed() });
+        match self {
+            Self::Allowed(patch) => {
+                response["status"] = json!({ "metadata": {}, "code": 200 });
+                if !patch.is_empty() {
+                    response["patchType"] = json!("JSONPatch");
+                    response["patch"] = json!(STANDARD.encode(patch.to_string()));
+                }
+            }
+            Self::Denied {
+                refusal,
+                message,
+                causes,
+            } => {
+                response["status"] = json!({
+                    "metadata": {}, "status": "Failure", "message": message,
+                    "reason": refusal.reason(), "code": refusal.code()
+                });
+                if !causes.is_empty() {
+                    response["status"]["details"] = json!({
+                        "name": review.request.name,
+                        "group": review.request.resource.group,
+                        "kind": review.request.resource.resource,
+                        "causes": causes.iter().map(cause).collect::<Vec<_>>(),
+                    });
+                }
+            }
+        }
+        json!({
+            "apiVersion": review.api_version, "kind": "AdmissionReview", "response": response
+        })
+    }
+}
+
+fn cause(error: &FieldError) -> Value {
+    json!({ "reason": error.reason.as_cause(), "message": error.message, "field": error.field })
+}
