@@ -23,7 +23,9 @@ use crate::fault_injection::{self, Fault, FaultArgs};
 use crate::join::command::{self as joining, JoinArgs};
 use crate::join::unjoin::{self, UnjoinArgs};
 use crate::output;
+use crate::program_name::{self, Program};
 use crate::simulate::{self, SimulateArgs, SimulateError};
+use crate::stand_in::{StandIn, VersionCommand};
 use crate::status::{self, StatusArgs};
 use crate::up::{self, UpArgs, UpError};
 use crate::watch::{self, WatchArgs};
@@ -92,8 +94,8 @@ enum Command {
 }
 
 impl Cli {
-    /// Runs the command and returns its exit code.
-    pub fn run(self) -> ExitCode {
+    /// Runs the command and returns its exit code. `called` is the name of the program in messages.
+    fn run(self, called: &'static str) -> ExitCode {
         let default_level = match self.command {
             Command::Controllers(_) | Command::Scheduler(_) | Command::Webhook(_) => "info",
             // The error of the command already contains what the client logs about a refused request.
@@ -109,26 +111,59 @@ impl Cli {
         if matches!(self.command, Command::Scheduler(_) | Command::Webhook(_)) {
             logging::log_panics();
         }
-        match runtime::run(self.command.run()) {
-            Ok(Ok(())) => ExitCode::SUCCESS,
-            Ok(Err(failure)) => failure.report(),
-            Err(error) => Failure::run(format!("cannot start the runtime: {error}")).report(),
-        }
+        let failure = match runtime::run(self.command.run(called)) {
+            Ok(Ok(())) => return ExitCode::SUCCESS,
+            Ok(Err(failure)) => failure,
+            Err(error) => Failure::run(format!("cannot start the runtime: {error}")),
+        };
+        failure.report(called)
     }
 }
 
-/// Program name under which the binary runs only the scheduler, as a drop-in replacement for Karmada's.
-const SCHEDULER_NAME: &str = "karmada-scheduler";
-
-/// Parses the command line and runs the command.
+/// Runs the program that the name of the binary selects.
 pub fn main() -> ExitCode {
-    if called_as_scheduler() {
-        return SchedulerCommand::new().named(SCHEDULER_NAME).run();
+    let words = std::env::args_os();
+    match program_name::select(std::env::args_os().next().as_deref()) {
+        Program::Berth { called } => {
+            let command = program_name::renamed(Cli::command(), called);
+            match command_line::parse::<Cli>(command, with_levels(words)) {
+                Ok(cli) => cli.run(called),
+                Err(error) => command_line::refuse(&error),
+            }
+        }
+        Program::Scheduler => SchedulerCommand::new().named(program_name::SCHEDULER).run(),
+        Program::ControllerManager => stand_in(
+            program_name::CONTROLLER_MANAGER,
+            "Run the controllers of a Karmada control plane",
+            Command::Controllers,
+        ),
+        Program::Webhook => stand_in(
+            program_name::WEBHOOK,
+            "Serve the admission webhooks of a Karmada control plane",
+            |flags| Command::Webhook(Box::new(flags)),
+        ),
     }
-    match command_line::parse::<Cli>(Cli::command(), with_levels(std::env::args_os())) {
-        Ok(cli) => cli.run(),
-        Err(error) => command_line::refuse(&error),
-    }
+}
+
+/// Runs a component in place of one of Karmada's programs.
+fn stand_in<Flags: clap::Args>(
+    name: &'static str,
+    about: &'static str,
+    to_command: impl FnOnce(Flags) -> Command,
+) -> ExitCode {
+    let command = StandIn::<Flags>::command().name(name).about(about);
+    let program = match command_line::parse::<StandIn<Flags>>(command, std::env::args_os()) {
+        Ok(program) => program,
+        Err(error) => return command_line::refuse(&error),
+    };
+    let cli = Cli {
+        command: match program.version {
+            Some(VersionCommand::Version) => Command::Version,
+            None => to_command(program.flags),
+        },
+        log: program.log,
+    };
+    cli.run(name)
 }
 
 /// Gives `-v` the level 1 unless a number follows it, so that `berth -v up` parses `up` as the command.
@@ -147,16 +182,8 @@ fn with_levels(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     words
 }
 
-fn called_as_scheduler() -> bool {
-    let program = std::env::args_os().next().map(std::path::PathBuf::from);
-    program
-        .as_deref()
-        .and_then(std::path::Path::file_stem)
-        .is_some_and(|name| name == SCHEDULER_NAME)
-}
-
 impl Command {
-    async fn run(self) -> Result<(), Failure> {
+    async fn run(self, called: &'static str) -> Result<(), Failure> {
         let cancel = CancellationToken::new();
         signals::cancel_on_signal(cancel.clone()).map_err(Failure::run)?;
         match self {
@@ -202,8 +229,10 @@ impl Command {
             }
             Self::Webhook(args) => webhook::run(*args, cancel).await.map_err(Failure::run),
             Self::Version => {
+                // The plugin of kubectl has the version of `berth`.
+                let name = called.trim_start_matches("kubectl ");
                 let version = env!("CARGO_PKG_VERSION");
-                output::print(&format!("berth {version}\n")).map_err(Failure::run)
+                output::print(&format!("{name} {version}\n")).map_err(Failure::run)
             }
             Self::Completion(args) => completion::run(args, Cli::command()).map_err(Failure::run),
             Self::Simulate(args) => simulate::run(*args, cancel)
@@ -271,8 +300,10 @@ impl Failure {
         }
     }
 
-    fn report(self) -> ExitCode {
+    fn report(self, called: &'static str) -> ExitCode {
+        let commands = program_name::commands(&Cli::command());
         for message in self.messages {
+            let message = program_name::rename(&message, called, &commands);
             command_line::report(message, self.code);
         }
         ExitCode::from(self.code)

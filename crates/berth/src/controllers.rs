@@ -5,7 +5,9 @@ pub mod cluster_flags;
 pub mod controller_set;
 mod election;
 pub mod failover_flags;
+pub mod flags_without_effect;
 mod leader_gate;
+pub mod propagation_flags;
 
 use std::path::PathBuf;
 
@@ -15,8 +17,10 @@ use berth_scheduler::connect::{self, ConnectError, Target};
 use berth_scheduler::gates::{self, FeatureGates};
 use berth_scheduler::lease::LeaseOptionsError;
 use berth_scheduler::lease::flags::ElectionFlags;
+use berth_scheduler::process::accepted_flags::{self, AcceptedFlags};
 use berth_telemetry::{ExportError, TracingArgs};
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use futures::future::try_join_all;
 use kube::client::ClientBuilder;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use self::controller_set::{ControllerFlags, ControllerSet, ControllerSetError};
 use self::election::{Term, lead};
 use self::failover_flags::Setting;
+use self::flags_without_effect::WithoutEffect;
 use self::leader_gate::LeaderGate;
 use crate::control_plane::kubeconfig_of;
 
@@ -92,7 +97,7 @@ pub struct ControllersArgs {
     ///
     /// Without it, KUBECONFIG, that of `berth up`, ~/.kube/config and the in-cluster configuration are tried, in this
     /// order.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub kubeconfig: Option<PathBuf>,
 
     /// Address of the API server; overrides the kubeconfig
@@ -119,6 +124,9 @@ pub struct ControllersArgs {
 
     #[command(flatten)]
     tracing: TracingArgs,
+
+    #[command(flatten)]
+    without_effect: AcceptedFlags<WithoutEffect>,
 }
 
 /// An error that prevents or ends the controllers.
@@ -161,16 +169,20 @@ async fn elect_and_run(
     cancel: CancellationToken,
 ) -> Result<(), ControllersError> {
     let controllers = ControllerSet::new(&args.controllers, args.feature_gates, Setting::Real)?;
+    accepted_flags::log_given(args.without_effect.given());
     let name = args.leader_elect_resource_name.clone();
     let lease = args.election.clone().lease(name)?;
+    // As in Karmada, an empty value counts as unset.
+    let master = args.master.filter(|url| !url.is_empty());
+    let kubeconfig = args.kubeconfig.filter(|path| !path.as_os_str().is_empty());
     let target = Target {
         // With --master, only an explicit kubeconfig is read.
-        kubeconfig: match &args.master {
-            Some(_) => args.kubeconfig.clone(),
-            None => kubeconfig_of(args.kubeconfig.clone()),
+        kubeconfig: match &master {
+            Some(_) => kubeconfig,
+            None => kubeconfig_of(kubeconfig),
         },
         context: None,
-        master: args.master.clone(),
+        master,
     };
     let config = connect::config(&target).await?;
     let client = connect::lasting_client(config, &target, Component::Controllers)?;

@@ -2,7 +2,9 @@
 //!
 //! Only its own `main` and the end-to-end tests import this crate.
 //!
-//! - [`cli`]: command line and dispatch; [`control_plane`] finds the control plane that a command works on
+//! - [`cli`]: command line and dispatch; `program_name` selects the program by the name of the binary, `stand_in`
+//!   parses the command lines of Karmada's programs,
+//!   [`control_plane`] finds the control plane that a command works on
 //! - [`up`], [`status`], [`down`]: embedded control plane; [`instance`] and [`kubeconfig`] are its files,
 //!   [`admission`] and [`cluster_proxy`] plug Karmada's rules into the API server
 //! - [`fleet`], [`members`], [`fault_injection`]: simulated members of `berth up`, and `berth fail` and `berth heal`
@@ -29,7 +31,9 @@ pub mod kubeconfig;
 pub mod members;
 pub mod open_files;
 mod output;
+mod program_name;
 pub mod simulate;
+mod stand_in;
 pub mod status;
 pub mod up;
 pub mod watch;

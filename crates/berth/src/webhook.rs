@@ -4,6 +4,7 @@ pub mod flags;
 
 use std::time::Duration;
 
+use berth_scheduler::process::accepted_flags;
 use berth_webhook::{FileError, ServerOptions, StartError, WebhookServer};
 use tokio_util::sync::CancellationToken;
 
@@ -28,10 +29,7 @@ pub enum WebhookError {
 /// # Errors
 /// When they cannot start.
 pub async fn run(args: WebhookArgs, cancel: CancellationToken) -> Result<(), WebhookError> {
-    let meaningless = args.meaningless.given();
-    if !meaningless.is_empty() {
-        tracing::warn!(flags = meaningless.join(" "), "these flags have no effect");
-    }
+    accepted_flags::log_given(args.without_effect.given());
     let files = args.certificate_files();
     let certificate = files.load()?;
     let server = WebhookServer::bind(ServerOptions {

@@ -34,7 +34,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Intervals of the cluster status controller.
+/// Intervals and contents of the cluster status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterStatusOptions {
     /// The interval between two probes of a member.
@@ -43,6 +43,8 @@ pub struct ClusterStatusOptions {
     pub success_threshold: Duration,
     /// The time for which a member must fail before it becomes not ready.
     pub failure_threshold: Duration,
+    /// Watches nodes and pods of the members, and reports their summaries.
+    pub resource_modeling: bool,
 }
 
 impl Default for ClusterStatusOptions {
@@ -51,6 +53,7 @@ impl Default for ClusterStatusOptions {
             update_frequency: Duration::from_secs(10),
             success_threshold: Duration::from_secs(30),
             failure_threshold: Duration::from_secs(30),
+            resource_modeling: true,
         }
     }
 }

@@ -70,7 +70,11 @@ impl CommandError {
 
 /// Schedule bindings of a Karmada control plane.
 #[derive(Debug, Parser)]
-#[command(version, args_conflicts_with_subcommands = true)]
+#[command(
+    version,
+    args_conflicts_with_subcommands = true,
+    args_override_self = true
+)]
 struct Cli {
     #[command(subcommand)]
     version: Option<VersionCommand>,

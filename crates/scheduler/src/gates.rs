@@ -3,6 +3,7 @@
 use berth_core::Gates;
 
 use self::Effect::{Elsewhere, Set};
+use crate::go_bool::go_bool;
 
 /// All feature gates of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,11 +177,8 @@ pub fn parse(text: &str) -> Result<FeatureGates, String> {
         let (name, value) = entry
             .split_once('=')
             .ok_or_else(|| format!("{entry:?} is not Name=true or Name=false"))?;
-        let on = match value.trim() {
-            "true" | "True" | "TRUE" | "t" | "T" | "1" => true,
-            "false" | "False" | "FALSE" | "f" | "F" | "0" => false,
-            other => return Err(format!("{name}={other}: must be true or false")),
-        };
+        let value = value.trim();
+        let on = go_bool(value).map_err(|reason| format!("{name}={value}: {reason}"))?;
         match name.trim() {
             "AllAlpha" => all.push((Stage::Alpha, on)),
             "AllBeta" => all.push((Stage::Beta, on)),

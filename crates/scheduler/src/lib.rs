@@ -79,6 +79,7 @@ pub mod extender;
 pub mod framework;
 mod gang;
 pub mod gates;
+pub mod go_bool;
 pub mod go_duration;
 mod health;
 mod lazy_object;

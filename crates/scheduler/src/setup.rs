@@ -20,6 +20,7 @@ use crate::framework::{RegistryError, State};
 use crate::health::{self, ListenError, Probes};
 use crate::lease::{Candidate, Leadership};
 use crate::metrics::Metrics;
+use crate::process::accepted_flags;
 use crate::profiles::builder::{ActiveConfig, FrameworkBuilder};
 use crate::profiles::reload::ConfigReload;
 use crate::scheduler::{EstimatorHandle, Input, Inputs, Scheduler};
@@ -168,9 +169,7 @@ async fn run_with_metrics(
         };
         tokio::spawn(reload.run(cancel.clone()));
     }
-    for flag in &options.meaningless {
-        tracing::warn!("{flag} has no meaning here and is ignored: see docs/compatibility.md");
-    }
+    accepted_flags::log_given(&options.meaningless);
     let scheduler = Scheduler::new(
         &options, config, estimators, writer, recorder, metrics, probes,
     );

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use berth_controllers::cluster::HeartbeatOptions;
 use berth_controllers::cluster_status::ClusterStatusOptions;
+use berth_scheduler::go_bool::go_bool;
 use berth_scheduler::go_duration::go_duration;
 use clap::Args;
 
@@ -45,6 +46,12 @@ pub struct ClusterArgs {
     /// Maximum silence of a Pull agent that has never posted a status
     #[arg(long, value_name = "DURATION", default_value = "1m0s", value_parser = go_duration)]
     pub cluster_startup_grace_period: Duration,
+
+    /// Watch nodes and pods of members, and report their resources and models in the cluster status
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set,
+        value_parser = go_bool)]
+    pub enable_cluster_resource_modeling: bool,
 }
 
 impl Default for ClusterArgs {
@@ -59,6 +66,7 @@ impl Default for ClusterArgs {
             cluster_monitor_period: heartbeat.monitor_period,
             cluster_monitor_grace_period: heartbeat.grace_period,
             cluster_startup_grace_period: heartbeat.startup_grace_period,
+            enable_cluster_resource_modeling: options.resource_modeling,
         }
     }
 }
@@ -81,6 +89,7 @@ impl ClusterArgs {
                 .max(Duration::from_millis(1)),
             success_threshold: self.cluster_success_threshold,
             failure_threshold: self.cluster_failure_threshold,
+            resource_modeling: self.enable_cluster_resource_modeling,
         }
     }
 }

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::DetectorArgs;
 use super::cluster_flags::{ClusterArgs, ClusterController};
 use super::failover_flags::{FailoverArgs, Setting};
+use super::propagation_flags::PropagationArgs;
 
 const DETECTOR: &str = "detector";
 const PROPAGATION: &str = "propagation";
@@ -45,6 +46,10 @@ pub struct ControllerFlags {
     /// Flags of the cluster controllers.
     #[command(flatten)]
     pub clusters: ClusterArgs,
+
+    /// Flags of the propagation.
+    #[command(flatten)]
+    pub propagation: PropagationArgs,
 }
 
 /// An error that ended a controller.
@@ -86,10 +91,7 @@ impl ControllerSet {
         let controllers = gates.controllers;
         Ok(Self {
             detector: flags.detector.options(gates)?,
-            propagation: PropagationOptions {
-                inject_state: controllers.stateful_failover_injection,
-                ..PropagationOptions::default()
-            },
+            propagation: flags.propagation.options(controllers),
             clusters: flags.clusters.clone(),
             failover: flags.failover.options(controllers, setting),
             taint_policies: setting.enables_failover(controllers),

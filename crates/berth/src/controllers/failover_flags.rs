@@ -6,6 +6,7 @@ use std::time::Duration;
 use berth_api::policy::PurgeMode;
 use berth_controllers::failover::{FailoverOptions, TaintEviction};
 use berth_scheduler::gates::ControllerGates;
+use berth_scheduler::go_bool::go_bool;
 use berth_scheduler::go_duration::go_duration;
 use clap::{Args, ValueEnum};
 
@@ -13,8 +14,15 @@ use clap::{Args, ValueEnum};
 #[derive(Args, Clone, Debug)]
 pub struct FailoverArgs {
     /// Evict bindings that do not tolerate the NoExecute taints of their clusters; needs the gate Failover
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        value_parser = go_bool)]
     pub enable_no_execute_taint_eviction: Option<bool>,
+
+    /// Evict bindings by taints at all
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set,
+        value_parser = go_bool, hide = true)]
+    pub enable_taint_manager: bool,
 
     /// Default purge mode of old copies
     #[arg(
@@ -69,6 +77,7 @@ impl Default for FailoverArgs {
     fn default() -> Self {
         Self {
             enable_no_execute_taint_eviction: None,
+            enable_taint_manager: true,
             no_execute_taint_eviction_purge_mode: Purge::Gracefully,
             resource_eviction_rate: 0.5,
             graceful_eviction_timeout: Duration::from_mins(10),
@@ -82,6 +91,7 @@ impl FailoverArgs {
     pub(super) fn options(&self, gates: ControllerGates, setting: Setting) -> FailoverOptions {
         let by_default = setting == Setting::Simulated;
         let evicts = setting.enables_failover(gates)
+            && self.enable_taint_manager
             && self.enable_no_execute_taint_eviction.unwrap_or(by_default);
         FailoverOptions {
             taint_eviction: evicts.then_some(TaintEviction {
@@ -133,6 +143,11 @@ mod tests {
             (Setting::Real, vec![gate], false),
             (Setting::Real, vec![flag], false),
             (Setting::Real, vec![gate, flag], true),
+            (
+                Setting::Real,
+                vec![gate, flag, "--enable-taint-manager=false"],
+                false,
+            ),
             (Setting::Simulated, vec![], true),
             (
                 Setting::Simulated,

@@ -4,16 +4,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use berth_scheduler::config::BindAddress;
-use berth_scheduler::config::flags::MeaninglessArgs;
 use berth_scheduler::gates::{self, FeatureGates};
+use berth_scheduler::go_bool::go_bool;
+use berth_scheduler::process::accepted_flags::AcceptedFlags;
+use berth_scheduler::process::shared_flags::SharedFlags;
 use berth_webhook::{CertificateFiles, MinimumTls, NoExecuteTaints};
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 
 /// Flags of `berth webhook`.
 #[derive(Args, Clone, Debug)]
 pub struct WebhookArgs {
     /// Path to the kubeconfig file of the control plane; used only for self-managed certificates
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub kubeconfig: Option<PathBuf>,
 
     /// IP address on which to listen for --secure-port
@@ -54,7 +57,8 @@ pub struct WebhookArgs {
 
     /// Allow ClusterTaintPolicies with the effect NoExecute, which can evict workloads
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
+        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set,
+        value_parser = go_bool)]
     pub allow_no_execute_taint_policy: bool,
 
     /// Maximum requests to the API server per second; 0 or less means no limit
@@ -80,7 +84,7 @@ pub struct WebhookArgs {
     pub feature_gates: FeatureGates,
 
     #[command(flatten)]
-    pub(crate) meaningless: MeaninglessArgs,
+    pub(crate) without_effect: AcceptedFlags<SharedFlags>,
 }
 
 /// A version of TLS.
@@ -184,7 +188,7 @@ mod tests {
         );
         assert_eq!(args.minimum_tls(), MinimumTls::V1_2);
         assert_eq!(args.no_execute(), NoExecuteTaints::Allowed);
-        assert_eq!(args.meaningless.given().len(), 4);
+        assert_eq!(args.without_effect.given().len(), 4);
     }
 
     #[test]

@@ -84,6 +84,8 @@ struct Member {
 struct Connection {
     client: Client,
     changes: BoxStream<'static, Change>,
+    /// Nodes and pods are watched.
+    has_resources: bool,
     nodes: Store<NodeResources>,
     pods: Store<PodResources>,
     /// A collection waits for the first lists.
@@ -198,7 +200,10 @@ impl Member {
     async fn probe(&mut self) -> ProbeResult {
         if self.connection.is_none() {
             match member_client::connect(&self.control_plane, &self.cluster).await {
-                Ok(client) => self.connection = Some(Connection::new(client)),
+                Ok(client) => {
+                    let connection = Connection::new(client, self.options.resource_modeling);
+                    self.connection = Some(connection);
+                }
                 Err(error) => return ProbeResult::NoClient(error.to_string()),
             }
         }
@@ -225,28 +230,37 @@ impl Member {
         let (version, served) = tokio::join!(probe::version(&client), apis::discover(&client));
         let condition = apis::condition(&served);
         let connection = self.connection.as_ref()?;
-        let (nodes, pods) = (&connection.nodes.objects, &connection.pods.objects);
-        let mut resources = summary::resources(nodes, pods);
-        let models = &self.cluster.spec.resource_models;
-        resources.allocatable_modelings = model_grades::count_nodes(models, nodes, pods);
-        let status = ClusterStatus {
+        let mut status = ClusterStatus {
             kubernetes_version: version,
             api_enablements: served.enablements,
-            node_summary: Some(summary::nodes(nodes)),
-            resource_summary: Some(resources),
             ..ClusterStatus::default()
         };
+        if connection.has_resources {
+            let (nodes, pods) = (&connection.nodes.objects, &connection.pods.objects);
+            let mut resources = summary::resources(nodes, pods);
+            let models = &self.cluster.spec.resource_models;
+            resources.allocatable_modelings = model_grades::count_nodes(models, nodes, pods);
+            status.node_summary = Some(summary::nodes(nodes));
+            status.resource_summary = Some(resources);
+        }
         Some((status, condition))
     }
 }
 
 impl Connection {
-    fn new(client: Client) -> Self {
-        let nodes = watch_kind::<Node>(&client).map(Change::Nodes);
-        let pods = watch_kind::<Pod>(&client).map(Change::Pods);
+    /// Connects to a member, and watches its nodes and pods if `has_resources`.
+    fn new(client: Client, has_resources: bool) -> Self {
+        let changes = if has_resources {
+            let nodes = watch_kind::<Node>(&client).map(Change::Nodes);
+            let pods = watch_kind::<Pod>(&client).map(Change::Pods);
+            stream::select(nodes, pods).boxed()
+        } else {
+            stream::pending().boxed()
+        };
         Self {
             client,
-            changes: stream::select(nodes, pods).boxed(),
+            changes,
+            has_resources,
             nodes: Store::new(),
             pods: Store::new(),
             is_awaited: false,
@@ -254,7 +268,7 @@ impl Connection {
     }
 
     fn is_complete(&self) -> bool {
-        self.nodes.is_complete && self.pods.is_complete
+        !self.has_resources || (self.nodes.is_complete && self.pods.is_complete)
     }
 }
 

@@ -99,6 +99,7 @@ mod tests {
         update_frequency: Duration::from_secs(10),
         success_threshold: Duration::from_secs(20),
         failure_threshold: Duration::from_secs(30),
+        resource_modeling: true,
     };
 
     #[test]

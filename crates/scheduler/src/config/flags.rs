@@ -12,8 +12,11 @@ use crate::config::explicit_flags::ExplicitFlags;
 use crate::config::options::BindAddress;
 use crate::estimator::EstimatorArgs;
 use crate::gates::{self, FeatureGates};
+use crate::go_bool::go_bool;
 use crate::go_duration::go_duration;
 use crate::lease::flags::ElectionFlags;
+use crate::process::accepted_flags::AcceptedFlags;
+use crate::process::shared_flags::SharedFlags;
 
 /// Flags of `berth scheduler`.
 #[derive(Args, Clone, Debug)]
@@ -63,7 +66,8 @@ pub struct SchedulerArgs {
 
     /// Also propagate workloads to selected clusters that get 0 replicas
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
+        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set,
+        value_parser = go_bool)]
     pub enable_empty_workload_propagation: bool,
 
     /// Flags of leader election.
@@ -132,85 +136,5 @@ pub struct SchedulerArgs {
     pub tracing: TracingArgs,
 
     #[command(flatten)]
-    pub(crate) meaningless: MeaninglessArgs,
-}
-
-/// Flags of Karmada's components that have no effect here. They are accepted, so that a Deployment only has to
-/// change its image, and logged once. docs/compatibility.md gives the reasons.
-#[derive(Args, Clone, Debug, Default)]
-pub struct MeaninglessArgs {
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    enable_pprof: Option<String>,
-    #[arg(long, hide = true)]
-    profiling_bind_address: Option<String>,
-    #[arg(long, hide = true)]
-    log_flush_frequency: Option<String>,
-    #[arg(long, hide = true)]
-    vmodule: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    log_json_split_stream: Option<String>,
-    #[arg(long, hide = true)]
-    log_json_info_buffer_size: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    log_text_split_stream: Option<String>,
-    #[arg(long, hide = true)]
-    log_text_info_buffer_size: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    add_dir_header: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    alsologtostderr: Option<String>,
-    #[arg(long, hide = true)]
-    log_backtrace_at: Option<String>,
-    #[arg(long, hide = true)]
-    log_dir: Option<String>,
-    #[arg(long, hide = true)]
-    log_file: Option<String>,
-    #[arg(long, hide = true)]
-    log_file_max_size: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    logtostderr: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    one_output: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    skip_headers: Option<String>,
-    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    skip_log_headers: Option<String>,
-    #[arg(long, hide = true)]
-    stderrthreshold: Option<String>,
-}
-
-impl MeaninglessArgs {
-    /// Returns the names of the flags that were set.
-    pub fn given(&self) -> Vec<&'static str> {
-        [
-            ("--enable-pprof", &self.enable_pprof),
-            ("--profiling-bind-address", &self.profiling_bind_address),
-            ("--log-flush-frequency", &self.log_flush_frequency),
-            ("--vmodule", &self.vmodule),
-            ("--log-json-split-stream", &self.log_json_split_stream),
-            (
-                "--log-json-info-buffer-size",
-                &self.log_json_info_buffer_size,
-            ),
-            ("--log-text-split-stream", &self.log_text_split_stream),
-            (
-                "--log-text-info-buffer-size",
-                &self.log_text_info_buffer_size,
-            ),
-            ("--add-dir-header", &self.add_dir_header),
-            ("--alsologtostderr", &self.alsologtostderr),
-            ("--log-backtrace-at", &self.log_backtrace_at),
-            ("--log-dir", &self.log_dir),
-            ("--log-file", &self.log_file),
-            ("--log-file-max-size", &self.log_file_max_size),
-            ("--logtostderr", &self.logtostderr),
-            ("--one-output", &self.one_output),
-            ("--skip-headers", &self.skip_headers),
-            ("--skip-log-headers", &self.skip_log_headers),
-            ("--stderrthreshold", &self.stderrthreshold),
-        ]
-        .into_iter()
-        .filter_map(|(name, value)| value.is_some().then_some(name))
-        .collect()
-    }
+    pub(crate) meaningless: AcceptedFlags<SharedFlags>,
 }

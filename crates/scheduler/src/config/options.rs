@@ -47,7 +47,7 @@ pub struct Options {
     pub health: BindAddress,
     /// Queue order and retry policy.
     pub order: QueueOrder,
-    /// Flags that were set and have no effect.
+    /// Names of flags that were set and have no effect.
     pub meaningless: Vec<&'static str>,
     /// The members' accurate estimators, if enabled.
     pub estimator: Option<EstimatorOptions>,
@@ -167,7 +167,7 @@ impl TryFrom<SchedulerArgs> for Options {
             metrics: both.unwrap_or(args.metrics_bind_address),
             health: both.unwrap_or(args.health_probe_bind_address),
             order,
-            meaningless: args.meaningless.given(),
+            meaningless: args.meaningless.given().to_vec(),
             estimator: args.estimator.options()?,
             rate: Rate::new(args.kube_api_qps, args.kube_api_burst),
             timeouts: Timeouts::default(),

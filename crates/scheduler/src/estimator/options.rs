@@ -7,6 +7,7 @@ use std::time::Duration;
 use berth_api::well_known::NAMESPACE_SYSTEM;
 use clap::Args;
 
+use crate::go_bool::go_bool;
 use crate::go_duration::go_duration;
 
 /// The default of [`EstimatorOptions::answers_max_age`].
@@ -17,12 +18,14 @@ const ANSWERS_MAX_AGE: Duration = Duration::from_mins(5);
 pub struct EstimatorArgs {
     /// Query the accurate estimators of the member clusters for available replicas
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
+        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set,
+        value_parser = go_bool)]
     pub enable_scheduler_estimator: bool,
 
     /// Skip the estimators of clusters in pull mode
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
+        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set,
+        value_parser = go_bool)]
     pub disable_scheduler_estimator_in_pull_mode: bool,
 
     /// Time limit for the answers of all estimators
@@ -69,7 +72,8 @@ pub struct EstimatorArgs {
 
     /// Use TLS, but accept any certificate from the estimators
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
+        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set,
+        value_parser = go_bool)]
     pub insecure_skip_estimator_verify: bool,
 }
 

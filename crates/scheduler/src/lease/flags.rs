@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::{LeaseOptions, LeaseOptionsError};
+use crate::go_bool::go_bool;
 use crate::go_duration::go_duration;
 
 /// Flags of leader election.
@@ -13,7 +14,8 @@ use crate::go_duration::go_duration;
 pub struct ElectionFlags {
     /// Elect a leader before working
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-        default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set)]
+        default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set,
+        value_parser = go_bool)]
     pub leader_elect: bool,
 
     /// Namespace of the lease

@@ -8,7 +8,7 @@ use clap::error::ErrorKind;
 use clap::{Command, Parser};
 
 /// Parses a command line. Every flag accepts a negative number, so that a number out of range is reported as
-/// such and not as an unknown flag.
+/// such and not as an unknown flag. As in Karmada's programs, `_` in the name of a flag counts as `-`.
 ///
 /// # Errors
 /// When the command line is invalid or requests help.
@@ -16,8 +16,19 @@ pub fn parse<C: Parser>(
     command: Command,
     words: impl IntoIterator<Item = OsString>,
 ) -> Result<C, clap::Error> {
+    let words = words.into_iter().map(with_hyphens);
     let matches = with_negative_numbers(command).try_get_matches_from(words)?;
     C::from_arg_matches(&matches)
+}
+
+/// Replaces `_` in the name of a flag.
+fn with_hyphens(word: OsString) -> OsString {
+    let Some(text) = word.to_str().filter(|text| text.starts_with("--")) else {
+        return word;
+    };
+    let end = text.find('=').unwrap_or(text.len());
+    let (name, value) = text.split_at(end);
+    format!("{}{value}", name.replace('_', "-")).into()
 }
 
 fn with_negative_numbers(command: Command) -> Command {
@@ -79,6 +90,18 @@ fn single_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn underscores_in_names_of_flags_are_hyphens() {
+        for (word, expected) in [
+            ("--log_dir=/a_b", "--log-dir=/a_b"),
+            ("--one_output", "--one-output"),
+            ("a_b", "a_b"),
+            ("-a_b", "-a_b"),
+        ] {
+            assert_eq!(with_hyphens(word.into()), expected);
+        }
+    }
 
     #[test]
     fn errors_are_printed_in_one_line() {

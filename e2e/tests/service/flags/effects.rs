@@ -140,7 +140,7 @@ async fn arguments_of_karmadas_deployment_are_accepted() {
         );
     }
     assert_eq!(
-        log.matches("--logtostderr has no meaning").count(),
+        log.matches("flags without effect: --logtostderr").count(),
         1,
         "{log}"
     );

@@ -207,14 +207,15 @@ const TABLE: &[Row] = &[
     ("--kube-api-qps=-1", |o| o.rate.is_none()),
     ("--kube-api-burst=-1", |o| o.rate.is_none()),
     ("--enable-pprof=true --profiling-bind-address=:6060", |o| {
-        o.meaningless == ["--enable-pprof", "--profiling-bind-address"]
+        o.meaningless == ["enable-pprof", "profiling-bind-address"]
     }),
     (
         "--log-flush-frequency=5s --vmodule=a=1 --log-json-split-stream --log-json-info-buffer-size=1 \
          --log-text-split-stream --log-text-info-buffer-size=1 --add-dir-header --alsologtostderr \
          --log-backtrace-at=:0 --log-dir=/tmp --log-file=x --log-file-max-size=1 --logtostderr \
-         --one-output --skip-headers --skip-log-headers --stderrthreshold=2",
-        |o| o.meaningless.len() == 17,
+         --one-output --skip-headers --skip-log-headers --stderrthreshold=2 \
+         --alsologtostderrthreshold=0 --legacy-stderr-threshold-behavior",
+        |o| o.meaningless.len() == 19,
     ),
 ];
 

@@ -1,0 +1,86 @@
+//! Flags of the propagation, with the names of karmada-controller-manager's.
+
+use std::num::NonZeroUsize;
+
+use berth_controllers::propagation::PropagationOptions;
+use berth_scheduler::gates::ControllerGates;
+use clap::Args;
+
+/// Flags of the propagation.
+#[derive(Args, Clone, Debug, Default)]
+pub struct PropagationArgs {
+    /// Maximum Works applied at once, per member [default: 8]
+    #[arg(long, value_name = "N")]
+    pub concurrent_work_syncs: Option<NonZeroUsize>,
+
+    /// Maximum bindings whose Works are written at once; added to that of ClusterResourceBindings [default: 32]
+    #[arg(long, value_name = "N")]
+    pub concurrent_resourcebinding_syncs: Option<NonZeroUsize>,
+
+    /// Maximum ClusterResourceBindings whose Works are written at once
+    #[arg(long, value_name = "N")]
+    pub concurrent_clusterresourcebinding_syncs: Option<NonZeroUsize>,
+}
+
+impl PropagationArgs {
+    /// Returns the options of the propagation. Both kinds of bindings share one set of workers.
+    pub(super) fn options(&self, gates: ControllerGates) -> PropagationOptions {
+        let default = PropagationOptions::default();
+        let of_bindings = [
+            self.concurrent_resourcebinding_syncs,
+            self.concurrent_clusterresourcebinding_syncs,
+        ];
+        let sum = of_bindings
+            .into_iter()
+            .flatten()
+            .reduce(|sum, one| sum.saturating_add(one.get()));
+        PropagationOptions {
+            concurrent_bindings: sum.unwrap_or(default.concurrent_bindings),
+            concurrent_works: self
+                .concurrent_work_syncs
+                .unwrap_or(default.concurrent_works),
+            inject_state: gates.stateful_failover_injection,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        propagation: PropagationArgs,
+    }
+
+    fn options(flags: &str) -> PropagationOptions {
+        let words = std::iter::once("p").chain(flags.split_whitespace());
+        let program = Program::try_parse_from(words).unwrap();
+        program.propagation.options(ControllerGates::default())
+    }
+
+    #[test]
+    fn every_flag_has_its_effect() {
+        assert_eq!(options(""), PropagationOptions::default());
+        for (flags, bindings, works) in [
+            ("--concurrent-work-syncs=3", 32, 3),
+            ("--concurrent-resourcebinding-syncs=4", 4, 8),
+            ("--concurrent-clusterresourcebinding-syncs=5", 5, 8),
+            (
+                "--concurrent-resourcebinding-syncs=4 --concurrent-clusterresourcebinding-syncs=5",
+                9,
+                8,
+            ),
+        ] {
+            let found = options(flags);
+            let numbers = (
+                found.concurrent_bindings.get(),
+                found.concurrent_works.get(),
+            );
+            assert_eq!(numbers, (bindings, works), "{flags}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The programs that the binary contains, selected by the name under which it is called, for example through a link.
+//!
+//! It knows names and texts, and not what the programs do.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use clap::Command;
+use clap::builder::StyledStr;
+
+/// A program in the binary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// Every command of Berth.
+    Berth {
+        /// The name that users type before a command.
+        called: &'static str,
+    },
+    /// The scheduler, in place of Karmada's.
+    Scheduler,
+    /// The controllers, in place of Karmada's.
+    ControllerManager,
+    /// The admission webhooks, in place of Karmada's.
+    Webhook,
+}
+
+/// The name of the scheduler as a program of its own.
+pub(crate) const SCHEDULER: &str = "karmada-scheduler";
+/// The name of the controllers as a program of their own.
+pub(crate) const CONTROLLER_MANAGER: &str = "karmada-controller-manager";
+/// The name of the admission webhooks as a program of their own.
+pub(crate) const WEBHOOK: &str = "karmada-webhook";
+
+/// The name of the main program in help texts and messages.
+const BERTH: &str = "berth";
+/// The name of the main program as a plugin of kubectl.
+const KUBECTL_PLUGIN: &str = "kubectl berth";
+
+/// File names of the binary, and the programs that they select. Every other name selects the main program.
+const PROGRAMS: &[(&str, Program)] = &[
+    (SCHEDULER, Program::Scheduler),
+    (CONTROLLER_MANAGER, Program::ControllerManager),
+    (WEBHOOK, Program::Webhook),
+    (
+        "kubectl-berth",
+        Program::Berth {
+            called: KUBECTL_PLUGIN,
+        },
+    ),
+];
+
+/// Returns the program for the first word of a command line, which is a path or a file name.
+pub(crate) fn select(first_word: Option<&OsStr>) -> Program {
+    let name = first_word.and_then(|word| Path::new(word).file_stem());
+    let found = PROGRAMS
+        .iter()
+        .find(|(known, _)| name == Some(OsStr::new(known)));
+    found.map_or(Program::Berth { called: BERTH }, |(_, program)| *program)
+}
+
+/// Replaces `berth` in the command lines of a text if users call the program as a plugin of kubectl. `commands` are the
+/// names of the commands: only `berth COMMAND` is a command line.
+pub(crate) fn rename(text: &str, called: &str, commands: &[String]) -> String {
+    if called != KUBECTL_PLUGIN {
+        return text.to_owned();
+    }
+    let mut renamed = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(BERTH) {
+        let (before, found) = rest.split_at(start);
+        let after = &found[BERTH.len()..];
+        renamed.push_str(before);
+        renamed.push_str(if is_command_line(before, after, commands) {
+            called
+        } else {
+            BERTH
+        });
+        rest = after;
+    }
+    renamed + rest
+}
+
+/// Reports whether `berth` between two texts begins a command line.
+fn is_command_line(before: &str, after: &str, commands: &[String]) -> bool {
+    let begins_word = !before.ends_with(|c: char| c.is_alphanumeric() || "-_./~".contains(c));
+    let command = after.strip_prefix(' ').map(|text| {
+        let end = text.find(|c: char| !c.is_ascii_lowercase());
+        &text[..end.unwrap_or(text.len())]
+    });
+    begins_word && command.is_some_and(|command| commands.iter().any(|known| known == command))
+}
+
+/// Returns the names of the commands of a program.
+pub(crate) fn commands(program: &Command) -> Vec<String> {
+    let names = program.get_subcommands().map(Command::get_name);
+    names.map(ToOwned::to_owned).collect()
+}
+
+/// Returns the program with help texts that contain the name that users type.
+pub(crate) fn renamed(program: Command, called: &'static str) -> Command {
+    if called != KUBECTL_PLUGIN {
+        return program;
+    }
+    let commands = commands(&program);
+    with_texts(program, &|text| {
+        rename(&text.to_string(), called, &commands).into()
+    })
+    .bin_name(called)
+}
+
+fn with_texts(mut command: Command, rename: &dyn Fn(&StyledStr) -> StyledStr) -> Command {
+    if let Some(text) = command.get_about().map(rename) {
+        command = command.about(text);
+    }
+    if let Some(text) = command.get_long_about().map(rename) {
+        command = command.long_about(text);
+    }
+    if let Some(text) = command.get_after_help().map(rename) {
+        command = command.after_help(text);
+    }
+    command
+        .mut_args(|mut arg| {
+            if let Some(text) = arg.get_help().map(rename) {
+                arg = arg.help(text);
+            }
+            if let Some(text) = arg.get_long_help().map(rename) {
+                arg = arg.long_help(text);
+            }
+            arg
+        })
+        .mut_subcommands(|command| with_texts(command, rename))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_name_selects_the_program() {
+        let berth = Program::Berth { called: "berth" };
+        for (first_word, expected) in [
+            (Some("/bin/karmada-scheduler"), Program::Scheduler),
+            (Some("karmada-scheduler"), Program::Scheduler),
+            (
+                Some("/bin/karmada-controller-manager"),
+                Program::ControllerManager,
+            ),
+            (Some("/bin/karmada-webhook"), Program::Webhook),
+            (
+                Some("/usr/local/bin/kubectl-berth"),
+                Program::Berth {
+                    called: "kubectl berth",
+                },
+            ),
+            (Some("/usr/local/bin/berth"), berth),
+            (Some("my-berth"), berth),
+            (Some(""), berth),
+            (None, berth),
+        ] {
+            let program = select(first_word.map(OsStr::new));
+            assert_eq!(program, expected, "{first_word:?}");
+        }
+    }
+
+    #[test]
+    fn only_command_lines_are_renamed() {
+        let commands = ["up".to_owned(), "join".to_owned()];
+        for (text, expected) in [
+            ("berth up --port 1", "kubectl berth up --port 1"),
+            (
+                "run `berth up`, then `berth join`",
+                "run `kubectl berth up`, then `kubectl berth join`",
+            ),
+            ("no berth here", "no berth here"),
+            ("berth upgrade", "berth upgrade"),
+            ("~/.berth up, my-berth up", "~/.berth up, my-berth up"),
+            ("berth", "berth"),
+        ] {
+            assert_eq!(rename(text, "kubectl berth", &commands), expected);
+            assert_eq!(rename(text, "berth", &commands), text);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Command line of a component as a program of its own, in place of one of Karmada's programs.
+
+use berth_scheduler::process::logging::LogArgs;
+use clap::{Args, Parser, Subcommand};
+
+/// The flags of a component without a command in front.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    args_conflicts_with_subcommands = true,
+    args_override_self = true
+)]
+pub(crate) struct StandIn<Flags: Args> {
+    #[command(subcommand)]
+    pub(crate) version: Option<VersionCommand>,
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum VersionCommand {
+    /// Print the version
+    Version,
+}

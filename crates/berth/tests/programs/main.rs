@@ -1,0 +1,8 @@
+//! The programs of the binary by name: help texts, versions, and the command lines that Karmada's programs accept.
+
+#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
+
+mod command_line;
+mod flags_of_karmada;
+mod manifests_of_karmada;
+mod names;

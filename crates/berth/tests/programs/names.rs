@@ -1,0 +1,78 @@
+//! Help texts, versions and errors contain the name under which the binary is called.
+
+use super::command_line::run;
+
+/// Names of the binary, what users type, and the first word of the version.
+const NAMES: [(&str, &str, &str); 5] = [
+    ("/usr/local/bin/berth", "berth", "berth"),
+    ("/usr/local/bin/kubectl-berth", "kubectl berth", "berth"),
+    (
+        "/bin/karmada-scheduler",
+        "karmada-scheduler",
+        "karmada-scheduler",
+    ),
+    (
+        "/bin/karmada-controller-manager",
+        "karmada-controller-manager",
+        "karmada-controller-manager",
+    ),
+    ("/bin/karmada-webhook", "karmada-webhook", "karmada-webhook"),
+];
+
+#[test]
+fn usage_and_version_contain_the_name() {
+    for (path, called, name) in NAMES {
+        let help = run(path, &["--help"]);
+        let help = String::from_utf8(help.stdout).unwrap();
+        let usage = help.lines().find(|line| line.starts_with("Usage: "));
+        let words = usage.unwrap_or_default().trim_start_matches("Usage: ");
+        assert!(words.starts_with(&format!("{called} ")), "{path}: {help}");
+        for words in [&["version"][..], &["--version"]] {
+            let version = run(path, words);
+            assert!(version.status.success(), "{version:?}");
+            let version = String::from_utf8(version.stdout).unwrap();
+            let expected = format!("{name} {}", env!("CARGO_PKG_VERSION"));
+            assert!(
+                version.starts_with(&expected),
+                "{path} {words:?}: {version}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_unknown_flag_is_refused_in_one_line() {
+    for (path, ..) in NAMES {
+        let output = run(path, &["--no-such-flag=1"]);
+        assert_eq!(output.status.code(), Some(2), "{path}: {output:?}");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains("--no-such-flag"), "{path}: {error}");
+        assert_eq!(error.lines().count(), 1, "{path}: {error}");
+    }
+}
+
+#[test]
+fn the_plugin_of_kubectl_names_commands_as_users_type_them() {
+    let text = |words: &[&str]| {
+        let output = run("kubectl-berth", words);
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    for words in [
+        &["--help"][..],
+        &["help", "join"],
+        &["completion", "--help"],
+    ] {
+        let help = text(words);
+        assert!(help.contains("kubectl berth "), "{words:?}: {help}");
+        let others = help.replace("kubectl berth ", "");
+        for command in ["up", "join", "simulate", "scheduler"] {
+            let line = format!("berth {command}");
+            assert!(!others.contains(&line), "{words:?}: {line} in {help}");
+        }
+    }
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("no-such-folder");
+    let error = text(&["status", "--kubeconfig", data.to_str().unwrap()]);
+    let others = error.replace("kubectl berth up", "");
+    assert!(others != error && !others.contains("berth up"), "{error}");
+}
