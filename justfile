@@ -51,6 +51,10 @@ schemas:
 metrics:
     BERTH_WRITE_METRICS=1 cargo test -p berth-e2e --test monitoring reference
 
+# Write docs/configuration.md and the table of the chart's values
+reference:
+    BERTH_WRITE_PAGES=1 cargo test -p berth-e2e --test pages is_current
+
 # Measure a scenario: burst, steady, starvation, scale, server, hostile, propagation, members, expressions
 load SCENARIO *ARGS:
     cargo run --release -p berth-e2e --bin load -- {{SCENARIO}} {{ARGS}}

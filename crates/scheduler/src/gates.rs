@@ -162,6 +162,11 @@ const GATES: &[(&str, Stage, Effect)] = &[
     ("ContextualLogging", Stage::Beta, Elsewhere),
 ];
 
+/// Returns the names of all gates.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    GATES.iter().map(|(name, ..)| *name)
+}
+
 /// Parses `Name=true,Name=false`. Later entries win; `AllAlpha` and `AllBeta` set the gates that are not named.
 ///
 /// # Errors

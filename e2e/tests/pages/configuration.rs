@@ -1,0 +1,288 @@
+//! docs/configuration.md, generated from the types of the configuration file, the command line and the feature gates.
+
+use std::fmt::Write as _;
+
+use berth::cli::Cli;
+use berth_scheduler::config::schema;
+use berth_scheduler::gates::{self, FeatureGates};
+use clap::{Arg, ArgAction, Command, CommandFactory as _};
+use serde_json::Value;
+
+use crate::{assert_current, cell};
+
+const PAGE: &str = "docs/configuration.md";
+
+const HEAD: &str = "\
+<!-- Generated from the types: `just reference` writes this page. -->
+
+# Configuration
+
+Look up a field of the scheduler's configuration file, a flag of a command, or a feature gate. Names and defaults are
+Karmada's where it has them; [compatibility](compatibility.md#different-scheduler-service) lists the flags of Karmada that
+are accepted without effect.
+
+- [Configuration file](#configuration-file) of the scheduler, with an example below
+- [Feature gates](#feature-gates)
+- Flags of [`berth scheduler`](#berth-scheduler), [`berth controllers`](#berth-controllers) and [all other
+  commands](#flags)
+- Values of the Helm chart: [deploy/chart](../deploy/chart/README.md)
+
+## Configuration file
+
+`berth scheduler --config FILE` reads it; [plugins](plugins.md#the-configuration-file) explains profiles and plugins.
+Flags take precedence over the file. This file runs two schedulers in one process:
+
+```yaml
+apiVersion: scheduler.config.berth/v1alpha1
+kind: SchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: batch
+  plugins:
+    score:
+      disabled:
+      - name: ClusterLocality
+```
+
+Check a file without a control plane: an unknown field, plugin or argument ends the command at once with exit code 2 and
+the position. The running configuration, with all defaults, is served at `/configz` beside `/healthz`.
+";
+
+const GATES: &str = "\
+Every command with `--feature-gates` takes the whole list, `Name=true,Name=false`; `AllAlpha` and `AllBeta` set all gates of
+that stage, except Berth's own. A gate without effect is accepted so that all components can share one list.
+";
+
+/// Effects of the gates.
+const EFFECTS: [(&str, &str); 12] = [
+    (
+        "PriorityBasedScheduling",
+        "bindings of higher priority first; failed bindings wait separately",
+    ),
+    (
+        "CustomizedClusterResourceModeling",
+        "estimates use the resource models of clusters",
+    ),
+    (
+        "MultiplePodTemplatesScheduling",
+        "estimates for workloads with several pod templates",
+    ),
+    (
+        "WorkloadAffinity",
+        "affinity and anti-affinity between workloads",
+    ),
+    (
+        "SchedulingOvercommitProtection",
+        "decisions in progress count against free resources",
+    ),
+    (
+        "SpreadByAllFields",
+        "Berth's own: spread constraints by zone, provider and label beside others",
+    ),
+    (
+        "SpreadStaticWeights",
+        "Berth's own: spread constraints beside static weights",
+    ),
+    ("Failover", "eviction by taints, and ClusterTaintPolicies"),
+    (
+        "GracefulEviction",
+        "an evicted copy stays until the new one is healthy",
+    ),
+    ("PropagateDeps", "dependencies follow their workload"),
+    (
+        "PropagationPolicyPreemption",
+        "`preemption: Always` in policies",
+    ),
+    (
+        "StatefulFailoverInjection",
+        "a workload that fails over keeps its state",
+    ),
+];
+
+fn gates_table() -> String {
+    let mut text = "| Gate | Default | Effect |\n|---|---|---|\n".to_owned();
+    for name in gates::names() {
+        let with =
+            |value: &str| gates::parse(&format!("{name}={value}")) == Ok(FeatureGates::default());
+        let default = match (with("true"), with("false")) {
+            (true, true) => "no effect",
+            (true, false) => "on",
+            (false, true) => "off",
+            (false, false) => "off; on in `berth up`",
+        };
+        let effect = EFFECTS.iter().find(|(known, _)| *known == name);
+        let effect = match (effect, name) {
+            (Some((_, effect)), _) => effect,
+            (None, "ResourceQuotaEstimate") => {
+                "replica requirements include namespace and priority class"
+            }
+            (None, _) => "for other components",
+        };
+        assert!(
+            default == "no effect" || effect != "for other components",
+            "describe the gate {name}"
+        );
+        writeln!(text, "| `{name}` | {default} | {effect} |").unwrap();
+    }
+    text
+}
+
+/// Returns the name of the referenced type, also within a list or an alternative.
+fn reference(property: &Value) -> Option<&str> {
+    let alternatives = property["anyOf"].as_array().into_iter().flatten();
+    let mut places = alternatives.chain([property, &property["items"]]);
+    places
+        .find_map(|place| place["$ref"].as_str())
+        .and_then(|path| path.strip_prefix("#/$defs/"))
+}
+
+fn type_of(property: &Value, schema: &Value) -> String {
+    let list = property["type"] == "array";
+    let name = if let Some(name) = reference(property) {
+        let definition = &schema["$defs"][name];
+        if definition["properties"].is_object() {
+            format!("[{name}](#{})", name.to_lowercase())
+        } else {
+            "string".to_owned()
+        }
+    } else {
+        let own = if list {
+            &property["items"]["type"]
+        } else {
+            &property["type"]
+        };
+        let names = own.as_array().cloned().unwrap_or_else(|| vec![own.clone()]);
+        let named = names
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|name| *name != "null");
+        named.unwrap_or("any").to_owned()
+    };
+    if list {
+        format!("list of {name}")
+    } else {
+        name
+    }
+}
+
+fn type_table(definition: &Value, schema: &Value) -> String {
+    let mut text = "| Field | Type | Meaning |\n|---|---|---|\n".to_owned();
+    for (name, property) in definition["properties"].as_object().unwrap() {
+        let inherited = reference(property).map(|name| &schema["$defs"][name]["description"]);
+        let own = property["description"].as_str();
+        let meaning = own
+            .or_else(|| inherited.and_then(Value::as_str))
+            .unwrap_or_default();
+        writeln!(
+            text,
+            "| `{name}` | {} | {} |",
+            type_of(property, schema),
+            cell(meaning)
+        )
+        .unwrap();
+    }
+    text
+}
+
+fn file_reference() -> String {
+    let schema = schema::document();
+    let mut text = format!("\n{}", type_table(&schema, &schema));
+    for (name, definition) in schema["$defs"].as_object().unwrap() {
+        if definition["properties"].is_object() {
+            let description = cell(definition["description"].as_str().unwrap_or_default());
+            write!(
+                text,
+                "\n### {name}\n\n{description}\n\n{}",
+                type_table(definition, &schema)
+            )
+            .unwrap();
+        }
+    }
+    text
+}
+
+fn flag_row(argument: &Arg) -> Option<String> {
+    let long = argument.get_long()?;
+    if argument.is_hide_set() || ["help", "version"].contains(&long) {
+        return None;
+    }
+    let takes_value = matches!(argument.get_action(), ArgAction::Set | ArgAction::Append);
+    let value = argument.get_value_names().into_iter().flatten().next();
+    let value = value.filter(|_| takes_value).map(|name| format!(" {name}"));
+    let short = argument.get_short().map(|short| format!("`-{short}`, "));
+    let defaults = argument.get_default_values().iter();
+    let defaults: Vec<_> = defaults
+        .map(|value| value.to_string_lossy())
+        .filter(|value| !value.is_empty())
+        .collect();
+    let default = match defaults.join(",") {
+        default if default.is_empty() || !takes_value => String::new(),
+        default => format!("`{default}`"),
+    };
+    let meaning = argument
+        .get_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let name = format!(
+        "{}`--{long}{}`",
+        short.unwrap_or_default(),
+        value.unwrap_or_default()
+    );
+    Some(format!(
+        "| {} | {} | {} |\n",
+        name,
+        cell(&default),
+        cell(&meaning)
+    ))
+}
+
+fn command_reference(path: &str, command: &Command, text: &mut String) {
+    let rows: String = command.get_arguments().filter_map(flag_row).collect();
+    let about = command
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    if !rows.is_empty() {
+        write!(
+            text,
+            "\n### `{path}`\n\n{}.\n\n| Flag | Default | Meaning |\n|---|---|---|\n{rows}",
+            cell(&about)
+        )
+        .unwrap();
+    }
+    for child in command.get_subcommands() {
+        if child.get_name() != "help" && !child.is_hide_set() {
+            command_reference(&format!("{path} {}", child.get_name()), child, text);
+        }
+    }
+}
+
+fn flags_reference() -> String {
+    let mut text = String::new();
+    let program = Cli::command();
+    let general: String = program.get_arguments().filter_map(flag_row).collect();
+    write!(text, "\nEvery command has these flags, and `--help`:\n\n| Flag | Default | Meaning |\n|---|---|---|\n{general}").unwrap();
+    let mut commands: Vec<&Command> = program
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+        .collect();
+    // Components first.
+    commands.sort_by_key(|command| {
+        !["scheduler", "controllers", "webhook"].contains(&command.get_name())
+    });
+    for command in commands {
+        command_reference(&format!("berth {}", command.get_name()), command, &mut text);
+    }
+    text
+}
+
+#[test]
+fn the_configuration_page_is_current() {
+    let fresh = format!(
+        "{HEAD}{}\n## Feature gates\n\n{GATES}\n{}\n## Flags\n{}",
+        file_reference(),
+        gates_table(),
+        flags_reference()
+    );
+    assert_current(PAGE, &fresh);
+}

@@ -1,0 +1,131 @@
+//! Runs the commands of the pages about installation in their order.
+
+use berth_test_requirements::needs;
+
+use crate::blocks::blocks;
+use crate::read;
+use crate::site::Site;
+
+/// Words after `kubectl` whose command changes nothing, so that it can be repeated until it succeeds.
+const READS: [&str; 4] = [" get ", " wait ", " describe ", "diff "];
+
+fn only_reads(script: &str) -> bool {
+    let mut lines = script.lines();
+    lines.all(|line| READS.iter().any(|verb| format!(" {line}").contains(verb)))
+}
+
+/// Runs the blocks of the sections from `from` up to `to`, or to the end. After each block, the processes follow the
+/// Deployments on the host.
+fn run_sections(site: &mut Site, page: &str, from: &str, to: Option<&str>) {
+    let text = read(page);
+    let start = text.find(&format!("\n{from}\n")).unwrap();
+    let end = to.map_or(text.len(), |to| text.find(&format!("\n{to}\n")).unwrap());
+    let mut count = 0;
+    for block in blocks(&text[start..end]) {
+        if block.language != "sh" {
+            continue;
+        }
+        site.reconcile();
+        if only_reads(&block.text) {
+            site.until(page, || site.attempt(&block.text));
+        } else {
+            site.run(&block.text);
+        }
+        count += 1;
+    }
+    site.reconcile();
+    assert!(count > 0, "{page} has no commands after {from}");
+}
+
+/// Returns a site with Karmada's scheduler and controllers.
+fn site_with_karmada() -> Site {
+    let mut site = Site::start();
+    site.add_karmada_program("karmada-scheduler");
+    site.add_karmada_program("karmada-controller-manager");
+    site.reconcile();
+    site.until("the members to be ready", || {
+        site.attempt(
+            "kubectl wait --for=condition=Ready --timeout=5s clusters.cluster.karmada.io --all",
+        )
+    });
+    site
+}
+
+#[needs(helm, kubectl)]
+#[test]
+fn a_scheduler_beside_karmada_is_installed_and_removed() {
+    let page = "docs/install-beside-karmada.md";
+    let mut site = site_with_karmada();
+    let before = site.deployment("karmada-scheduler")["spec"].clone();
+    run_sections(&mut site, page, "## Before", Some("### By chart"));
+    let berth = site.deployment("karmada-scheduler")["spec"].clone();
+    let container = &berth["template"]["spec"]["containers"][0];
+    assert_eq!(container["image"], "berth:latest");
+    assert!(
+        !container["command"].to_string().contains("--v=4"),
+        "{container}"
+    );
+    run_sections(&mut site, page, "### By chart", Some("## When it fails"));
+    assert_eq!(site.deployment("karmada-scheduler")["spec"], before);
+    let deployments =
+        site.run("kubectl --context karmada-host -n karmada-system get deployments -o name");
+    assert!(!deployments.contains("berth-scheduler"), "{deployments}");
+}
+
+#[needs(kubectl)]
+#[test]
+fn karmada_is_migrated_and_comes_back() {
+    let page = "docs/migrate.md";
+    let mut site = site_with_karmada();
+    site.run("kubectl apply -f examples/dependencies.yaml");
+    run_sections(&mut site, page, "## Check before", None);
+    let restored = site.deployment("karmada-controller-manager");
+    assert_eq!(restored["spec"]["replicas"], 2);
+    let deployments =
+        site.run("kubectl --context karmada-host -n karmada-system get deployments -o name");
+    assert!(!deployments.contains("berth"), "{deployments}");
+}
+
+#[needs(kubectl)]
+#[test]
+fn a_second_scheduler_decides_for_its_policies() {
+    let page = "docs/second-scheduler.md";
+    let mut site = site_with_karmada();
+    run_sections(
+        &mut site,
+        page,
+        "## Start the second scheduler",
+        Some("## Build a scheduler with your own plugin"),
+    );
+    for (workload, scheduler) in [
+        ("nginx", "default-scheduler"),
+        ("nginx-my-scheduler", "my-scheduler"),
+    ] {
+        site.until("the event", || {
+            let events = site.attempt(&format!("kubectl describe deployment {workload}"))?;
+            let mut lines = events.lines();
+            let found = lines
+                .any(|line| line.contains("ScheduleBindingSucceed") && line.contains(scheduler));
+            if found { Ok(()) } else { Err(events) }
+        });
+    }
+    run_sections(
+        &mut site,
+        page,
+        "## Build a scheduler with your own plugin",
+        Some("## When it fails"),
+    );
+}
+
+#[needs(kubectl)]
+#[test]
+fn a_stand_alone_control_plane_is_installed_and_removed() {
+    let page = "docs/install-stand-alone.md";
+    let mut site = Site::start();
+    // The page creates it.
+    site.run("kubectl --context karmada-host delete namespace karmada-system");
+    site.use_context("karmada-host");
+    run_sections(&mut site, page, "## Install", Some("## When it fails"));
+    site.use_context("karmada-apiserver");
+    run_sections(&mut site, page, "## An API server of its own", None);
+}

@@ -1,0 +1,63 @@
+//! The pages about installation: their commands run against servers of `berth up`, and everything that they name exists.
+
+#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
+
+mod blocks;
+mod chart_values;
+mod configuration;
+mod helm;
+mod installation;
+mod references;
+mod site;
+
+use std::path::{Path, PathBuf};
+
+/// The pages that these tests check.
+pub(crate) const PAGES: [&str; 8] = [
+    "deploy/README.md",
+    "deploy/chart/README.md",
+    "docs/configuration.md",
+    "docs/install-beside-karmada.md",
+    "docs/install-stand-alone.md",
+    "docs/migrate.md",
+    "docs/second-scheduler.md",
+    "docs/sizing.md",
+];
+
+/// Returns the root of the repository.
+pub(crate) fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()
+        .unwrap()
+}
+
+/// Returns the text of a file of the repository.
+pub(crate) fn read(path: &str) -> String {
+    std::fs::read_to_string(repository().join(path)).unwrap_or_else(|error| {
+        unreachable!("{path}: {error}");
+    })
+}
+
+/// Compares a generated page with the stored one, or writes it if `BERTH_WRITE_PAGES` is set.
+pub(crate) fn assert_current(path: &str, fresh: &str) {
+    if std::env::var_os("BERTH_WRITE_PAGES").is_some() {
+        std::fs::write(repository().join(path), fresh).unwrap();
+        return;
+    }
+    let stored = std::fs::read_to_string(repository().join(path)).unwrap_or_default();
+    let mut lines = stored.lines().zip(fresh.lines());
+    let first = lines.find(|(stored, fresh)| stored != fresh);
+    assert!(
+        stored == fresh,
+        "{path} is stale: run `just reference`; first difference: {first:#?}"
+    );
+}
+
+/// Escapes a text for a cell of a table.
+pub(crate) fn cell(text: &str) -> String {
+    text.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace('|', "\\|")
+}
