@@ -10,6 +10,11 @@ fn the_help_lists_flags_and_variables() {
         "Usage: hack/local-up.sh",
         "--dry-run",
         "--down",
+        "--with-karmada",
+        "--restore",
+        "hack/local-down.sh",
+        "Pull mode",
+        "Exit codes",
         "--help",
         "KUBECONFIG_PATH",
         "MAIN_KUBECONFIG",
@@ -19,9 +24,9 @@ fn the_help_lists_flags_and_variables() {
         "MEMBER_CLUSTER_1_NAME",
         "MEMBER_CLUSTER_2_NAME",
         "MEMBER_CLUSTER_3_NAME",
-        "PULL_MODE_CLUSTER_NAME",
+        "KARMADA_APISERVER_PORT",
         "CLUSTER_VERSION",
-        "cargo run --release -- up",
+        "cargo run -- up",
     ] {
         assert!(help.contains(word), "{word}\n{help}");
     }
@@ -68,10 +73,12 @@ fn invalid_cluster_names_are_refused() {
             "'member2' is given to two clusters",
         ),
         (
-            "PULL_MODE_CLUSTER_NAME",
+            "MEMBER_CLUSTER_3_NAME",
             "karmada-host",
             "'karmada-host' is given to two clusters",
         ),
+        ("KARMADA_APISERVER_PORT", "65536", "which is no port"),
+        ("KARMADA_APISERVER_PORT", "https", "which is no port"),
     ] {
         let output = machine.command(&[]).env(variable, name).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{variable}={name}");
@@ -92,22 +99,30 @@ fn a_dry_run_needs_no_tools_and_names_every_step() {
         format!("kind create cluster --name=karmada-host --image=kindest/node:v1.36.1 --kubeconfig={home}/.kube/karmada.config"),
         format!("kind create cluster --name=member1 --image=kindest/node:v1.36.1 --kubeconfig={home}/.kube/members.config"),
         "kind create cluster --name=member2".to_owned(),
-        "kind create cluster --name=member3".to_owned(),
         "kind load docker-image berth:latest --name=karmada-host".to_owned(),
-        "apply --filename=deploy/namespace.yaml".to_owned(),
-        "apply --server-side --force-conflicts --filename=crds".to_owned(),
+        "--context=karmada-host apply --filename=deploy/namespace.yaml".to_owned(),
+        "kubeadm init phase certs all".to_owned(),
+        "kubeadm init phase kubeconfig super-admin".to_owned(),
+        "kubeadm init phase kubeconfig controller-manager".to_owned(),
+        "--context=karmada-host apply --filename=WORKDIR/control-plane.yaml".to_owned(),
+        "statefulset/karmada-apiserver".to_owned(),
+        "deployment/karmada-kube-controller-manager".to_owned(),
+        format!("cp WORKDIR/merged {home}/.kube/karmada.config"),
+        "--context=karmada-apiserver get --raw=/readyz".to_owned(),
+        "--context=karmada-apiserver apply --filename=deploy/namespace.yaml".to_owned(),
+        "--context=karmada-apiserver apply --server-side --force-conflicts --filename=crds".to_owned(),
         "wait --for=condition=Established".to_owned(),
-        "--filename=deploy/scheduler/rbac.yaml --filename=deploy/controllers/rbac.yaml".to_owned(),
-        "create secret generic karmada-scheduler-config --namespace=karmada-system".to_owned(),
-        "create secret generic berth-controllers-config --namespace=karmada-system".to_owned(),
-        "--filename=deploy/scheduler/default-scheduler.yaml --filename=deploy/controllers/controllers.yaml".to_owned(),
+        "--context=karmada-apiserver apply --filename=deploy/scheduler/rbac.yaml --filename=deploy/controllers/rbac.yaml".to_owned(),
+        "--context=karmada-apiserver get secret berth-scheduler-token".to_owned(),
+        "--context=karmada-host create secret generic karmada-scheduler-config --namespace=karmada-system".to_owned(),
+        "--context=karmada-host create secret generic berth-controllers-config --namespace=karmada-system".to_owned(),
+        "--context=karmada-host apply --filename=deploy/scheduler/default-scheduler.yaml --filename=deploy/controllers/controllers.yaml".to_owned(),
         "deployment/karmada-scheduler".to_owned(),
         "deployment/berth-controllers".to_owned(),
-        "berth:latest join member1 --kubeconfig=/kubeconfigs/karmada-host".to_owned(),
+        "berth:latest join member1 --kubeconfig=/kubeconfigs/karmada-apiserver".to_owned(),
+        "kind get kubeconfig --internal --name=member2".to_owned(),
         "berth:latest join member2".to_owned(),
-        "kind get kubeconfig --internal --name=member3".to_owned(),
-        "berth:latest join member3".to_owned(),
-        "wait --for=condition=Ready --timeout=3m clusters.cluster.karmada.io member1 member2 member3".to_owned(),
+        "--context=karmada-apiserver wait --for=condition=Ready --timeout=3m clusters.cluster.karmada.io member1 member2".to_owned(),
     ] {
         let at = rest.find(&step);
         assert!(at.is_some(), "{step:?} is missing or too early:\n{plan}");
@@ -122,6 +137,8 @@ fn a_dry_run_needs_no_tools_and_names_every_step() {
     let machine = Machine::complete();
     machine.succeed(&["--dry-run"]);
     machine.succeed(&["--dry-run", "--down"]);
+    machine.succeed(&["--dry-run", "--with-karmada"]);
+    machine.succeed(&["--dry-run", "--restore"]);
     machine.assert_untouched();
 }
 
@@ -136,7 +153,8 @@ fn the_variables_of_karmadas_script_are_used() {
         .env("KARMADA_APISERVER_CLUSTER_NAME", "the-plane")
         .env("MEMBER_CLUSTER_1_NAME", "one")
         .env("MEMBER_CLUSTER_2_NAME", "two")
-        .env("PULL_MODE_CLUSTER_NAME", "three")
+        .env("MEMBER_CLUSTER_3_NAME", "three")
+        .env("KARMADA_APISERVER_PORT", "6001")
         .env("CLUSTER_VERSION", "kindest/node:v1.31.0")
         .output()
         .unwrap();
@@ -151,8 +169,9 @@ fn the_variables_of_karmadas_script_are_used() {
             configs.display()
         ),
         "--name=one --image=kindest/node:v1.31.0 --kubeconfig=/elsewhere/m".to_owned(),
-        "set-context the-plane --cluster=kind-the-host".to_owned(),
-        "join two --kubeconfig=/kubeconfigs/the-host --cluster-kubeconfig=/kubeconfigs/two"
+        "set-context the-host --cluster=kind-the-host".to_owned(),
+        "s|server: .*|server: https://127.0.0.1:6001|".to_owned(),
+        "join two --kubeconfig=/kubeconfigs/the-plane --cluster-kubeconfig=/kubeconfigs/two"
             .to_owned(),
         "join three".to_owned(),
     ] {
@@ -160,10 +179,9 @@ fn the_variables_of_karmadas_script_are_used() {
     }
     for default in [
         "karmada-host",
-        "karmada-apiserver",
+        "--context=karmada-apiserver",
         "member1",
         "member2",
-        "member3",
     ] {
         assert!(!plan.contains(default), "{default}\n{plan}");
     }
@@ -171,18 +189,33 @@ fn the_variables_of_karmadas_script_are_used() {
 }
 
 #[test]
+fn actions_exclude_each_other() {
+    let machine = Machine::complete();
+    let output = machine.run(&["--with-karmada", "--down"]);
+    assert_eq!(output.status.code(), Some(2));
+    let printed = stderr(&output);
+    assert!(
+        printed.contains("--with-karmada and --down exclude each other"),
+        "{printed}"
+    );
+    machine.assert_untouched();
+}
+
+#[test]
 fn every_file_that_the_script_applies_exists() {
     let machine = Machine::bare();
-    let plan = machine.succeed(&["--dry-run"]);
+    let mut plan = machine.succeed(&["--dry-run"]);
+    plan += &machine.succeed(&["--dry-run", "--with-karmada"]);
     let files: Vec<&str> = plan
         .split_whitespace()
         .filter_map(|word| {
             word.strip_prefix("--filename=")
                 .or_else(|| word.strip_prefix("--file="))
+                .or_else(|| word.strip_prefix("--kustomize="))
         })
         .filter(|file| !file.starts_with("WORKDIR/"))
         .collect();
-    assert!(files.len() >= 7, "{files:?}");
+    assert!(files.len() >= 9, "{files:?}");
     for file in files {
         assert!(repository().join(file).exists(), "{file}");
     }

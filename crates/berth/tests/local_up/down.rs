@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::machine::{Machine, executed, planned};
+use crate::machine::{Machine, executed, planned, stderr, stdout};
 
 #[test]
 fn down_removes_only_own_clusters() {
@@ -15,7 +15,7 @@ fn down_removes_only_own_clusters() {
     assert_eq!(machine.calls(), Vec::<Vec<String>>::new());
     machine.succeed(&["--down"]);
     let calls = executed(&machine);
-    for cluster in ["karmada-host", "member1", "member2", "member3"] {
+    for cluster in ["karmada-host", "member1", "member2"] {
         let delete = format!("kind delete cluster --name={cluster} ");
         assert_eq!(
             calls
@@ -66,4 +66,34 @@ fn down_removes_only_own_clusters() {
     let printed = machine.succeed(&["--down"]);
     assert!(printed.contains("Nothing to remove"), "{printed}");
     assert_eq!(executed(&machine), ["docker info"]);
+}
+
+#[test]
+fn local_down_does_the_same() {
+    let machine = Machine::complete();
+    machine.succeed(&[]);
+    machine.clear_calls();
+    let run = |arguments: &[&str]| {
+        let output = machine
+            .script("hack/local-down.sh", arguments)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
+    assert!(run(&["--help"]).contains("Usage: hack/local-down.sh"));
+    let plan = planned(&run(&["--dry-run"]));
+    assert_eq!(machine.calls(), Vec::<Vec<String>>::new());
+    assert!(
+        plan.iter()
+            .any(|call| call.starts_with("kind delete cluster --name=member1 ")),
+        "{plan:#?}"
+    );
+    run(&[]);
+    assert_eq!(
+        fs::read_to_string(machine.path("stand-ins/clusters"))
+            .unwrap()
+            .trim(),
+        ""
+    );
 }

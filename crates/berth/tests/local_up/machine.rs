@@ -8,9 +8,9 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// System tools that the script needs besides docker, kind and kubectl.
-pub(crate) const SYSTEM_TOOLS: [&str; 14] = [
+pub(crate) const SYSTEM_TOOLS: [&str; 15] = [
     "awk", "bash", "cat", "cp", "cut", "date", "dirname", "env", "grep", "mkdir", "mktemp", "rm",
-    "sed", "sort",
+    "sed", "sleep", "sort",
 ];
 
 /// Start of each stand-in: records its name and arguments, separated by unit separators.
@@ -26,6 +26,16 @@ pub(crate) const DOCKER: &str = r#"
 case $1 in
 info) [ ! -e "$STAND_INS/engine-is-down" ] ;;
 inspect) echo 172.18.0.5 ;;
+exec)
+  case " $* " in
+  *" kubeadm version "*) echo the-version ;;
+  *" cat "*)
+    printf '%s\n' '    server: https://172.18.0.2:5443' '  name: kubernetes' '    cluster: kubernetes' \
+      '    user: kubernetes-super-admin' '  name: kubernetes-super-admin@kubernetes' \
+      'current-context: kubernetes-super-admin@kubernetes' '- name: kubernetes-super-admin'
+    ;;
+  esac
+  ;;
 run)
   for argument in "$@"; do
     case $argument in --volume=*:/kubeconfigs:ro) folder=${argument#--volume=}; folder=${folder%%:*} ;; esac
@@ -49,17 +59,58 @@ touch_clusters() { cat "$clusters" 2>/dev/null || true; }
 case "$1 $2" in
 "get clusters") touch_clusters ;;
 "get kubeconfig") echo "a way into $name" ;;
-"create cluster") echo "$name" >>"$clusters" ;;
+"create cluster")
+  echo "$name" >>"$clusters"
+  for argument in "$@"; do
+    case $argument in
+    --kubeconfig=*) echo "contexts of kind" >"${argument#--kubeconfig=}" ;;
+    --config=*) cp "${argument#--config=}" "$STAND_INS/host.yaml" ;;
+    esac
+  done
+  if [ -e "$STAND_INS/interrupt" ]; then
+    rm "$STAND_INS/interrupt"
+    kill -INT "$PPID"
+  fi
+  ;;
 "delete cluster") rest=$(grep -vxF -- "$name" "$clusters" || true); printf '%s\n' "$rest" >"$clusters" ;;
 esac
 "#;
 
 const KUBECTL: &str = r#"
+saved=$STAND_INS/scheduler
 case " $* " in
-*" create secret generic "*) echo "kind: Secret" ;;
+*" config view "*)
+  for file in ${KUBECONFIG//:/ }; do [ ! -e "$file" ] || cat "$file"; done >"$STAND_INS/merged"
+  cat "$STAND_INS/merged"
+  ;;
+*" get deployment karmada-scheduler "*"containers[0].image"*)
+  [ -e "$saved" ] || { echo "not found" >&2; exit 1; }
+  sed -n 's/^ *image: //p' "$saved"
+  ;;
+*" get deployment karmada-scheduler "*) cat "$saved" ;;
+*" replace --kustomize="*) echo "    image: berth:latest" >"$saved" ;;
+*" replace --filename="*)
+  for argument in "$@"; do
+    case $argument in --filename=*) cat "${argument#--filename=}" >"$saved" ;; esac
+  done
+  ;;
+*" get pod "*) echo the-image ;;
+*"apply --filename="*control-plane.yaml*)
+  for argument in "$@"; do
+    case $argument in --filename=*) cp "${argument#--filename=}" "$STAND_INS/control-plane.yaml" ;; esac
+  done
+  ;;
+*" get --raw=/readyz "*) echo ok ;;
+*" create secret generic "*)
+  for argument in "$@"; do
+    case $argument in --from-file=*) cat "${argument##*=}" >>"$STAND_INS/kubeconfigs" ;; esac
+  done
+  echo "kind: Secret"
+  ;;
 *"ca\.crt"*) echo the-certificate ;;
 *".data.token"*) printf '%s' the-token ;;
 *" current-context "*) echo karmada-apiserver ;;
+*" wait --for=condition=Ready "*) [ ! -e "$STAND_INS/members-are-not-ready" ] ;;
 esac
 "#;
 
@@ -105,9 +156,14 @@ impl Machine {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        self.script("hack/local-up.sh", arguments)
+    }
+
+    /// Returns a script of the repository with these arguments.
+    pub(crate) fn script(&self, script: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.path("bin/bash"));
         command
-            .arg(repository().join("hack/local-up.sh"))
+            .arg(repository().join(script))
             .args(arguments)
             .current_dir(self.path("home"))
             .env_clear()
@@ -194,7 +250,11 @@ pub(crate) fn planned(plan: &str) -> Vec<String> {
         .map(|line| line.split_once(" > ").map_or(line, |(command, _)| command))
         .map(|line| {
             line.strip_prefix("env ")
-                .and_then(|rest| rest.find("docker").map(|at| &rest[at..]))
+                .and_then(|rest| {
+                    rest.find("docker build")
+                        .or_else(|| rest.find("kubectl config"))
+                        .map(|at| &rest[at..])
+                })
                 .unwrap_or(line)
         })
         .filter(|line| {
@@ -210,7 +270,10 @@ pub(crate) fn planned(plan: &str) -> Vec<String> {
 pub(crate) fn executed(machine: &Machine) -> Vec<String> {
     let tmp = format!("{}/", machine.path("tmp").display());
     let called = |call: Vec<String>| {
-        let line = call.join(" ").replace(ADDRESS, "$address");
+        let line = call
+            .join(" ")
+            .replace(ADDRESS, "$address")
+            .replace("the-version", "$version");
         // The temporary folder has a random name.
         let mut parts = line.split(&tmp);
         let first = parts.next().unwrap_or_default().to_owned();

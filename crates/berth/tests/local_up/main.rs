@@ -2,7 +2,9 @@
 //! tools, and stand-ins for docker, kind and kubectl.
 
 mod command_line;
+mod control_plane;
 mod down;
+mod karmada;
 mod machine;
 mod manifests;
 mod runs;

@@ -38,9 +38,16 @@ fn members_are_joined_with_the_internal_kubeconfigs_of_kind() {
     machine.succeed(&[]);
     let given = fs::read_to_string(machine.path("stand-ins/given")).unwrap();
     let kubeconfigs: Vec<&str> = given.lines().collect();
-    let host = "a way into karmada-host";
-    let [one, two, three] = ["member1", "member2", "member3"].map(|m| format!("a way into {m}"));
-    assert_eq!(kubeconfigs, [host, &one, host, &two, host, &three]);
+    // The control plane has the address of its node there.
+    for (member, given) in ["member1", "member2"]
+        .iter()
+        .zip(kubeconfigs.chunks(kubeconfigs.len() / 2))
+    {
+        let address = "    server: https://172.18.0.2:5443";
+        assert_eq!(given.first(), Some(&address), "{kubeconfigs:?}");
+        let own = format!("a way into {member}");
+        assert_eq!(given.last(), Some(&own.as_str()), "{kubeconfigs:?}");
+    }
 }
 
 #[test]
@@ -52,7 +59,7 @@ fn a_second_run_reuses_the_clusters() {
     let calls = executed(&machine);
     let begins = |start: &str| calls.iter().filter(|call| call.starts_with(start)).count();
     assert_eq!(begins("kind create"), 0, "{calls:#?}");
-    assert_eq!(begins("kind export kubeconfig"), 4, "{calls:#?}");
+    assert_eq!(begins("kind export kubeconfig"), 3, "{calls:#?}");
     let restarts = calls
         .iter()
         .filter(|call| call.contains("rollout restart"))
@@ -107,5 +114,57 @@ fn a_failed_step_is_named_and_the_next_run_succeeds() {
     );
 
     fs::write(&docker, format!("{RECORD}{DOCKER}")).unwrap();
+    machine.succeed(&[]);
+}
+
+#[test]
+fn a_failure_of_the_last_step_keeps_what_is_there() {
+    let machine = Machine::complete();
+    fs::write(machine.path("stand-ins/members-are-not-ready"), "").unwrap();
+    let output = machine.run(&[]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(
+        printed.contains("it stopped while joining the members"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("logs --namespace=karmada-system deployment/berth-controllers"),
+        "{printed}"
+    );
+    assert!(printed.contains("hack/local-down.sh"), "{printed}");
+    assert!(!printed.contains("the-token"), "{printed}");
+    let left: Vec<_> = fs::read_dir(machine.path("tmp")).unwrap().collect();
+    assert!(left.is_empty(), "files with tokens are left: {left:?}");
+
+    fs::remove_file(machine.path("stand-ins/members-are-not-ready")).unwrap();
+    machine.clear_calls();
+    machine.succeed(&[]);
+    let calls = executed(&machine);
+    assert!(
+        !calls.iter().any(|call| call.starts_with("kind create")),
+        "{calls:#?}"
+    );
+}
+
+#[test]
+fn an_interrupted_creation_leaves_no_half_made_cluster() {
+    let machine = Machine::complete();
+    fs::write(machine.path("stand-ins/interrupt"), "").unwrap();
+    let output = machine.run(&[]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(130), "{printed}");
+    assert!(
+        printed.contains("interrupted while creating the clusters"),
+        "{printed}"
+    );
+    let calls = executed(&machine);
+    assert_eq!(
+        calls.last().map(String::as_str),
+        Some("kind delete cluster --name=karmada-host"),
+        "{calls:#?}"
+    );
+    let left: Vec<_> = fs::read_dir(machine.path("tmp")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
     machine.succeed(&[]);
 }

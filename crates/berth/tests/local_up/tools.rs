@@ -35,7 +35,7 @@ fn all_missing_tools_are_named() {
             );
         }
         assert_eq!(
-            printed.contains("cargo run --release -- up"),
+            printed.contains("cargo run -- up"),
             !present.contains(&"docker"),
             "{present:?}: {printed}"
         );
@@ -59,7 +59,7 @@ fn an_unresponsive_docker_engine_is_reported() {
     let printed = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(printed.contains("its engine does not answer"), "{printed}");
-    assert!(printed.contains("cargo run --release -- up"), "{printed}");
+    assert!(printed.contains("cargo run -- up"), "{printed}");
     assert!(!printed.contains("not installed"), "{printed}");
     assert_eq!(machine.calls(), [["docker", "info"]]);
 }

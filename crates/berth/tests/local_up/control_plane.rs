@@ -1,0 +1,135 @@
+//! Tests of the control plane that the script deploys on the host.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::machine::Machine;
+
+fn manifests(machine: &Machine) -> Vec<Value> {
+    let text = fs::read_to_string(machine.path("stand-ins/control-plane.yaml")).unwrap();
+    serde_saphyr::from_multiple(&text).unwrap()
+}
+
+fn commands(manifests: &[Value]) -> Vec<Vec<String>> {
+    let pods = manifests
+        .iter()
+        .map(|manifest| &manifest["spec"]["template"]["spec"]);
+    let containers = pods
+        .filter_map(|pod| pod["containers"].as_array())
+        .flatten();
+    containers
+        .map(|container| serde_json::from_value(container["command"].clone()).unwrap())
+        .collect()
+}
+
+#[test]
+fn no_controller_of_the_control_plane_runs_workloads() {
+    let machine = Machine::complete();
+    machine.succeed(&[]);
+    let commands = commands(&manifests(&machine));
+    let programs: Vec<&str> = commands.iter().map(|command| command[0].as_str()).collect();
+    assert_eq!(
+        programs,
+        ["etcd", "kube-apiserver", "kube-controller-manager"]
+    );
+    let controllers = commands[2]
+        .iter()
+        .find_map(|flag| flag.strip_prefix("--controllers="));
+    let controllers: Vec<&str> = controllers.unwrap().split(',').collect();
+    for needed in ["namespace", "garbagecollector", "serviceaccount-token"] {
+        assert!(controllers.contains(&needed), "{controllers:?}");
+    }
+    for workload in [
+        "*",
+        "deployment",
+        "replicaset",
+        "statefulset",
+        "daemonset",
+        "job",
+        "endpoint",
+    ] {
+        assert!(!controllers.contains(&workload), "{controllers:?}");
+    }
+}
+
+#[test]
+fn the_port_leads_from_this_machine_to_the_api_server() {
+    let machine = Machine::complete();
+    machine.succeed(&[]);
+    let kind: Value =
+        serde_saphyr::from_str(&fs::read_to_string(machine.path("stand-ins/host.yaml")).unwrap())
+            .unwrap();
+    let mapping = &kind["nodes"][0]["extraPortMappings"][0];
+    assert_eq!(
+        mapping["listenAddress"], "127.0.0.1",
+        "other machines reach it"
+    );
+    let manifests = manifests(&machine);
+    let port = &manifests[0]["spec"]["ports"][0]["port"];
+    assert_eq!(mapping["containerPort"], *port);
+    let server = &manifests[1]["spec"]["template"]["spec"]["containers"][1];
+    assert_eq!(server["ports"][0]["hostPort"], *port);
+    let flag = format!("--secure-port={port}");
+    assert!(server["command"].to_string().contains(&flag), "{server}");
+}
+
+#[test]
+fn images_come_from_the_host() {
+    let machine = Machine::complete();
+    machine.succeed(&[]);
+    for manifest in manifests(&machine) {
+        let containers = manifest["spec"]["template"]["spec"]["containers"]
+            .as_array()
+            .cloned();
+        for container in containers.unwrap_or_default() {
+            assert_eq!(container["image"], "the-image", "{container}");
+        }
+    }
+}
+
+#[test]
+fn the_kubeconfig_has_the_control_plane_beside_the_host() {
+    let machine = Machine::complete();
+    machine.succeed(&[]);
+    let merged = fs::read_to_string(machine.path("home/.kube/karmada.config")).unwrap();
+    assert!(
+        merged.contains("server: https://127.0.0.1:5443"),
+        "{merged}"
+    );
+    assert!(
+        merged.starts_with("    server:"),
+        "the first file does not set the context: {merged}"
+    );
+    assert!(
+        merged.contains("current-context: karmada-apiserver"),
+        "{merged}"
+    );
+    assert!(
+        !merged.contains("kubernetes"),
+        "a name of another cluster: {merged}"
+    );
+    assert!(
+        merged.contains("contexts of kind"),
+        "the host is lost: {merged}"
+    );
+}
+
+#[test]
+fn components_reach_the_control_plane_by_its_service() {
+    let machine = Machine::complete();
+    machine.succeed(&[]);
+    let text = fs::read_to_string(machine.path("stand-ins/kubeconfigs")).unwrap();
+    let servers: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("server:"))
+        .collect();
+    assert_eq!(servers.len(), 2, "{text}");
+    for server in servers {
+        assert_eq!(
+            server.trim(),
+            "server: https://karmada-apiserver.karmada-system.svc:5443"
+        );
+    }
+    assert_eq!(text.matches("token: the-token").count(), 2, "{text}");
+}

@@ -1,0 +1,117 @@
+//! Tests of `--with-karmada` and `--restore`.
+
+use std::fs;
+
+use crate::machine::{Machine, executed, planned, stderr};
+
+/// The Deployment of Karmada's scheduler, as the stand-in for kubectl prints it.
+const DEPLOYMENT: &str = "\
+metadata:
+  name: karmada-scheduler
+  resourceVersion: \"7\"
+  uid: 1234
+  ownerReferences:
+  - name: karmada
+    uid: 5678
+spec:
+    image: docker.io/karmada/karmada-scheduler:latest
+";
+
+fn machine_with_karmada() -> Machine {
+    let machine = Machine::complete();
+    fs::write(machine.path("stand-ins/scheduler"), DEPLOYMENT).unwrap();
+    fs::write(
+        machine.path("stand-ins/clusters"),
+        "karmada-host\nmember1\n",
+    )
+    .unwrap();
+    fs::create_dir(machine.path("home/.kube")).unwrap();
+    machine
+}
+
+fn scheduler(machine: &Machine) -> String {
+    fs::read_to_string(machine.path("stand-ins/scheduler")).unwrap()
+}
+
+#[test]
+fn the_scheduler_is_replaced_and_restored() {
+    let machine = machine_with_karmada();
+    let saved = machine.path("home/.kube/berth-local-up.karmada-scheduler.yaml");
+    let plan = planned(&machine.succeed(&["--with-karmada", "--dry-run"]));
+    machine.succeed(&["--with-karmada"]);
+    let calls: Vec<String> = executed(&machine)
+        .into_iter()
+        // Its own check, and the restart of pods with the image of an earlier run.
+        .filter(|call| {
+            call != "docker info"
+                && !call.contains("containers[0].image")
+                && !call.contains("rollout restart")
+        })
+        .collect();
+    assert_eq!(calls, plan);
+    assert_eq!(plan.len(), 5, "{plan:#?}");
+    assert_eq!(scheduler(&machine).trim(), "image: berth:latest");
+    assert_eq!(fs::read_to_string(&saved).unwrap(), DEPLOYMENT);
+    assert!(
+        !calls
+            .iter()
+            .any(|call| call.starts_with("kind create") || call.starts_with("kind delete"))
+    );
+
+    // A second run keeps the copy of Karmada's.
+    machine.succeed(&["--with-karmada"]);
+    assert_eq!(fs::read_to_string(&saved).unwrap(), DEPLOYMENT);
+
+    machine.clear_calls();
+    machine.succeed(&["--restore"]);
+    assert_eq!(
+        scheduler(&machine),
+        DEPLOYMENT.replace("  resourceVersion: \"7\"\n  uid: 1234\n", "")
+    );
+    assert!(!saved.exists());
+    let printed = machine.succeed(&["--restore"]);
+    assert!(printed.contains("Nothing to restore"), "{printed}");
+}
+
+#[test]
+fn down_restores_the_scheduler_and_keeps_the_clusters() {
+    let machine = machine_with_karmada();
+    machine.succeed(&["--with-karmada"]);
+    machine.succeed(&["--down"]);
+    assert!(scheduler(&machine).contains("docker.io/karmada/karmada-scheduler"));
+    let clusters = fs::read_to_string(machine.path("stand-ins/clusters")).unwrap();
+    assert_eq!(clusters, "karmada-host\nmember1\n");
+}
+
+#[test]
+fn a_missing_karmada_is_reported_before_anything_is_built() {
+    let machine = Machine::complete();
+    let output = machine.run(&["--with-karmada"]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(
+        printed.contains("error: no Karmada in the context karmada-host"),
+        "{printed}"
+    );
+    assert!(printed.contains("local-up-karmada.sh"), "{printed}");
+    assert_eq!(executed(&machine).len(), 2, "{:?}", executed(&machine));
+}
+
+#[test]
+fn a_scheduler_that_is_berths_already_is_not_saved() {
+    let machine = machine_with_karmada();
+    fs::write(
+        machine.path("stand-ins/scheduler"),
+        "    image: berth:latest\n",
+    )
+    .unwrap();
+    let output = machine.run(&["--with-karmada"]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("is Berth's already"), "{printed}");
+    assert!(
+        !machine
+            .path("home/.kube/berth-local-up.karmada-scheduler.yaml")
+            .exists()
+    );
+}
