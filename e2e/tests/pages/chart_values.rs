@@ -52,7 +52,7 @@ fn rows(text: &str) -> Vec<Row> {
         let is_own = |name: &&str| ["resources", "labels"].contains(name);
         let (last, outer) = names.split_last().unwrap();
         if !outer.iter().any(is_own) {
-            let is_group = value.as_object().is_some_and(|map| !map.is_empty()) && !is_own(&last);
+            let is_group = value.as_object().is_some_and(|map| !map.is_empty()) && !is_own(last);
             rows.push(Row {
                 path: names.join("."),
                 default: if is_group {

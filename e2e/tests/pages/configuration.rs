@@ -151,12 +151,12 @@ fn type_of(property: &Value, schema: &Value) -> String {
         } else {
             &property["type"]
         };
-        let names = own.as_array().cloned().unwrap_or_else(|| vec![own.clone()]);
-        let named = names
-            .iter()
-            .filter_map(Value::as_str)
-            .find(|name| *name != "null");
-        named.unwrap_or("any").to_owned()
+        let types = own.as_array().cloned().unwrap_or_else(|| vec![own.clone()]);
+        let mut types = types.iter().filter_map(Value::as_str);
+        types
+            .find(|name| *name != "null")
+            .unwrap_or("any")
+            .to_owned()
     };
     if list {
         format!("list of {name}")

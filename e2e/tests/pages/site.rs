@@ -5,6 +5,7 @@
 //! `karmada-system` of the host, with its command line, and Berth's program in place of Karmada's images.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
@@ -218,7 +219,7 @@ impl Site {
         for name in self.processes.keys() {
             let log =
                 std::fs::read_to_string(self.path(&format!("{name}.log"))).unwrap_or_default();
-            text.push_str(&format!("--- {name}\n{log}"));
+            write!(text, "--- {name}\n{log}").unwrap();
         }
         text
     }

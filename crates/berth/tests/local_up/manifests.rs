@@ -16,6 +16,7 @@ fn manifests() -> Vec<(PathBuf, Value)> {
         deploy.clone(),
         deploy.join("scheduler"),
         deploy.join("controllers"),
+        deploy.join("second-scheduler"),
     ] {
         for entry in fs::read_dir(folder).expect("the folder") {
             let path = entry.expect("an entry").path();
