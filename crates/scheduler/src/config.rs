@@ -21,11 +21,12 @@ pub mod options;
 pub mod plugin_lists;
 pub mod schema;
 
+pub use berth_component_base::bind_address::BindAddress;
 pub use config_map::ConfigMapName;
 pub use configuration::{ProfileConfig, SchedulerConfiguration};
 pub use declared::{Declared, ProfileFlags};
 pub use document::{ConfigError, Document, Position};
 pub use effective::Effective;
 pub use flags::SchedulerArgs;
-pub use options::{BindAddress, Options, OptionsError};
+pub use options::{Options, OptionsError};
 pub use plugin_lists::ProfileError;

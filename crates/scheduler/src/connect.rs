@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use berth_api::component::Component;
 use berth_apimachinery::api_error::root_cause;
+use berth_component_base::metrics::requests::Requests;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::header::USER_AGENT;
@@ -23,7 +24,6 @@ use tower::{BoxError, Service, ServiceExt as _};
 use self::credential_reload::ReloadingTransport;
 pub use self::rate_limit::{Rate, RateLimit};
 use self::reachability::Reachability;
-use crate::metrics::Requests;
 
 /// Transport of a client.
 type Transport = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;

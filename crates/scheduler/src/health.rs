@@ -1,15 +1,9 @@
-//! HTTP endpoints for health, metrics and the configuration in use.
+//! Content of the HTTP endpoints for health, metrics and the configuration in use.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use axum::Router;
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::routing::get;
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use berth_component_base::endpoints::Endpoints;
 
 use crate::config::Effective;
 use crate::estimator::EstimatorClient;
@@ -67,74 +61,20 @@ impl Probes {
     pub(crate) fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire)
     }
-}
 
-/// Failure to listen on an address.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: {source}")]
-pub struct ListenError {
-    /// The address.
-    pub address: SocketAddr,
-    /// The reason.
-    pub source: std::io::Error,
-}
-
-/// Serves probes and metrics at an address, and returns the bound address.
-///
-/// # Errors
-/// When the address cannot be bound.
-pub(crate) async fn serve(
-    address: SocketAddr,
-    probes: Probes,
-    cancel: CancellationToken,
-) -> Result<SocketAddr, ListenError> {
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|source| ListenError { address, source })?;
-    let bound = listener
-        .local_addr()
-        .map_err(|source| ListenError { address, source })?;
-    let router = Router::new()
-        .route("/healthz", get(async || "ok"))
-        .route("/livez", get(async || "ok"))
-        .route("/configz", {
-            let probes = probes.clone();
-            get(async move || {
-                (
-                    [(CONTENT_TYPE, "application/json")],
-                    probes.configuration.json(),
-                )
-            })
-        })
-        .route("/metrics", {
-            let probes = probes.clone();
-            get(async move || {
-                (
-                    [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
-                    probes.metrics_text(),
-                )
-            })
-        })
-        .route(
-            "/readyz",
-            get(async move || {
-                if probes.is_ready() {
-                    (StatusCode::OK, "ok")
+    /// Returns the endpoints that serve the content.
+    pub(crate) fn endpoints(&self) -> Endpoints {
+        let (metrics, readiness, configuration) = (self.clone(), self.clone(), self.clone());
+        Endpoints::default()
+            .live(|| Ok(()))
+            .ready(move || {
+                if readiness.is_ready() {
+                    Ok(())
                 } else {
-                    (
-                        StatusCode::SERVICE_UNAVAILABLE,
-                        "the caches are not filled yet",
-                    )
+                    Err("the caches are not filled yet".to_owned())
                 }
-            }),
-        );
-    tokio::spawn(async move {
-        let served = axum::serve(listener, router)
-            .with_graceful_shutdown(cancel.cancelled_owned())
-            .await;
-        if let Err(error) = served {
-            tracing::error!(%error, "the health endpoint stopped");
-        }
-    });
-    Ok(bound)
+            })
+            .metrics(move || metrics.metrics_text())
+            .json("/configz", move || configuration.configuration.json())
+    }
 }

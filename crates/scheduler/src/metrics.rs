@@ -2,18 +2,14 @@
 //!
 //! - `families` holds the metric families and renders them, `labels` their label values.
 //! - `decision` measures one decision for `steps` (stages) and `points` (extension points and plugins).
-//! - `requests` counts the requests of a client, `workqueue` the queue, `process` and `build_info` the process.
-//! - `exposition` writes the Prometheus text format, `histogram` counts durations.
+//! - `workqueue` measures the queue.
+//!
+//! The metrics that all components have come from `berth-component-base`.
 
-mod build_info;
 mod decision;
-pub(crate) mod exposition;
 mod families;
-pub(crate) mod histogram;
 mod labels;
 mod points;
-mod process;
-mod requests;
 mod steps;
 mod workqueue;
 
@@ -21,6 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use berth_component_base::metrics::requests::Requests;
+use berth_component_base::metrics::{build_info, process};
 use berth_core::Point;
 
 use self::families::Families;
@@ -30,7 +28,6 @@ use crate::rules::schedule_trigger::ScheduleType;
 
 pub use decision::{DecisionTimes, Stages};
 pub use labels::{CycleResult, Incoming, PluginResult};
-pub use requests::{Counted, Requests};
 
 /// One in this many decisions measures single plugins, because reading the clock takes longer than most plugins.
 const PLUGIN_SAMPLE_INTERVAL: u64 = 10;
@@ -110,7 +107,7 @@ impl Metrics {
     /// Sets the depth of the queue and the age of its oldest ready key.
     pub fn queue(&self, depth: Depth, oldest_ready: Duration) {
         self.with(|families| {
-            families.depth = depth;
+            families.set_depth(depth);
             families.oldest_ready = oldest_ready;
         });
     }

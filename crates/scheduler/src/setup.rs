@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use berth_api::component::Component;
+use berth_component_base::endpoints::ListenError;
 use berth_events::EventRecorder;
 use kube::Api;
 use tokio::sync::mpsc;
@@ -13,11 +14,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::config_map::{self, ConfigMapError};
-use crate::config::options::BindAddress;
 use crate::config::{ConfigError, Effective, Options};
 use crate::connect::{self, RateLimit};
 use crate::framework::{RegistryError, State};
-use crate::health::{self, ListenError, Probes};
+use crate::health::Probes;
 use crate::lease::{Candidate, Leadership};
 use crate::metrics::Metrics;
 use crate::process::accepted_flags;
@@ -152,7 +152,8 @@ async fn run_with_metrics(
     };
     let (config, seen) = initial_config(&options, &builder, &effective).await?;
     // Listen only after the configuration has been accepted.
-    serve(&options, &probes, &cancel).await?;
+    let addresses = [options.health, options.metrics];
+    probes.endpoints().serve(addresses, &cancel).await?;
     let watches = start_watches(&client, options.timeouts.watch, &cancel);
     let (changes, config_changes) = mpsc::channel(1);
     if let Some(name) = options.config_map.clone() {
@@ -256,27 +257,6 @@ async fn campaign(
     } else {
         Err(Campaign::Lost)
     }
-}
-
-async fn serve(
-    options: &Options,
-    probes: &Probes,
-    cancel: &CancellationToken,
-) -> Result<(), ServiceError> {
-    // Equal addresses share one server; every server serves every path.
-    let mut addresses = vec![];
-    for address in [options.health, options.metrics] {
-        if let BindAddress::At(address) = address
-            && (address.port() == 0 || !addresses.contains(&address))
-        {
-            addresses.push(address);
-        }
-    }
-    for address in addresses {
-        let bound = health::serve(address, probes.clone(), cancel.clone()).await?;
-        tracing::info!(address = %bound, "serving health and metrics");
-    }
-    Ok(())
 }
 
 /// Starts the three watches and returns the channel of their events.

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use berth_component_base::bind_address::BindAddress;
 use berth_telemetry::TracingArgs;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
 use crate::config::config_map::ConfigMapName;
 use crate::config::explicit_flags::ExplicitFlags;
-use crate::config::options::BindAddress;
 use crate::estimator::EstimatorArgs;
 use crate::gates::{self, FeatureGates};
 use crate::go_bool::go_bool;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::configuration::SchedulerConfiguration;
 use super::document::{ConfigError, Document};
 use crate::config::flags::SchedulerArgs;
-use crate::config::options::BindAddress;
 use crate::go_duration::go_duration;
+use berth_component_base::bind_address::BindAddress;
 
 /// Sets the flags that are not explicit from the file. Ignores profiles and extenders.
 ///

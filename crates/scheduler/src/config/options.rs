@@ -1,10 +1,9 @@
 //! Validated options of the scheduler.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::str::FromStr;
 
+use berth_component_base::bind_address::BindAddress;
 use berth_core::Gates;
 
 use super::config_map::ConfigMapName;
@@ -139,7 +138,7 @@ impl TryFrom<SchedulerArgs> for Options {
         let declared = declared(&mut args)?;
         let configuration = effective::process(&args);
         let lease = args.election.lease(args.leader_elect_resource_name)?;
-        let both = BindAddress::deprecated(args.bind_address, args.secure_port);
+        let both = deprecated_address(args.bind_address, args.secure_port);
         let order = if args.feature_gates.priority_based_scheduling {
             QueueOrder::Priority
         } else {
@@ -210,80 +209,23 @@ fn declared(args: &mut SchedulerArgs) -> Result<Declared, OptionsError> {
 /// Port of health and metrics if only `--bind-address` is set.
 const DEFAULT_SECURE_PORT: u16 = 10351;
 
-/// Listen address in Go's notation: `:8080`, `0.0.0.0:8080`, `[::1]:8080`, or `0` for none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BindAddress {
-    /// Nothing is served.
-    Off,
-    /// Listen here; port 0 means any free port.
-    At(SocketAddr),
-}
-
-impl BindAddress {
-    /// Returns the address for both probes and metrics given by the deprecated `--bind-address` and
-    /// `--secure-port`.
-    fn deprecated(host: Option<IpAddr>, port: Option<u16>) -> Option<Self> {
-        if host.is_none() && port.is_none() {
-            return None;
-        }
-        let host = host.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        let port = port.unwrap_or(DEFAULT_SECURE_PORT);
-        Some(if port == 0 {
-            Self::Off
-        } else {
-            Self::At(SocketAddr::new(host, port))
-        })
+/// Returns the address for both probes and metrics given by the deprecated `--bind-address` and `--secure-port`.
+fn deprecated_address(host: Option<IpAddr>, port: Option<u16>) -> Option<BindAddress> {
+    if host.is_none() && port.is_none() {
+        return None;
     }
-}
-
-impl fmt::Display for BindAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Off => f.write_str("0"),
-            Self::At(address) => address.fmt(f),
-        }
-    }
-}
-
-impl FromStr for BindAddress {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "0" {
-            return Ok(Self::Off);
-        }
-        let full = if text.starts_with(':') {
-            format!("0.0.0.0{text}")
-        } else {
-            text.replace("localhost:", "127.0.0.1:")
-        };
-        full.parse()
-            .map(Self::At)
-            .map_err(|_| "must be HOST:PORT with an IP address, :PORT, or 0 to turn it off".into())
-    }
+    let host = host.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let port = port.unwrap_or(DEFAULT_SECURE_PORT);
+    Some(if port == 0 {
+        BindAddress::Off
+    } else {
+        BindAddress::At(SocketAddr::new(host, port))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_are_parsed_as_in_go() {
-        let cases = [
-            (":8080", Some("0.0.0.0:8080")),
-            ("127.0.0.1:0", Some("127.0.0.1:0")),
-            ("localhost:10351", Some("127.0.0.1:10351")),
-            ("[::1]:9", Some("[::1]:9")),
-            ("0", None),
-        ];
-        for (text, expected) in cases {
-            let expected = expected.map_or(BindAddress::Off, |address| {
-                BindAddress::At(address.parse().unwrap())
-            });
-            assert_eq!(text.parse(), Ok(expected), "{text}");
-        }
-        assert!("8080".parse::<BindAddress>().is_err());
-    }
 
     #[test]
     fn gates_set_the_queue_order_of_embedded_and_standalone_schedulers() {

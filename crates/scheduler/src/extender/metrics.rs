@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::answers::CallError;
 use super::config::Verb;
-use crate::metrics::exposition::{Kind, family, histogram, quoted, sample};
-use crate::metrics::histogram::{Histogram, exponential};
+use berth_component_base::metrics::exposition::{Kind, family, histogram, quoted, sample};
+use berth_component_base::metrics::histogram::{Histogram, exponential};
 
 const BUCKETS: usize = 14;
 /// Upper bounds of the call durations: 1 ms to 8 s.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use berth_component_base::metrics::exposition::{Kind, family, gauge, histogram, quoted, sample};
+use berth_component_base::metrics::histogram::{Histogram, exponential};
+use berth_component_base::metrics::leader_election;
 use berth_core::Point;
 
-use super::exposition::{Kind, family, gauge, histogram, sample};
-use super::histogram::{Histogram, exponential};
 use super::labels::{self, CycleResult, Incoming, PluginResult};
 use super::steps::Step;
 use super::workqueue::WorkQueue;
@@ -26,7 +27,7 @@ pub(super) struct Families {
     points: BTreeMap<(Point, PluginResult), Histogram<12>>,
     plugins: BTreeMap<(String, Point, PluginResult), Histogram<20>>,
     incoming: BTreeMap<Incoming, u64>,
-    pub(super) depth: Depth,
+    depth: Depth,
     pub(super) oldest_ready: Duration,
     pub(super) leading: bool,
     pub(super) work: WorkQueue,
@@ -73,14 +74,17 @@ impl Families {
         *self.incoming.entry(event).or_default() += 1;
     }
 
+    pub(super) fn set_depth(&mut self, depth: Depth) {
+        self.depth = depth;
+        self.work.set_depth(depth.active);
+    }
+
     pub(super) fn encode(&self, out: &mut String) {
         self.encode_cycles(out);
         self.encode_plugins(out);
         self.encode_queue(out);
-        let name = "leader_election_master_status";
-        family(out, name, Kind::Gauge, "1 while this process leads.");
         // Karmada leaves the name empty, and queries may select it by that.
-        sample(out, name, "name=\"\"", u8::from(self.leading));
+        leader_election::encode(out, "", self.leading);
     }
 
     fn encode_cycles(&self, out: &mut String) {
@@ -119,7 +123,7 @@ impl Families {
         family(out, name, Kind::Histogram, help);
         for ((plugin, point, result), times) in &self.plugins {
             let (point, result) = (labels::point(*point), result.as_str());
-            let plugin = super::exposition::quoted(plugin);
+            let plugin = quoted(plugin);
             let labels = format!("extension_point=\"{point}\",plugin={plugin},result=\"{result}\"");
             histogram(out, name, &labels, times);
         }
@@ -149,7 +153,7 @@ impl Families {
             "Age of the oldest binding that is ready to be scheduled, in seconds.",
             self.oldest_ready.as_secs_f64(),
         );
-        self.work.encode(out, depth.active);
+        self.work.encode(out);
     }
 }
 

@@ -4,7 +4,8 @@ use berth_apimachinery::process::{self, Metric};
 
 use super::exposition::{Kind, family, float, sample};
 
-pub(super) fn encode(out: &mut String) {
+/// Writes the metrics of the current process.
+pub fn encode(out: &mut String) {
     for metric in process::metrics() {
         let Metric {
             name,

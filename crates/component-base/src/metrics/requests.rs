@@ -32,7 +32,8 @@ impl Requests {
         }))
     }
 
-    pub(super) fn encode(&self, out: &mut String) {
+    /// Writes the counters.
+    pub fn encode(&self, out: &mut String) {
         let name = "rest_client_requests_total";
         family(
             out,

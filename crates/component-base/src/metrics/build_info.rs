@@ -2,7 +2,8 @@
 
 use super::exposition::{Kind, family, quoted, sample};
 
-pub(super) fn encode(out: &mut String) {
+/// Writes the build information.
+pub fn encode(out: &mut String) {
     let name = "karmada_build_info";
     family(
         out,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Returns `COUNT` upper bounds: `start · factor^i`.
-pub(crate) const fn exponential<const COUNT: usize>(start: f64, factor: f64) -> [f64; COUNT] {
+pub const fn exponential<const COUNT: usize>(start: f64, factor: f64) -> [f64; COUNT] {
     let mut bounds = [start; COUNT];
     let mut index = 1;
     while index < COUNT {
@@ -15,7 +15,7 @@ pub(crate) const fn exponential<const COUNT: usize>(start: f64, factor: f64) -> 
 
 /// Durations, counted by upper bounds in seconds.
 #[derive(Clone, Debug)]
-pub(crate) struct Histogram<const COUNT: usize> {
+pub struct Histogram<const COUNT: usize> {
     bounds: &'static [f64; COUNT],
     /// Each duration is counted once, at the lowest bound that it does not exceed.
     counts: [u64; COUNT],
@@ -24,7 +24,8 @@ pub(crate) struct Histogram<const COUNT: usize> {
 }
 
 impl<const COUNT: usize> Histogram<COUNT> {
-    pub(crate) const fn new(bounds: &'static [f64; COUNT]) -> Self {
+    /// Returns an empty histogram.
+    pub const fn new(bounds: &'static [f64; COUNT]) -> Self {
         Self {
             bounds,
             counts: [0; COUNT],
@@ -33,7 +34,8 @@ impl<const COUNT: usize> Histogram<COUNT> {
         }
     }
 
-    pub(crate) fn observe(&mut self, duration: Duration) {
+    /// Adds a duration.
+    pub fn observe(&mut self, duration: Duration) {
         let seconds = duration.as_secs_f64();
         let bucket = self.bounds.partition_point(|bound| *bound < seconds);
         if let Some(count) = self.counts.get_mut(bucket) {
@@ -44,7 +46,7 @@ impl<const COUNT: usize> Histogram<COUNT> {
     }
 
     /// Returns each bound with the number of durations that do not exceed it.
-    pub(crate) fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
+    pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         let mut within = 0;
         self.bounds
             .iter()
@@ -55,11 +57,13 @@ impl<const COUNT: usize> Histogram<COUNT> {
             })
     }
 
-    pub(crate) fn count(&self) -> u64 {
+    /// Returns the number of durations.
+    pub fn count(&self) -> u64 {
         self.count
     }
 
-    pub(crate) fn seconds(&self) -> f64 {
+    /// Returns the sum of all durations.
+    pub fn seconds(&self) -> f64 {
         self.seconds
     }
 }

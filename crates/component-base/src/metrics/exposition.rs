@@ -9,14 +9,17 @@ use super::histogram::Histogram;
 
 /// The type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A value that only grows.
     Counter,
+    /// A value that goes up and down.
     Gauge,
+    /// Counted observations.
     Histogram,
 }
 
 /// Writes the header of a family. Its samples follow.
-pub(crate) fn family(out: &mut String, name: &str, kind: Kind, help: &str) {
+pub fn family(out: &mut String, name: &str, kind: Kind, help: &str) {
     let kind = match kind {
         Kind::Counter => "counter",
         Kind::Gauge => "gauge",
@@ -26,7 +29,7 @@ pub(crate) fn family(out: &mut String, name: &str, kind: Kind, help: &str) {
 }
 
 /// Writes one sample. `labels` has the form `a="b",c="d"`, or is empty.
-pub(crate) fn sample(out: &mut String, name: &str, labels: &str, value: impl std::fmt::Display) {
+pub fn sample(out: &mut String, name: &str, labels: &str, value: impl std::fmt::Display) {
     let _ = if labels.is_empty() {
         writeln!(out, "{name} {value}")
     } else {
@@ -35,13 +38,13 @@ pub(crate) fn sample(out: &mut String, name: &str, labels: &str, value: impl std
 }
 
 /// Writes a gauge with one sample.
-pub(crate) fn gauge(out: &mut String, name: &str, help: &str, value: f64) {
+pub fn gauge(out: &mut String, name: &str, help: &str, value: f64) {
     family(out, name, Kind::Gauge, help);
     sample(out, name, "", float(value));
 }
 
 /// Writes the samples of one histogram.
-pub(crate) fn histogram<const COUNT: usize>(
+pub fn histogram<const COUNT: usize>(
     out: &mut String,
     name: &str,
     labels: &str,
@@ -65,7 +68,7 @@ pub(crate) fn histogram<const COUNT: usize>(
 }
 
 /// Quotes and escapes a label value.
-pub(crate) fn quoted(value: &str) -> String {
+pub fn quoted(value: &str) -> String {
     let mut quoted = String::with_capacity(value.len() + 2);
     quoted.push('"');
     for character in value.chars() {
@@ -81,7 +84,7 @@ pub(crate) fn quoted(value: &str) -> String {
 }
 
 /// Formats a number as Go does, so that the bounds of buckets are the same text.
-pub(crate) fn float(value: f64) -> String {
+pub fn float(value: f64) -> String {
     let scientific = format!("{value:e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else {
         return scientific;

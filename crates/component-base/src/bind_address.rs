@@ -1,0 +1,64 @@
+//! Listen addresses in Go's notation.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+/// Listen address in Go's notation: `:8080`, `0.0.0.0:8080`, `[::1]:8080`, or `0` for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BindAddress {
+    /// Nothing is served.
+    Off,
+    /// Listen here; port 0 means any free port.
+    At(SocketAddr),
+}
+
+impl fmt::Display for BindAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("0"),
+            Self::At(address) => address.fmt(f),
+        }
+    }
+}
+
+impl FromStr for BindAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "0" {
+            return Ok(Self::Off);
+        }
+        let full = if text.starts_with(':') {
+            format!("0.0.0.0{text}")
+        } else {
+            text.replace("localhost:", "127.0.0.1:")
+        };
+        full.parse()
+            .map(Self::At)
+            .map_err(|_| "must be HOST:PORT with an IP address, :PORT, or 0 to turn it off".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_parsed_as_in_go() {
+        let cases = [
+            (":8080", Some("0.0.0.0:8080")),
+            ("127.0.0.1:0", Some("127.0.0.1:0")),
+            ("localhost:10351", Some("127.0.0.1:10351")),
+            ("[::1]:9", Some("[::1]:9")),
+            ("0", None),
+        ];
+        for (text, expected) in cases {
+            let expected = expected.map_or(BindAddress::Off, |address| {
+                BindAddress::At(address.parse().unwrap())
+            });
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+        }
+        assert!("8080".parse::<BindAddress>().is_err());
+    }
+}

@@ -1,0 +1,14 @@
+//! What the long-running components share: the HTTP endpoints of probes and metrics, and the metrics that each of them
+//! exports.
+//!
+//! It knows no component, no Kubernetes client and no API type.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`endpoints`] | `/healthz`, `/livez`, `/readyz` and `/metrics`, and the server for them |
+//! | [`bind_address`] | the address flags of the endpoints |
+//! | [`metrics`] | text format, families, histograms; metrics of process, build, client requests, work queues and leader election |
+
+pub mod bind_address;
+pub mod endpoints;
+pub mod metrics;

@@ -1,0 +1,195 @@
+//! Metrics of work queues, with the names of client-go.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::exposition::{Kind, family, float, histogram, quoted, sample};
+use super::histogram::{Histogram, exponential};
+
+static BOUNDS: [f64; 12] = exponential(10e-9, 10.0);
+
+/// Identifies an item in processing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(u64);
+
+/// Counters and durations of a queue.
+#[derive(Debug)]
+pub struct WorkQueue {
+    depth: usize,
+    /// The items that left the queue.
+    removed: u64,
+    retries: u64,
+    waited: Histogram<12>,
+    worked: Histogram<12>,
+    /// The items in processing, with the time at which it began. Tickets ascend, so the first item is the oldest.
+    in_progress: BTreeMap<Ticket, Instant>,
+    tickets: u64,
+}
+
+impl Default for WorkQueue {
+    fn default() -> Self {
+        Self {
+            depth: 0,
+            removed: 0,
+            retries: 0,
+            waited: Histogram::new(&BOUNDS),
+            worked: Histogram::new(&BOUNDS),
+            in_progress: BTreeMap::new(),
+            tickets: 0,
+        }
+    }
+}
+
+impl WorkQueue {
+    /// Counts an item that entered the queue.
+    pub fn added(&mut self) {
+        self.depth += 1;
+    }
+
+    /// Sets the number of items in the queue.
+    pub fn set_depth(&mut self, depth: usize) {
+        self.depth = depth;
+    }
+
+    /// Counts an item that was taken from the queue, where it waited for some time.
+    pub fn taken(&mut self, waited: Duration) {
+        self.dropped(1);
+        self.waited.observe(waited);
+    }
+
+    /// Counts items that left the queue and are not processed.
+    pub fn dropped(&mut self, items: usize) {
+        self.depth = self.depth.saturating_sub(items);
+        self.removed += items as u64;
+    }
+
+    /// Marks the begin of the processing of an item.
+    pub fn started(&mut self, now: Instant) -> Ticket {
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        self.in_progress.insert(ticket, now);
+        ticket
+    }
+
+    /// Marks the end of the processing of an item.
+    pub fn ended(&mut self, ticket: Ticket, now: Instant) {
+        if let Some(since) = self.in_progress.remove(&ticket) {
+            self.worked.observe(now.saturating_duration_since(since));
+        }
+    }
+
+    /// Marks the end of a processing that was abandoned.
+    pub fn abandoned(&mut self, ticket: Ticket) {
+        self.in_progress.remove(&ticket);
+    }
+
+    /// Counts an item that returns to the queue after a delay.
+    pub fn retried(&mut self) {
+        self.retries += 1;
+    }
+
+    fn ages(&self, now: Instant) -> impl Iterator<Item = Duration> {
+        let since = self.in_progress.values();
+        since.map(move |since| now.saturating_duration_since(*since))
+    }
+}
+
+/// Writes the metrics of queues, each with its name.
+pub fn encode(out: &mut String, queues: &[(&str, &WorkQueue)], now: Instant) {
+    let queues: Vec<(String, &WorkQueue)> = queues
+        .iter()
+        .map(|(name, queue)| {
+            let name = quoted(name);
+            (format!("controller={name},name={name}"), *queue)
+        })
+        .collect();
+    let seconds = |duration: Duration| float(duration.as_secs_f64());
+    let name = "workqueue_adds_total";
+    let help = "Total number of adds handled by workqueue";
+    family(out, name, Kind::Counter, help);
+    for (labels, queue) in &queues {
+        let adds = queue.removed.saturating_add(queue.depth as u64);
+        sample(out, name, labels, adds);
+    }
+    let name = "workqueue_depth";
+    let help = "Current depth of workqueue by workqueue and priority";
+    family(out, name, Kind::Gauge, help);
+    for (labels, queue) in &queues {
+        sample(out, name, &format!("{labels},priority=\"\""), queue.depth);
+    }
+    let name = "workqueue_longest_running_processor_seconds";
+    let help = "How long in seconds the longest running processor for workqueue has been running.";
+    family(out, name, Kind::Gauge, help);
+    for (labels, queue) in &queues {
+        let longest = queue.ages(now).max().unwrap_or_default();
+        sample(out, name, labels, seconds(longest));
+    }
+    let name = "workqueue_queue_duration_seconds";
+    let help = "How long in seconds an item stays in workqueue before being requested";
+    family(out, name, Kind::Histogram, help);
+    for (labels, queue) in &queues {
+        histogram(out, name, labels, &queue.waited);
+    }
+    let name = "workqueue_retries_total";
+    let help = "Total number of retries handled by workqueue";
+    family(out, name, Kind::Counter, help);
+    for (labels, queue) in &queues {
+        sample(out, name, labels, queue.retries);
+    }
+    let name = "workqueue_unfinished_work_seconds";
+    let help =
+        "Total time in seconds of the keys in progress, which work_duration has not observed yet.";
+    family(out, name, Kind::Gauge, help);
+    for (labels, queue) in &queues {
+        sample(out, name, labels, seconds(queue.ages(now).sum()));
+    }
+    let name = "workqueue_work_duration_seconds";
+    let help = "How long in seconds processing an item from workqueue takes.";
+    family(out, name, Kind::Histogram, help);
+    for (labels, queue) in &queues {
+        histogram(out, name, labels, &queue.worked);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_are_written_as_by_client_go() {
+        let (mut queue, start) = (WorkQueue::default(), Instant::now());
+        for _ in 0..4 {
+            queue.added();
+        }
+        queue.taken(Duration::from_millis(5));
+        queue.dropped(1);
+        let ended = queue.started(start);
+        queue.ended(ended, start + Duration::from_secs(3));
+        for seconds in [1, 2] {
+            queue.started(start + Duration::from_secs(seconds));
+        }
+        let abandoned = queue.started(start);
+        queue.abandoned(abandoned);
+        queue.retried();
+        let mut out = String::new();
+        let other = WorkQueue::default();
+        let queues = [("a", &queue), ("b", &other)];
+        encode(&mut out, &queues, start + Duration::from_secs(5));
+        for expected in [
+            r#"workqueue_adds_total{controller="a",name="a"} 4"#,
+            r#"workqueue_depth{controller="a",name="a",priority=""} 2"#,
+            r#"workqueue_depth{controller="b",name="b",priority=""} 0"#,
+            r#"workqueue_longest_running_processor_seconds{controller="a",name="a"} 4"#,
+            r#"workqueue_unfinished_work_seconds{controller="a",name="a"} 7"#,
+            r#"workqueue_queue_duration_seconds_count{controller="a",name="a"} 1"#,
+            r#"workqueue_work_duration_seconds_sum{controller="a",name="a"} 3"#,
+            r#"workqueue_retries_total{controller="a",name="a"} 1"#,
+        ] {
+            assert!(
+                out.lines().any(|line| line == expected),
+                "{expected}\n{out}"
+            );
+        }
+        assert_eq!(out.matches("# TYPE workqueue_depth gauge").count(), 1);
+    }
+}
