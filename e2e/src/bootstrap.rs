@@ -5,6 +5,7 @@ use std::path::Path;
 use berth_api::Cluster;
 use berth_api::component::Component;
 use berth_controllers::detector;
+use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions};
 use berth_scheduler::Options;
 use berth_scheduler::gates::ControllerGates;
@@ -38,16 +39,23 @@ pub(crate) async fn bootstrap(client: &Client, members: usize, cancel: &Cancella
     }
     berth::up::prepare(client, &members).await.unwrap();
     let options = detector::DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
-    tokio::spawn(detector::run(client.clone(), options, cancel.clone()));
+    tokio::spawn(detector::run(
+        client.clone(),
+        options,
+        Monitor::default(),
+        cancel.clone(),
+    ));
     let propagation = PropagationOptions::default();
     tokio::spawn(propagation::run(
         client.clone(),
         propagation,
+        Monitor::default(),
         cancel.clone(),
     ));
     tokio::spawn(berth::controllers::controller_set::run_binding_controllers(
         client.clone(),
         ControllerGates::default(),
+        Monitor::default(),
         cancel.clone(),
     ));
     let (client, cancel) = (client.clone(), cancel.clone());

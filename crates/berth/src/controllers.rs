@@ -4,6 +4,7 @@
 pub mod cluster_flags;
 pub mod controller_set;
 mod election;
+mod endpoints;
 pub mod failover_flags;
 pub mod flags_without_effect;
 mod leader_gate;
@@ -12,7 +13,9 @@ pub mod propagation_flags;
 use std::path::PathBuf;
 
 use berth_api::component::Component;
+use berth_component_base::endpoints::ListenError;
 use berth_controllers::detector::{DetectorOptions, Gates, OptionsError};
+use berth_controllers::monitor::Monitor;
 use berth_scheduler::connect::{self, ConnectError, Target};
 use berth_scheduler::gates::{self, FeatureGates};
 use berth_scheduler::lease::LeaseOptionsError;
@@ -27,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::controller_set::{ControllerFlags, ControllerSet, ControllerSetError};
 use self::election::{Term, lead};
+use self::endpoints::{EndpointFlags, ProcessState};
 use self::failover_flags::Setting;
 use self::flags_without_effect::WithoutEffect;
 use self::leader_gate::LeaderGate;
@@ -120,6 +124,9 @@ pub struct ControllersArgs {
     leader_elect_resource_name: String,
 
     #[command(flatten)]
+    endpoints: EndpointFlags,
+
+    #[command(flatten)]
     controllers: ControllerFlags,
 
     #[command(flatten)]
@@ -147,6 +154,9 @@ pub enum ControllersError {
     /// Another candidate became the leader.
     #[error("lost the leader election")]
     LeadershipLost,
+    /// An address of the endpoints cannot be listened on.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     /// A controller failed.
     #[error(transparent)]
     Controllers(#[from] ControllerSetError),
@@ -185,18 +195,28 @@ async fn elect_and_run(
         master,
     };
     let config = connect::config(&target).await?;
-    let client = connect::lasting_client(config, &target, Component::Controllers)?;
+    let (client, requests) = connect::counted_client(config, &target, Component::Controllers)?;
+    let monitor = Monitor::default();
+    let state = ProcessState::new(monitor.clone(), requests, args.leader_elect_resource_name);
+    // The endpoints end with this call, after everything else.
+    let serving = CancellationToken::new();
+    let _served = serving.clone().drop_guard();
+    args.endpoints.serve(&state, &serving).await?;
     let Some(lease) = lease else {
-        return Box::pin(run_controllers(client, controllers, cancel)).await;
+        state.set_leading(true);
+        return Box::pin(run_controllers(client, controllers, monitor, cancel)).await;
     };
     let (inner, namespace) = (client.clone(), client.default_namespace().to_owned());
     let work = async |gate: LeaderGate, cancel| {
         let client = ClientBuilder::new(connect::over(inner), namespace)
             .with_layer(&gate)
             .build();
-        Box::pin(run_controllers(client, controllers, cancel)).await
+        state.set_leading(true);
+        Box::pin(run_controllers(client, controllers, monitor, cancel)).await
     };
-    match lead(client, lease, &cancel, work).await {
+    let term = lead(client, lease, &cancel, work).await;
+    state.set_leading(false);
+    match term {
         Term::Never => Ok(()),
         Term::Worked(worked) => worked,
         Term::Lost => Err(ControllersError::LeadershipLost),
@@ -206,12 +226,13 @@ async fn elect_and_run(
 async fn run_controllers(
     client: kube::Client,
     controllers: ControllerSet,
+    monitor: Monitor,
     cancel: CancellationToken,
 ) -> Result<(), ControllersError> {
     // When one of them fails, the others are cancelled.
     let cancel = cancel.child_token();
     let _guard = cancel.clone().drop_guard();
-    let components = controllers.components(&client, &cancel);
+    let components = controllers.components(&client, &monitor, &cancel);
     try_join_all(components.into_iter().map(|(_, run)| run)).await?;
     Ok(())
 }

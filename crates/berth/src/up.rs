@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use berth_api::Cluster;
 use berth_api::component::Component;
 use berth_apiserver::{Server, ServerConfig, StartError};
+use berth_controllers::monitor::Monitor;
 use berth_scheduler::Options;
 use berth_scheduler::connect;
 use futures::FutureExt as _;
@@ -183,7 +184,9 @@ impl ControlPlane {
         self.simulate(&client);
         if !args.without.contains(&DisabledComponent::Controllers) {
             let client = connect::named(self.server.client(), Component::Controllers);
-            for (name, controller) in controllers.components(&client, &self.cancel) {
+            // Nothing serves the metrics of this process.
+            let monitor = Monitor::default();
+            for (name, controller) in controllers.components(&client, &monitor, &self.cancel) {
                 self.tasks
                     .spawn(controller.map(move |ended| (name, ended.map_err(UpError::from))));
             }

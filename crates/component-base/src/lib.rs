@@ -1,4 +1,4 @@
-//! What the long-running components share: the HTTP endpoints of probes and metrics, and the metrics that each of them
+//! Parts of every long-running component: the HTTP endpoints of probes and metrics, and the metrics that each of them
 //! exports.
 //!
 //! It knows no component, no Kubernetes client and no API type.

@@ -24,11 +24,12 @@ use tokio_util::sync::CancellationToken;
 use self::cluster_reconciler::{ClusterReconciler, Progress};
 pub use self::heartbeat::HeartbeatOptions;
 use self::heartbeat::{Heartbeats, Now, is_pulled};
+use crate::monitor::Monitor;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Lane, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 
-/// The component that events name.
+/// The component that events and metrics name.
 const COMPONENT: &str = "cluster-controller";
 /// Maximum number of requests sent at the same time.
 const WORKERS: usize = 8;
@@ -42,6 +43,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 pub async fn run(
     client: Client,
     options: HeartbeatOptions,
+    monitor: Monitor,
     shutdown: CancellationToken,
 ) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), &shutdown);
@@ -52,7 +54,8 @@ pub async fn run(
     let controller = ClusterController {
         reconciler: ClusterReconciler::new(client, events),
         clusters: HashMap::new(),
-        queue: WorkQueue::with_retry_delays(RETRY_DELAY, RETRY_DELAY),
+        queue: WorkQueue::with_retry_delays(RETRY_DELAY, RETRY_DELAY)
+            .metered(monitor.queue(COMPONENT)),
         heartbeats: Heartbeats::new(options),
         period: options.monitor_period,
         check: Check::At(Instant::now()),

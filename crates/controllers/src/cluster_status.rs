@@ -34,6 +34,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::monitor::Monitor;
+
 /// Intervals and contents of the cluster status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterStatusOptions {
@@ -59,10 +61,16 @@ impl Default for ClusterStatusOptions {
 }
 
 /// Collects the status of all Push clusters until the token is cancelled.
-pub async fn run(client: Client, options: ClusterStatusOptions, shutdown: CancellationToken) {
+pub async fn run(
+    client: Client,
+    options: ClusterStatusOptions,
+    monitor: Monitor,
+    shutdown: CancellationToken,
+) {
     let mut members = Members {
         client: client.clone(),
         options,
+        monitor,
         senders: HashMap::new(),
         tasks: JoinSet::new(),
     };
@@ -103,6 +111,7 @@ pub async fn run(client: Client, options: ClusterStatusOptions, shutdown: Cancel
 struct Members {
     client: Client,
     options: ClusterStatusOptions,
+    monitor: Monitor,
     /// Channels to the tasks, by cluster. A task ends when its channel is dropped.
     senders: HashMap<String, watch::Sender<Arc<Cluster>>>,
     tasks: JoinSet<()>,
@@ -130,7 +139,12 @@ impl Members {
         }
         let (sender, receiver) = watch::channel(cluster);
         self.senders.insert(name, sender);
-        let task = member::run(self.client.clone(), receiver, self.options);
+        let task = member::run(
+            self.client.clone(),
+            receiver,
+            self.options,
+            self.monitor.clone(),
+        );
         self.tasks.spawn(task);
         // Drop the results of ended tasks.
         while self.tasks.try_join_next().is_some() {}

@@ -31,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::reconciler::{Distributor, WORKERS};
 use self::writer::Writer;
+use crate::monitor::Monitor;
 use crate::reconciler::{ControllerError, Runtime};
 use crate::rest_mapper::RestMapper;
 
@@ -40,15 +41,20 @@ use crate::rest_mapper::RestMapper;
 ///
 /// # Errors
 /// When one of its tasks panics.
-pub async fn run(client: kube::Client, shutdown: CancellationToken) -> Result<(), ControllerError> {
+pub async fn run(
+    client: kube::Client,
+    monitor: Monitor,
+    shutdown: CancellationToken,
+) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), &shutdown);
     let inputs = runtime.inputs();
     let (events, event_writer) = EventRecorder::new(client.clone(), events::COMPONENT);
     inputs.spawn(|_, stop| event_writer.run(stop));
-    let mut distributor = Distributor::new(Writer {
+    let writer = Writer {
         mapper: RestMapper::new(client),
         events,
-    });
+    };
+    let mut distributor = Distributor::new(writer, monitor.queue("dependencies-distributor"));
     distributor.watch_bindings(inputs);
     runtime
         .run("dependencies distributor", distributor, WORKERS)

@@ -44,6 +44,7 @@ use self::reconciler::Detector;
 use self::watch_events::Source;
 use self::writer::{Writer, binding_resource, policy_resource};
 use crate::binding_key::BindingKind;
+use crate::monitor::Monitor;
 use crate::reconciler::{ControllerError, Runtime};
 
 /// Runs the detector until the token is cancelled.
@@ -55,6 +56,7 @@ use crate::reconciler::{ControllerError, Runtime};
 pub async fn run(
     client: kube::Client,
     options: DetectorOptions,
+    monitor: Monitor,
     shutdown: CancellationToken,
 ) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), &shutdown);
@@ -67,6 +69,7 @@ pub async fn run(
         client,
         events,
         gates: options.gates,
+        monitor,
     };
     let workers = options.concurrent_writes.get();
     let mut detector = Detector::new(options, writer);

@@ -19,6 +19,7 @@ mod action;
 mod binding;
 mod cache;
 mod eviction;
+mod eviction_meter;
 mod eviction_queue;
 mod graceful_eviction;
 mod options;
@@ -38,6 +39,7 @@ use tokio_util::sync::CancellationToken;
 use self::cache::Source;
 use self::reconciler::{Failover, WORKERS};
 use self::writer::Writer;
+use crate::monitor::Monitor;
 use crate::reconciler::{ControllerError, Runtime};
 
 /// The component that events name.
@@ -50,6 +52,7 @@ const COMPONENT: &str = "failover-controller";
 pub async fn run(
     client: kube::Client,
     options: FailoverOptions,
+    monitor: Monitor,
     shutdown: CancellationToken,
 ) -> Result<(), ControllerError> {
     if options.is_idle() {
@@ -63,6 +66,6 @@ pub async fn run(
     for source in Source::ALL {
         inputs.watch(&source.resource(), move |event| (source, event));
     }
-    let failover = Failover::new(options, Writer { client, events });
+    let failover = Failover::new(options, Writer { client, events }, monitor);
     runtime.run("failover controller", failover, WORKERS).await
 }

@@ -14,7 +14,7 @@
 //! | [`namespace_sync`] | creates namespaces in members |
 //! | [`unified_auth`] | grants impersonation in members to users of the cluster proxy |
 //!
-//! Shared modules: `reconciler` is the runtime of the controllers; [`interpreter`] knows the replicas, status and
+//! Shared modules: `reconciler` is the runtime of the controllers; [`monitor`] measures them; [`interpreter`] knows the replicas, status and
 //! health of kinds; `overrides` applies override policies; [`member_client`] connects to members; `owned_work`
 //! writes Works without a binding; `rest_mapper` finds resources by kind.
 //! [`resource_selector`], [`resource_type`], [`binding_key`], [`server_objects`], [`nearest`], `fingerprint`,
@@ -37,6 +37,7 @@ mod json_fields;
 mod json_size;
 pub mod member_client;
 mod merge_diff;
+pub mod monitor;
 pub mod namespace_sync;
 pub mod nearest;
 mod object_reference;

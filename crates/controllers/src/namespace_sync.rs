@@ -19,6 +19,7 @@ use regex::Regex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::monitor::Monitor;
 use crate::overrides::events as override_events;
 use crate::overrides::{AppliedOverrides, OverrideError, OverridePolicy, OverrideSet};
 use crate::owned_work::ensure_queue::{EnsureQueue, Report};
@@ -27,6 +28,8 @@ use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 use namespace_work::{Desired, is_synced};
 
+/// The component that events and metrics name.
+const COMPONENT: &str = "namespace-sync-controller";
 /// Maximum number of Works written at the same time.
 const WORKERS: usize = 16;
 
@@ -37,11 +40,12 @@ const WORKERS: usize = 16;
 pub async fn run(
     client: Client,
     skipped: Vec<Regex>,
+    monitor: Monitor,
     shutdown: CancellationToken,
 ) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), &shutdown);
     let inputs = runtime.inputs();
-    let (events, event_writer) = EventRecorder::new(client.clone(), "namespace-sync-controller");
+    let (events, event_writer) = EventRecorder::new(client.clone(), COMPONENT);
     inputs.spawn(|_, stop| event_writer.run(stop));
     for source in Source::ALL {
         inputs.watch(&source.resource(), move |event| (source, event));
@@ -55,7 +59,7 @@ pub async fn run(
         overrides: BTreeMap::new(),
         override_set: Arc::default(),
         listed: HashSet::new(),
-        queue: EnsureQueue::new(),
+        queue: EnsureQueue::new(monitor.queue(COMPONENT)),
     };
     runtime
         .run("namespace controller", controller, WORKERS)

@@ -31,9 +31,11 @@ use berth_events::EventRecorder;
 use tokio_util::sync::CancellationToken;
 
 use self::binding::sync::WorkSyncer;
+use self::execution::worker::Worker;
 use self::reconciler::{Propagator, Source};
 use self::status::writer::StatusWriter;
 use crate::ControllerError;
+use crate::monitor::Monitor;
 use crate::reconciler::Runtime;
 use crate::rest_mapper::RestMapper;
 
@@ -68,6 +70,7 @@ impl Default for PropagationOptions {
 pub async fn run(
     client: kube::Client,
     options: PropagationOptions,
+    monitor: Monitor,
     shutdown: CancellationToken,
 ) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), &shutdown);
@@ -78,10 +81,14 @@ pub async fn run(
         inputs.watch(&source.api_resource(), move |event| (source, event));
     }
     let mapper = RestMapper::new(client.clone());
-    let execution_events = events.of("execution-controller");
     let status_writer = StatusWriter::new(mapper.clone(), events.clone());
-    let syncer = WorkSyncer::new(mapper, events, options.inject_state);
-    let propagator = Propagator::new(client, options, syncer, status_writer, execution_events);
+    let syncer = WorkSyncer::new(mapper, events.clone(), options.inject_state);
+    let worker = Worker {
+        control_plane: client,
+        events: events.of("execution-controller"),
+        monitor: monitor.clone(),
+    };
+    let propagator = Propagator::new(options, syncer, status_writer, worker, monitor);
     tracing::info!("propagation started");
     let limit = options.concurrent_bindings.get();
     let result = runtime.run("propagation", propagator, limit).await;

@@ -23,12 +23,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::taints::describe;
+use crate::monitor::Monitor;
+use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Lane, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 use crate::timestamp::whole_seconds;
 
-/// The component that events name.
+/// The component that events and metrics name.
 const COMPONENT: &str = "cluster-taint-policy-controller";
 /// Maximum number of clusters written at the same time.
 const WORKERS: usize = 4;
@@ -93,7 +95,11 @@ impl Source {
 ///
 /// # Errors
 /// When one of its tasks panics.
-pub async fn run(client: Client, shutdown: CancellationToken) -> Result<(), ControllerError> {
+pub async fn run(
+    client: Client,
+    monitor: Monitor,
+    shutdown: CancellationToken,
+) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), &shutdown);
     let inputs = runtime.inputs();
     let (events, event_writer) = EventRecorder::new(client.clone(), COMPONENT);
@@ -101,7 +107,7 @@ pub async fn run(client: Client, shutdown: CancellationToken) -> Result<(), Cont
     for source in Source::ALL {
         inputs.watch(&source.resource(), move |event| (source, event));
     }
-    let controller = TaintController::new(client, events);
+    let controller = TaintController::new(client, events, monitor.queue(COMPONENT));
     runtime
         .run("cluster taint policy controller", controller, WORKERS)
         .await
@@ -208,14 +214,14 @@ impl Reconciler for TaintController {
 }
 
 impl TaintController {
-    fn new(client: Client, events: EventRecorder) -> Self {
+    fn new(client: Client, events: EventRecorder, meter: QueueMeter) -> Self {
         Self {
             api: Api::all(client),
             events,
             clusters: HashMap::new(),
             policies: BTreeMap::new(),
             listed: HashSet::new(),
-            queue: WorkQueue::with_retry_delays(RETRY_DELAY, RETRY_DELAY),
+            queue: WorkQueue::with_retry_delays(RETRY_DELAY, RETRY_DELAY).metered(meter),
         }
     }
 
@@ -362,7 +368,7 @@ mod tests {
         });
         let client = Client::new(silent, "default");
         let events = EventRecorder::new(client.clone(), COMPONENT).0;
-        let mut controller = TaintController::new(client, events);
+        let mut controller = TaintController::new(client, events, QueueMeter::default());
         for (day, key) in [("01", "down"), ("02", "other")] {
             let object: DynamicObject = serde_json::from_value(json!({
                 "metadata": { "name": "p", "creationTimestamp": format!("2026-01-{day}T00:00:00Z") },

@@ -17,12 +17,15 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::monitor::Monitor;
 use crate::owned_work::ensure_queue::{EnsureQueue, Report};
 use crate::owned_work::{Ensured, OwnedWork, WriteError, ensure};
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 use impersonation::Grants;
 
+/// The component that events and metrics name.
+const COMPONENT: &str = "unified-auth-controller";
 /// Maximum number of clusters whose Works are written at the same time.
 const WORKERS: usize = 16;
 
@@ -30,10 +33,14 @@ const WORKERS: usize = 16;
 ///
 /// # Errors
 /// When one of its tasks panics.
-pub async fn run(client: Client, shutdown: CancellationToken) -> Result<(), ControllerError> {
+pub async fn run(
+    client: Client,
+    monitor: Monitor,
+    shutdown: CancellationToken,
+) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), &shutdown);
     let inputs = runtime.inputs();
-    let (events, event_writer) = EventRecorder::new(client.clone(), "unified-auth-controller");
+    let (events, event_writer) = EventRecorder::new(client.clone(), COMPONENT);
     inputs.spawn(|_, stop| event_writer.run(stop));
     for source in Source::ALL {
         inputs.watch(&source.resource(), move |event| (source, event));
@@ -48,7 +55,7 @@ pub async fn run(client: Client, shutdown: CancellationToken) -> Result<(), Cont
         grants: Grants::default(),
         is_outdated: false,
         written: BTreeMap::new(),
-        queue: EnsureQueue::new(),
+        queue: EnsureQueue::new(monitor.queue(COMPONENT)),
     };
     runtime
         .run("unified-auth controller", controller, WORKERS)

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::progress::Action;
 use self::rebalance::{RebalanceError, Writer};
+use crate::monitor::Monitor;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Lane, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
@@ -34,14 +35,19 @@ const LONGEST_DELAY: Duration = Duration::from_mins(5);
 ///
 /// # Errors
 /// When one of its tasks panics.
-pub async fn run(client: kube::Client, shutdown: CancellationToken) -> Result<(), ControllerError> {
+pub async fn run(
+    client: kube::Client,
+    monitor: Monitor,
+    shutdown: CancellationToken,
+) -> Result<(), ControllerError> {
+    let meter = monitor.queue("workload-rebalancer");
     let mut runtime = Runtime::new(client.clone(), &shutdown);
     let resource = ApiResource::erase::<WorkloadRebalancer>(&());
     runtime.inputs().watch(&resource, |event| event);
     let rebalancer = Rebalancer {
         writer: Writer { client },
         known: HashMap::new(),
-        queue: WorkQueue::with_longest_delay(LONGEST_DELAY),
+        queue: WorkQueue::with_longest_delay(LONGEST_DELAY).metered(meter),
     };
     runtime
         .run("workload rebalancer", rebalancer, WORKERS)

@@ -200,13 +200,15 @@ pub fn limit_silence(config: &mut kube::Config, timeouts: Timeouts) {
     config.reset_reader_on_write = true;
 }
 
-/// Creates a client of the scheduler, and the metrics of its requests.
+/// Creates a long-running client of a component, and the metrics of its requests. It logs once when the server stops
+/// responding, and once when it resumes.
 ///
 /// # Errors
 /// When a certificate or key of the configuration is unusable.
 pub fn counted_client(
     config: kube::Config,
     target: &Target,
+    component: Component,
 ) -> Result<(kube::Client, Requests), ConnectError> {
     let host = config.cluster_url.authority();
     let requests = Requests::to(host.map(ToString::to_string).unwrap_or_default());
@@ -214,7 +216,7 @@ pub fn counted_client(
     let builder = rotating(config, target)?
         .with_layer(&reachability)
         .with_layer(&requests)
-        .with_layer(&named_by(Component::Scheduler));
+        .with_layer(&named_by(component));
     Ok((builder.build(), requests))
 }
 
@@ -224,23 +226,6 @@ pub fn counted_client(
 /// When a certificate or key of the configuration is unusable.
 pub fn client(config: kube::Config, component: Component) -> Result<kube::Client, ConnectError> {
     let builder = builder(config)?.with_layer(&named_by(component));
-    Ok(builder.build())
-}
-
-/// Creates a long-running client of a component. It logs once when the server stops responding, and once when
-/// it resumes.
-///
-/// # Errors
-/// When a certificate or key of the configuration is unusable.
-pub fn lasting_client(
-    config: kube::Config,
-    target: &Target,
-    component: Component,
-) -> Result<kube::Client, ConnectError> {
-    let reachability = Reachability::of(url(&config));
-    let builder = rotating(config, target)?
-        .with_layer(&reachability)
-        .with_layer(&named_by(component));
     Ok(builder.build())
 }
 

@@ -75,7 +75,8 @@ impl ServiceError {
 pub async fn run(options: Options, cancel: CancellationToken) -> Result<(), ServiceError> {
     let mut config = connect::config(&options.target).await?;
     connect::limit_silence(&mut config, options.timeouts);
-    let (client, requests) = connect::counted_client(config, &options.target)?;
+    let (client, requests) =
+        connect::counted_client(config, &options.target, Component::Scheduler)?;
     let metrics = Metrics::default().with_requests(requests);
     run_with_metrics(options, client, metrics, cancel).await
 }

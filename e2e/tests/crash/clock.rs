@@ -66,6 +66,8 @@ async fn clock_jumps_neither_stop_controllers_nor_evict() {
     let clock = Clock::make(kubeconfig.parent().unwrap());
     let arguments = [
         "controllers",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
         "--feature-gates=Failover=true",
         "--cluster-status-update-frequency=1s",
         "--leader-elect-lease-duration=8s",

@@ -19,8 +19,10 @@ use crate::scene::{self, MEMBERS, Scene};
 use crate::state;
 
 /// Uses durations that are short, but long enough for a leader on a busy machine to renew its lease.
-const ARGUMENTS: [&str; 4] = [
+const ARGUMENTS: [&str; 6] = [
     "controllers",
+    "--metrics-bind-address=0",
+    "--health-probe-bind-address=0",
     "--leader-elect-lease-duration=8s",
     "--leader-elect-renew-deadline=6s",
     "--leader-elect-retry-period=300ms",

@@ -55,6 +55,8 @@ impl Scene {
     pub(crate) fn start_controllers(&self) {
         let arguments = [
             "controllers",
+            "--metrics-bind-address=0",
+            "--health-probe-bind-address=0",
             "--leader-elect=false",
             "--cluster-status-update-frequency=1s",
         ];

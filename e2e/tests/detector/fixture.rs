@@ -5,6 +5,7 @@ use std::sync::Arc;
 use berth::admission::KarmadaAdmission;
 use berth_apiserver::{Admission, Server, ServerConfig};
 use berth_controllers::detector::{self, DetectorOptions, Gates};
+use berth_controllers::monitor::Monitor;
 use berth_e2e::{RealServer, eventually};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -261,7 +262,12 @@ fn run_detector(
         gates,
         ..DetectorOptions::default()
     };
-    let running = detector::run(client.clone(), options, shutdown.clone());
+    let running = detector::run(
+        client.clone(),
+        options,
+        Monitor::default(),
+        shutdown.clone(),
+    );
     tokio::spawn(async move { running.await.unwrap() })
 }
 

@@ -6,6 +6,7 @@ use berth_api::binding::GracefulEvictionTask;
 use berth_api::{Cluster, ResourceBinding};
 use berth_controllers::ControllerError;
 use berth_controllers::failover::{self, FailoverOptions, TaintEviction};
+use berth_controllers::monitor::Monitor;
 use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use k8s_openapi::api::core::v1::Event;
@@ -86,7 +87,12 @@ impl Scene {
         let client = bare.remote_client().await;
         Self {
             scheduler: RunningScheduler::start(Options::embedded(), client.clone()),
-            failover: tokio::spawn(failover::run(client, options, cancel.clone())),
+            failover: tokio::spawn(failover::run(
+                client,
+                options,
+                Monitor::default(),
+                cancel.clone(),
+            )),
             cancel,
             bare,
         }
@@ -98,7 +104,12 @@ impl Scene {
         (&mut self.failover).await.unwrap().unwrap();
         self.cancel = CancellationToken::new();
         let client = self.bare.remote_client().await;
-        self.failover = tokio::spawn(failover::run(client, options, self.cancel.clone()));
+        self.failover = tokio::spawn(failover::run(
+            client,
+            options,
+            Monitor::default(),
+            self.cancel.clone(),
+        ));
     }
 
     pub(crate) async fn stop(self) {

@@ -1,6 +1,7 @@
 //! ClusterTaintPolicies: bindings leave a cluster that is not ready, and its taint is removed when it recovers.
 
 use berth_api::ClusterTaintPolicy;
+use berth_controllers::monitor::Monitor;
 use berth_controllers::taint_policy;
 use berth_e2e::eventually;
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -14,7 +15,11 @@ async fn bindings_leave_a_cluster_that_is_not_ready() {
     let scene = Scene::start(2, fast_options()).await;
     let cancel = CancellationToken::new();
     let client = scene.bare.remote_client().await;
-    let tainting = tokio::spawn(taint_policy::run(client, cancel.clone()));
+    let tainting = tokio::spawn(taint_policy::run(
+        client,
+        Monitor::default(),
+        cancel.clone(),
+    ));
     let example = include_str!("../../../examples/failover.yaml");
     let policy: ClusterTaintPolicy = serde_saphyr::from_str(example).unwrap();
     let policies: Api<ClusterTaintPolicy> = Api::all(scene.bare.client.clone());

@@ -62,10 +62,7 @@ impl Provider {
     /// Starts controllers.
     pub fn controllers(&self, folder: &Path, kubeconfig: &Path) -> Program {
         let mut command = self.command("karmada-controller-manager", "controllers");
-        command.args(CONTROLLER_FLAGS);
-        if *self != Self::Berth {
-            command.args(NO_PORTS);
-        }
+        command.args(CONTROLLER_FLAGS).args(NO_PORTS);
         start(command, "controllers", folder, kubeconfig)
     }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use berth_api::Cluster;
 use berth_controllers::detector::{self, DetectorOptions};
+use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions};
 use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
@@ -213,12 +214,16 @@ impl Controllers {
         let (client, token) = (bare.client.clone(), cancel.clone());
         let propagating = tokio::spawn(async move {
             let options = PropagationOptions::default();
-            propagation::run(client, options, token).await.unwrap();
+            propagation::run(client, options, Monitor::default(), token)
+                .await
+                .unwrap();
         });
         let (client, token) = (bare.client.clone(), cancel.clone());
         let detecting = tokio::spawn(async move {
             let options = DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
-            detector::run(client, options, token).await.unwrap();
+            detector::run(client, options, Monitor::default(), token)
+                .await
+                .unwrap();
         });
         Self {
             cancel,

@@ -3,8 +3,11 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
 mod commands;
+mod controller_endpoints;
+mod controllers;
 mod dashboards;
 mod exposition;
+mod http;
 mod messages;
 mod promql;
 mod promtool;

@@ -10,9 +10,10 @@ use berth_api::{Cluster, ResourceBinding};
 use berth_e2e::{BareControlPlane, eventually};
 use berth_test_requirements::needs;
 use serde_json::json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use crate::controllers::{MEMBER, Scene, config_map, policy};
 use crate::exposition::{Families, Family, parse};
+use crate::http::scrape;
 use crate::{in_repository, read};
 
 const PAGE: &str = "docs/metrics.md";
@@ -33,207 +34,12 @@ const SCHEDULER: &str = "\
 configuration has extenders, and those of estimators with `--enable-scheduler-estimator`.";
 
 const CONTROLLERS: &str = "\
-karmada-controller-manager exports these. `berth controllers` exports no metrics yet.";
+`berth controllers` exports these at `/metrics` of `--metrics-bind-address`, as karmada-controller-manager does. Standbys
+export them too.";
 
 const API_SERVER: &str = "\
 The API server of `berth up` exports these at its address; [control plane](control-plane.md#metrics) describes the
 necessary right. kube-apiserver exports them too, and many others.";
-
-/// The metrics of karmada-controller-manager that rules and dashboards use: name, type and labels.
-const KARMADA_CONTROLLERS: &[(&str, &str, &[&str], &str)] = &[
-    (
-        "binding_sync_work_duration_seconds",
-        "histogram",
-        &["result"],
-        "Time to write the Works of a binding.",
-    ),
-    (
-        "cluster_cpu_allocatable_number",
-        "gauge",
-        &["member_cluster"],
-        "Allocatable CPUs of the cluster.",
-    ),
-    (
-        "cluster_cpu_allocated_number",
-        "gauge",
-        &["member_cluster"],
-        "Allocated CPUs of the cluster.",
-    ),
-    (
-        "cluster_memory_allocatable_bytes",
-        "gauge",
-        &["member_cluster"],
-        "Allocatable memory of the cluster.",
-    ),
-    (
-        "cluster_memory_allocated_bytes",
-        "gauge",
-        &["member_cluster"],
-        "Allocated memory of the cluster.",
-    ),
-    (
-        "cluster_node_number",
-        "gauge",
-        &["member_cluster"],
-        "Nodes of the cluster.",
-    ),
-    (
-        "cluster_pod_allocatable_number",
-        "gauge",
-        &["member_cluster"],
-        "Allocatable pods of the cluster.",
-    ),
-    (
-        "cluster_pod_allocated_number",
-        "gauge",
-        &["member_cluster"],
-        "Allocated pods of the cluster.",
-    ),
-    (
-        "cluster_ready_node_number",
-        "gauge",
-        &["member_cluster"],
-        "Ready nodes of the cluster.",
-    ),
-    (
-        "cluster_ready_state",
-        "gauge",
-        &["member_cluster"],
-        "1 if the cluster is ready, else 0.",
-    ),
-    (
-        "cluster_sync_status_duration_seconds",
-        "histogram",
-        &["member_cluster"],
-        "Time to collect the status of the cluster.",
-    ),
-    (
-        "create_resource_to_cluster",
-        "counter",
-        &["result", "apiversion", "kind", "member_cluster"],
-        "Creations of objects in members.",
-    ),
-    (
-        "delete_resource_from_cluster",
-        "counter",
-        &["result", "apiversion", "kind", "member_cluster"],
-        "Deletions of objects in members.",
-    ),
-    (
-        "eviction_kind_total",
-        "gauge",
-        &["member_cluster", "resource_kind"],
-        "Bindings that wait for their eviction, by cluster and kind.",
-    ),
-    (
-        "eviction_processing_total",
-        "counter",
-        &["name", "result"],
-        "Evictions, by queue and result.",
-    ),
-    (
-        "eviction_queue_depth",
-        "gauge",
-        &["name"],
-        "Bindings that wait for their eviction, by queue.",
-    ),
-    (
-        "karmada_build_info",
-        "gauge",
-        &["git_version"],
-        "Build information, as labels of the constant 1.",
-    ),
-    (
-        "leader_election_master_status",
-        "gauge",
-        &["name"],
-        "1 while this process leads.",
-    ),
-    (
-        "policy_apply_attempts_total",
-        "counter",
-        &["result"],
-        "Attempts to apply a policy to a template.",
-    ),
-    (
-        "policy_preemption_total",
-        "counter",
-        &["result"],
-        "Preemptions of a policy by another one.",
-    ),
-    (
-        "resource_apply_policy_duration_seconds",
-        "histogram",
-        &["result"],
-        "Time to apply a policy to a template.",
-    ),
-    (
-        "resource_match_policy_duration_seconds",
-        "histogram",
-        &[],
-        "Time to find the policy of a template.",
-    ),
-    (
-        "rest_client_requests_total",
-        "counter",
-        &["code", "host", "method"],
-        "Requests by code, host and method.",
-    ),
-    (
-        "update_resource_to_cluster",
-        "counter",
-        &["result", "apiversion", "kind", "member_cluster"],
-        "Updates of objects in members.",
-    ),
-    (
-        "work_sync_workload_duration_seconds",
-        "histogram",
-        &["result"],
-        "Time to apply a Work to its member.",
-    ),
-    (
-        "workqueue_adds_total",
-        "counter",
-        &["controller", "name"],
-        "Items added to the queue.",
-    ),
-    (
-        "workqueue_depth",
-        "gauge",
-        &["controller", "name", "priority"],
-        "Items in the queue.",
-    ),
-    (
-        "workqueue_longest_running_processor_seconds",
-        "gauge",
-        &["controller", "name"],
-        "Age of the oldest item in progress.",
-    ),
-    (
-        "workqueue_queue_duration_seconds",
-        "histogram",
-        &["controller", "name"],
-        "Time that items wait in the queue.",
-    ),
-    (
-        "workqueue_retries_total",
-        "counter",
-        &["controller", "name"],
-        "Items that return after a failure.",
-    ),
-    (
-        "workqueue_unfinished_work_seconds",
-        "gauge",
-        &["controller", "name"],
-        "Total age of the items in progress.",
-    ),
-    (
-        "workqueue_work_duration_seconds",
-        "histogram",
-        &["controller", "name"],
-        "Time that processing an item takes.",
-    ),
-];
 
 /// Returns the documented metrics by name, with the labels of all programs.
 pub(crate) fn documented() -> BTreeMap<String, Family> {
@@ -303,19 +109,6 @@ impl Scheduler {
     }
 }
 
-/// Returns the body of `/metrics`.
-async fn scrape(port: u16) -> std::io::Result<String> {
-    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
-    stream
-        .write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")
-        .await?;
-    let mut response = String::new();
-    stream.read_to_string(&mut response).await?;
-    let (head, body) = response.split_once("\r\n\r\n").unwrap_or_default();
-    assert!(head.contains(" 200 "), "{head}");
-    Ok(body.to_owned())
-}
-
 fn cluster(name: &str) -> Cluster {
     let condition = |kind: &str| {
         json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
@@ -369,6 +162,63 @@ async fn scheduler_families(bare: &BareControlPlane) -> Families {
     parse(&text)
 }
 
+/// Returns what controllers export after each of their actions.
+async fn controller_families() -> Families {
+    let scene = Scene::start().await;
+    let controllers = scene.start_controllers(
+        "controllers",
+        &[
+            "--leader-elect=false",
+            "--feature-gates=Failover=true,PropagationPolicyPreemption=true",
+            "--enable-no-execute-taint-eviction=true",
+            "--resource-eviction-rate=100",
+        ],
+    );
+    let (first, second) = (config_map("first"), config_map("second"));
+    let preempting = json!({
+        "priority": 1, "preemption": "Always",
+        "resourceSelectors": [{ "apiVersion": "v1", "kind": "ConfigMap", "name": "first" }],
+    });
+    scene
+        .create(&[first.clone(), second.clone(), policy("p", json!({}))])
+        .await;
+    for map in [&first, &second] {
+        scene.wait_for_member(map, true).await;
+    }
+    scene.change(&first, json!({ "data": { "a": "2" } })).await;
+    scene.delete(&second).await;
+    scene.wait_for_member(&second, false).await;
+    scene.create(&[policy("preempting", preempting)]).await;
+    let port = controllers.port().await;
+    let is_preempted = async || {
+        let text = scrape(port).await.map_err(|error| error.to_string())?;
+        let preempted = text.contains("\npolicy_preemption_total{");
+        if preempted { Ok(()) } else { Err(text) }
+    };
+    eventually("a preemption", is_preempted).await;
+    let member = json!({
+        "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": { "name": MEMBER },
+    });
+    let taint = json!({ "key": "maintenance", "effect": "NoExecute" });
+    let tainted = json!({ "spec": { "taints": [taint] } });
+    scene.change(&member, tainted).await;
+    scene.wait_for_member(&first, false).await;
+    let families = eventually("samples of all families", async || {
+        let families = parse(&scrape(port).await.map_err(|error| error.to_string())?);
+        let missing = families.iter().filter(|(_, family)| family.samples == 0);
+        let missing: Vec<_> = missing.map(|(name, _)| name.clone()).collect();
+        if missing.is_empty() {
+            Ok(families)
+        } else {
+            Err(missing.join(", "))
+        }
+    })
+    .await;
+    drop(controllers);
+    scene.stop().await;
+    families
+}
+
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_lists_what_the_programs_export() {
@@ -377,25 +227,14 @@ async fn the_page_lists_what_the_programs_export() {
     let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
     let api_server = parse(&bare.client.request_text(request).await.unwrap());
     bare.stop().await;
-    for (name, family) in scheduler.iter().chain(&api_server) {
+    let controllers = controller_families().await;
+    for (name, family) in scheduler.iter().chain(&api_server).chain(&controllers) {
         // Labels are only known from samples. Nothing was rejected here.
         let is_expected =
             family.samples > 0 || name == "apiserver_flowcontrol_rejected_requests_total";
         assert!(is_expected, "{name} has no sample: let the test cause one");
         assert!(!family.help.is_empty() && !family.kind.is_empty(), "{name}");
     }
-    let controllers = KARMADA_CONTROLLERS
-        .iter()
-        .map(|&(name, kind, labels, help)| {
-            let family = Family {
-                kind: kind.to_owned(),
-                help: help.to_owned(),
-                labels: labels.iter().map(|&label| label.to_owned()).collect(),
-                samples: 0,
-            };
-            (name.to_owned(), family)
-        })
-        .collect();
     let page = [
         HEAD.to_owned(),
         section("Scheduler", SCHEDULER, &scheduler),

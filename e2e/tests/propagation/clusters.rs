@@ -4,6 +4,7 @@ use berth_test_requirements::needs;
 use std::time::Duration;
 
 use berth_controllers::cluster::{self, HeartbeatOptions};
+use berth_controllers::monitor::Monitor;
 use berth_e2e::eventually::never;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams, Patch, PatchParams};
@@ -186,6 +187,7 @@ async fn a_removed_cluster_gets_no_more_works_although_a_binding_names_it() {
     let cluster_controller = tokio::spawn(cluster::run(
         fleet.client.clone(),
         HeartbeatOptions::default(),
+        Monitor::default(),
         CancellationToken::new(),
     ));
     let m1 = &fleet.members[0];

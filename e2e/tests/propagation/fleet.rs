@@ -10,6 +10,7 @@ use berth::controllers::controller_set::run_binding_controllers;
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work, names};
 use berth_apiserver::{Server, ServerConfig};
 use berth_controllers::detector::{self, DetectorOptions};
+use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions};
 use berth_e2e::{RealServer, eventually};
 use berth_scheduler::Options;
@@ -166,17 +167,23 @@ impl Fleet {
         let (client, token) = (self.client.clone(), cancel.clone());
         let options = DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
         let detecting = tokio::spawn(async move {
-            detector::run(client, options, token).await.unwrap();
+            detector::run(client, options, Monitor::default(), token)
+                .await
+                .unwrap();
         });
         let (client, token) = (self.client.clone(), cancel.clone());
         let propagating = tokio::spawn(async move {
             let options = PropagationOptions::default();
-            propagation::run(client, options, token).await.unwrap();
+            propagation::run(client, options, Monitor::default(), token)
+                .await
+                .unwrap();
         });
         let (client, token) = (self.client.clone(), cancel.clone());
         let gates = ControllerGates::default();
         let binding_controllers = tokio::spawn(async move {
-            run_binding_controllers(client, gates, token).await.unwrap();
+            run_binding_controllers(client, gates, Monitor::default(), token)
+                .await
+                .unwrap();
         });
         let (client, token) = (self.client.clone(), cancel.clone());
         let scheduling = tokio::spawn(async move {

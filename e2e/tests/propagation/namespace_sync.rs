@@ -1,6 +1,7 @@
 //! Propagation of namespaces to all members, including members that join later.
 
 use berth_controllers::detector::DetectorOptions;
+use berth_controllers::monitor::Monitor;
 use berth_controllers::namespace_sync;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,7 @@ async fn a_namespace_is_created_in_and_deleted_from_all_members() {
     let syncing = tokio::spawn(namespace_sync::run(
         fleet.client.clone(),
         skipped,
+        Monitor::default(),
         cancel.clone(),
     ));
 

@@ -25,7 +25,8 @@ async fn every_request_and_write_names_its_component() {
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
     let _scheduler = Process::start(bare.folder(), &kubeconfig, &ANY_PORT);
-    let _controllers = Process::start_as("berth", bare.folder(), &kubeconfig, &["controllers"]);
+    let controllers = [&["controllers"], &ANY_PORT[..]].concat();
+    let _controllers = Process::start_as("berth", bare.folder(), &kubeconfig, &controllers);
     bare.bind(&binding("w", 1, on_cluster("m1"))).await;
     let placed = eventually("the binding to be placed", async || {
         let binding = bare.bindings("default").get("w").await.unwrap();
@@ -108,7 +109,7 @@ async fn an_outage_of_the_api_server_is_logged_once_and_so_is_its_end() {
         "berth",
         bare.folder(),
         &kubeconfig,
-        &["controllers", "-v=1"],
+        &[&["controllers", "-v=1"], &ANY_PORT[..]].concat(),
     );
     scheduler.wait_for_log("became leader").await;
     controllers.wait_for_log("became leader").await;

@@ -6,6 +6,7 @@
 use berth_controllers::cluster_status;
 use berth_controllers::detector::{self, DetectorOptions, OptionsError};
 use berth_controllers::failover::{self, FailoverOptions};
+use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions};
 use berth_controllers::{
     ControllerError, cluster, dependencies, namespace_sync, taint_policy, unified_auth,
@@ -103,21 +104,24 @@ impl ControllerSet {
     pub fn components(
         self,
         client: &Client,
+        monitor: &Monitor,
         cancel: &CancellationToken,
     ) -> [Component; NAMES.len()] {
-        let inputs = || (client.clone(), cancel.clone());
+        let inputs = || (client.clone(), monitor.clone(), cancel.clone());
         let detector_options = self.detector.clone();
-        let (client, cancel) = inputs();
-        let detector = async move { Ok(detector::run(client, self.detector, cancel).await?) };
-        let (client, cancel) = inputs();
+        let (client, monitor, cancel) = inputs();
+        let detector =
+            async move { Ok(detector::run(client, self.detector, monitor, cancel).await?) };
+        let (client, monitor, cancel) = inputs();
         let propagation =
-            async move { Ok(propagation::run(client, self.propagation, cancel).await?) };
-        let (client, cancel) = inputs();
-        let bindings = run_binding_controllers(client, self.gates, cancel);
-        let (client, cancel) = inputs();
-        let clusters = run_cluster_controllers(client, self.clusters, detector_options, cancel);
-        let (client, cancel) = inputs();
-        let failover = run_failover(client, self.failover, self.taint_policies, cancel);
+            async move { Ok(propagation::run(client, self.propagation, monitor, cancel).await?) };
+        let (client, monitor, cancel) = inputs();
+        let bindings = run_binding_controllers(client, self.gates, monitor, cancel);
+        let (client, monitor, cancel) = inputs();
+        let clusters =
+            run_cluster_controllers(client, self.clusters, detector_options, monitor, cancel);
+        let (client, monitor, cancel) = inputs();
+        let failover = run_failover(client, self.failover, self.taint_policies, monitor, cancel);
         [
             (DETECTOR, detector.boxed()),
             (PROPAGATION, propagation.boxed()),
@@ -135,15 +139,16 @@ impl ControllerSet {
 pub async fn run_binding_controllers(
     client: Client,
     gates: ControllerGates,
+    monitor: Monitor,
     cancel: CancellationToken,
 ) -> Result<(), ControllerSetError> {
     let dependencies = async {
         if gates.propagate_deps {
-            dependencies::run(client.clone(), cancel.clone()).await?;
+            dependencies::run(client.clone(), monitor.clone(), cancel.clone()).await?;
         }
         Ok(())
     };
-    let rebalancer = workload_rebalancer::run(client.clone(), cancel.clone());
+    let rebalancer = workload_rebalancer::run(client.clone(), monitor.clone(), cancel.clone());
     tokio::try_join!(dependencies, rebalancer)?;
     Ok(())
 }
@@ -154,32 +159,45 @@ async fn run_cluster_controllers(
     client: Client,
     args: ClusterArgs,
     detector: DetectorOptions,
+    monitor: Monitor,
     cancel: CancellationToken,
 ) -> Result<(), ControllerSetError> {
     let is_selected = |controller| args.controllers.has(controller);
     let cluster = async {
         if is_selected(ClusterController::Cluster) {
             let options = args.heartbeat_options();
-            Box::pin(cluster::run(client.clone(), options, cancel.clone())).await?;
+            Box::pin(cluster::run(
+                client.clone(),
+                options,
+                monitor.clone(),
+                cancel.clone(),
+            ))
+            .await?;
         }
         Ok(())
     };
     let status = async {
         if is_selected(ClusterController::ClusterStatus) {
-            cluster_status::run(client.clone(), args.status_options(), cancel.clone()).await;
+            cluster_status::run(
+                client.clone(),
+                args.status_options(),
+                monitor.clone(),
+                cancel.clone(),
+            )
+            .await;
         }
         Ok(())
     };
     let namespaces = async {
         if is_selected(ClusterController::Namespace) {
             let skipped = detector.skipped_namespaces;
-            namespace_sync::run(client.clone(), skipped, cancel.clone()).await?;
+            namespace_sync::run(client.clone(), skipped, monitor.clone(), cancel.clone()).await?;
         }
         Ok(())
     };
     let impersonation = async {
         if is_selected(ClusterController::UnifiedAuth) {
-            unified_auth::run(client.clone(), cancel.clone()).await?;
+            unified_auth::run(client.clone(), monitor.clone(), cancel.clone()).await?;
         }
         Ok(())
     };
@@ -194,15 +212,16 @@ async fn run_failover(
     client: Client,
     options: FailoverOptions,
     taint_policies: bool,
+    monitor: Monitor,
     cancel: CancellationToken,
 ) -> Result<(), ControllerSetError> {
     let tainting = async {
         if taint_policies {
-            taint_policy::run(client.clone(), cancel.clone()).await?;
+            taint_policy::run(client.clone(), monitor.clone(), cancel.clone()).await?;
         }
         Ok(())
     };
-    let failover = failover::run(client.clone(), options, cancel.clone());
+    let failover = failover::run(client.clone(), options, monitor.clone(), cancel.clone());
     tokio::try_join!(tainting, failover)?;
     Ok(())
 }

@@ -96,7 +96,12 @@ fn a_closed_log_pipe_ends_the_program_without_error() {
             "--metrics-bind-address=0",
             "--leader-elect-resource-name=read",
         ][..],
-        &["controllers", "--leader-elect-resource-name=read"],
+        &[
+            "controllers",
+            "--health-probe-bind-address=0",
+            "--metrics-bind-address=0",
+            "--leader-elect-resource-name=read",
+        ],
     ] {
         let log = up.home.path().join("first-line");
         let berth = env!("CARGO_BIN_EXE_berth");

@@ -59,7 +59,14 @@ fn without_the_controllers_no_binding_is_created_until_they_start() {
     );
     apply_nginx(&up);
     assert_eq!(up.kubectl(&CLUSTERS), "");
-    let _controllers = Beside::start(&up, &["controllers"]);
+    let _controllers = Beside::start(
+        &up,
+        &[
+            "controllers",
+            "--health-probe-bind-address=0",
+            "--metrics-bind-address=0",
+        ],
+    );
     until("the placement", || {
         let clusters = up.kubectl(&CLUSTERS);
         (clusters == "member1 member2")

@@ -23,12 +23,14 @@ use super::summary_input::{NodeResources, PodResources};
 use super::{ClusterStatusOptions, apis, model_grades, probe, summary};
 use crate::condition;
 use crate::member_client;
+use crate::monitor::Monitor;
 
 /// Collects the status of a member until the channel with its Cluster is closed.
 pub(super) async fn run(
     client: Client,
     mut clusters: watch::Receiver<Arc<Cluster>>,
     options: ClusterStatusOptions,
+    monitor: Monitor,
 ) {
     let cluster = clusters.borrow_and_update().clone();
     let mut member = Member {
@@ -38,6 +40,7 @@ pub(super) async fn run(
         readiness: Readiness::default(),
         reachable: None,
         connection: None,
+        monitor,
     };
     let mut interval = tokio::time::interval(options.update_frequency);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -78,6 +81,13 @@ struct Member {
     /// The last probe succeeded; `None` before the first one.
     reachable: Option<bool>,
     connection: Option<Connection>,
+    monitor: Monitor,
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.monitor.forget_cluster(&self.cluster.name_any());
+    }
 }
 
 /// The connection to a member, and the objects that its watches reported.
@@ -144,6 +154,7 @@ impl Member {
 
     /// Probes the member and writes its status.
     async fn reconcile(&mut self) {
+        let since = Instant::now();
         let result = self.probe().await;
         self.log_change(&result);
         let status = self.cluster.status.clone().unwrap_or_default();
@@ -178,8 +189,13 @@ impl Member {
             Ok(None) => {}
             Err(error) => {
                 tracing::warn!(cluster = self.cluster.name_any(), %error, "cannot write the status of a cluster");
+                return;
             }
         }
+        self.monitor.cluster_status(&self.cluster);
+        let cluster = self.cluster.name_any();
+        self.monitor
+            .cluster_status_collected(&cluster, since.elapsed());
     }
 
     /// Logs the begin and the end of an outage, once each.

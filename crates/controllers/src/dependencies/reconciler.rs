@@ -16,6 +16,7 @@ use super::strategy::Conflict;
 use super::watch_events::Source;
 use super::writer::{Resolved, WriteError, Writer};
 use crate::binding_key::BindingKey;
+use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Lane, RetryableError as _, WorkQueue};
 use crate::reconciler::{Inputs, Reconciler, Workers};
@@ -123,12 +124,12 @@ impl Reconciler for Distributor {
 }
 
 impl Distributor {
-    pub(super) fn new(writer: Writer) -> Self {
+    pub(super) fn new(writer: Writer, meter: QueueMeter) -> Self {
         Self {
             index: Index::default(),
             bindings_listed: false,
             reported: HashMap::new(),
-            queue: WorkQueue::default(),
+            queue: WorkQueue::default().metered(meter),
             writer,
             watched: HashSet::new(),
         }

@@ -84,12 +84,16 @@ impl Reconciler for Detector {
             return;
         }
         while workers.has_free() {
+            let since = Instant::now();
             match self.state.next_item() {
                 Some(QueueItem::Template {
                     template,
                     cause,
                     plan,
-                }) => self.write_template(template, cause, plan, workers),
+                }) => {
+                    self.writer.monitor.policy_matched(since.elapsed());
+                    self.write_template(template, cause, plan, workers);
+                }
                 Some(QueueItem::Policy(record)) => self.write_policy(record, workers),
                 None => return,
             }
@@ -99,8 +103,10 @@ impl Reconciler for Detector {
 
 impl Detector {
     pub(super) fn new(options: DetectorOptions, writer: Writer) -> Self {
+        let mut state = State::new(options);
+        state.measure(writer.monitor.queue("resource detector"));
         Self {
-            state: State::new(options),
+            state,
             unserved: UnservedApis::default(),
             types: HashMap::new(),
             listed: HashSet::new(),

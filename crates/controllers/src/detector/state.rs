@@ -18,6 +18,7 @@ use super::policy_change;
 use super::template::Template;
 use super::waiting_templates::WaitingTemplates;
 use crate::binding_key::BindingKey;
+use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::work_queue::{Lane, WorkQueue};
 use crate::resource_type::{ResourceType, TemplateKey};
 use crate::server_objects::is_made_by_server;
@@ -78,6 +79,11 @@ impl State {
             types: HashSet::new(),
             waiting: WaitingTemplates::default(),
         }
+    }
+
+    /// Measures the queue with a meter.
+    pub(super) fn measure(&mut self, meter: QueueMeter) {
+        self.queue = std::mem::take(&mut self.queue).metered(meter);
     }
 
     /// Returns the observed objects.

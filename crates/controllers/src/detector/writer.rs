@@ -2,7 +2,7 @@
 
 use berth_apimachinery::api_error::{api_error_message, has_code, is_stale, is_unreachable};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use berth_api::well_known::TRACEPARENT;
 use berth_events::EventRecorder;
@@ -24,6 +24,7 @@ use super::policy::{Policy, PolicyRecord};
 use super::template::Template;
 use crate::binding_key::{BindingKey, BindingKind};
 use crate::interpreter::InterpretError;
+use crate::monitor::{Monitor, Outcome};
 use crate::reconciler::work_queue::RetryableError;
 
 /// Maximum number of attempts to write a binding that others write to.
@@ -72,6 +73,8 @@ pub(super) struct Writer {
     pub events: EventRecorder,
     /// Feature gates.
     pub gates: Gates,
+    /// The metrics.
+    pub monitor: Monitor,
 }
 
 impl std::fmt::Debug for Writer {
@@ -99,10 +102,11 @@ impl Writer {
         binding: Option<Arc<DynamicObject>>,
         version_changes: VersionChanges,
     ) -> Result<(), WriteError> {
-        let policy = &application.policy;
+        let (policy, since) = (&application.policy, Instant::now());
         let claimed = if application.claim {
             let claimed = self.patch_claim(template, policy.claim().patch()).await;
             if let Some(owner) = &application.preempted {
+                self.monitor.policy_preempted(Outcome::of(&claimed));
                 self.events.record(match &claimed {
                     Ok(_) => events::preempted(template, &policy.key, owner),
                     Err(e) => events::preempt_failed(template, &policy.key, owner, &e.to_string()),
@@ -119,6 +123,8 @@ impl Writer {
             Ok(_) => Ok(()),
             Err(error) => Err(error),
         };
+        self.monitor
+            .policy_applied(Outcome::of(&result), since.elapsed());
         if let Err(error) = &result
             && !error.is_stale()
         {

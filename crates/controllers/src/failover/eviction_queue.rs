@@ -3,6 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
 
+use super::eviction_meter::EvictionMeter;
 use super::rate_limiter::RateLimiter;
 use crate::binding_key::BindingKey;
 
@@ -12,22 +13,25 @@ pub(super) struct EvictionQueue {
     pub(super) limiter: RateLimiter,
     order: VecDeque<BindingKey>,
     queued: HashSet<BindingKey>,
+    meter: EvictionMeter,
 }
 
 impl EvictionQueue {
     /// Returns an empty queue.
-    pub(super) fn new(limiter: RateLimiter) -> Self {
+    pub(super) fn new(limiter: RateLimiter, meter: EvictionMeter) -> Self {
         Self {
             limiter,
             order: VecDeque::new(),
             queued: HashSet::new(),
+            meter,
         }
     }
 
-    /// Adds a binding unless it is queued.
-    pub(super) fn push(&mut self, key: &BindingKey) {
+    /// Adds a binding unless it is queued, with the kind of its template and the clusters that it leaves.
+    pub(super) fn push(&mut self, key: &BindingKey, kind: String, clusters: Vec<String>) {
         if self.queued.insert(key.clone()) {
             self.order.push_back(key.clone());
+            self.meter.added(key, kind, clusters);
         }
     }
 
@@ -35,6 +39,7 @@ impl EvictionQueue {
     pub(super) fn pop(&mut self) -> Option<BindingKey> {
         let key = self.order.pop_front()?;
         self.queued.remove(&key);
+        self.meter.taken(&key);
         Some(key)
     }
 
@@ -49,6 +54,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::monitor::Monitor;
 
     fn key(name: &str) -> BindingKey {
         BindingKey {
@@ -60,10 +66,11 @@ mod tests {
     #[test]
     fn each_binding_is_returned_once_and_in_order() {
         let limiter = RateLimiter::new(Duration::from_secs(2));
-        let (mut queue, now) = (EvictionQueue::new(limiter), Instant::now());
+        let meter = EvictionMeter::new("q", Monitor::default());
+        let (mut queue, now) = (EvictionQueue::new(limiter, meter), Instant::now());
         assert_eq!(queue.next_due(now), None);
         for name in ["b", "a", "b"] {
-            queue.push(&key(name));
+            queue.push(&key(name), "Deployment".to_owned(), vec!["m1".to_owned()]);
         }
         assert_eq!(queue.next_due(now), Some(now));
         queue.limiter.record(now);

@@ -12,6 +12,7 @@ use super::action::{Action, Clocks, next_action};
 use super::binding::Binding;
 use super::cache::{Cache, Source};
 use super::eviction::{self, Reason};
+use super::eviction_meter::EvictionMeter;
 use super::eviction_queue::EvictionQueue;
 use super::options::FailoverOptions;
 use super::rate_limiter::{MoveBudget, RateLimiter, interval};
@@ -19,6 +20,7 @@ use super::schedule::Schedule;
 use super::unhealthy_tracker::UnhealthyTracker;
 use super::writer::{Announcement, WriteOutcome, Writer};
 use crate::binding_key::{BindingKey, BindingKind};
+use crate::monitor::{self as metrics, Monitor};
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{Inputs, Reconciler, Workers};
 
@@ -39,6 +41,17 @@ enum Lane {
     Unhealthy,
 }
 
+impl Lane {
+    /// Returns the name of its queue in metrics: Karmada's, where it has the queue.
+    fn queue_name(self) -> &'static str {
+        match self {
+            Self::Taint(BindingKind::Namespaced) => "binding-eviction",
+            Self::Taint(BindingKind::Cluster) => "cluster-binding-eviction",
+            Self::Unhealthy => "application-failover",
+        }
+    }
+}
+
 /// The result of a write.
 #[derive(Debug)]
 pub(super) struct Outcome {
@@ -52,6 +65,7 @@ pub(super) struct Outcome {
 pub(super) struct Failover {
     options: FailoverOptions,
     writer: Writer,
+    monitor: Monitor,
     cache: Cache,
     unhealthy: UnhealthyTracker,
     queues: [(Lane, EvictionQueue); 3],
@@ -149,19 +163,23 @@ impl Reconciler for Failover {
 }
 
 impl Failover {
-    pub(super) fn new(options: FailoverOptions, writer: Writer) -> Self {
+    pub(super) fn new(options: FailoverOptions, writer: Writer, monitor: Monitor) -> Self {
         let rate = options
             .taint_eviction
             .as_ref()
             .map_or(0.0, |taints| taints.rate);
-        let limited = || EvictionQueue::new(RateLimiter::new(interval(rate)));
-        let unlimited = EvictionQueue::new(RateLimiter::new(Duration::ZERO));
+        let queue = |lane: Lane, interval| {
+            let limiter = RateLimiter::new(interval);
+            let meter = EvictionMeter::new(lane.queue_name(), monitor.clone());
+            (lane, EvictionQueue::new(limiter, meter))
+        };
         Self {
             queues: [
-                (Lane::Taint(BindingKind::Namespaced), limited()),
-                (Lane::Taint(BindingKind::Cluster), limited()),
-                (Lane::Unhealthy, unlimited),
+                queue(Lane::Taint(BindingKind::Namespaced), interval(rate)),
+                queue(Lane::Taint(BindingKind::Cluster), interval(rate)),
+                queue(Lane::Unhealthy, Duration::ZERO),
             ],
+            monitor,
             budget: MoveBudget::new(options.move_budget),
             options,
             writer,
@@ -204,7 +222,7 @@ impl Failover {
             Action::UpdateTasks(update) => {
                 if let Some(patch) = update.patch {
                     let announcement = Announcement::Evicted(update.finished);
-                    self.start(binding, patch, announcement, workers);
+                    self.start(binding, patch, announcement, None, workers);
                 }
             }
             Action::Evict(clusters) => {
@@ -212,7 +230,9 @@ impl Failover {
                 if may_evict {
                     self.evict(binding, clusters, lane, clocks.now, workers);
                 } else {
-                    self.queues[lane].1.push(key);
+                    let clusters = clusters.into_iter().map(|(cluster, _)| cluster);
+                    let kind = binding.spec.resource.kind;
+                    self.queues[lane].1.push(key, kind, clusters.collect());
                 }
             }
         }
@@ -259,17 +279,20 @@ impl Failover {
                 self.queues[lane].1.limiter.record(now);
                 self.budget.record(now);
                 let announcement = Announcement::Evicting(clusters);
-                self.start(binding, patch, announcement, workers);
+                let queue = self.queues[lane].0.queue_name();
+                self.start(binding, patch, announcement, Some(queue), workers);
             }
             Err(error) => tracing::error!(binding = binding.key.name, %error, "cannot evict"),
         }
     }
 
+    /// Starts a write. `queue` is the queue of an eviction.
     fn start(
         &mut self,
         binding: Binding,
         patch: serde_json::Value,
         announcement: Announcement,
+        queue: Option<&'static str>,
         workers: &mut Workers<Outcome>,
     ) {
         if !workers.has_free() {
@@ -277,9 +300,17 @@ impl Failover {
             return;
         }
         self.busy.insert(binding.key.clone());
-        let writer = self.writer.clone();
+        let (writer, monitor) = (self.writer.clone(), self.monitor.clone());
         workers.start(async move {
+            let since = Instant::now();
             let written = writer.write(&binding, patch, announcement).await;
+            if let Some(queue) = queue {
+                let outcome = match &written {
+                    WriteOutcome::Stored(_) | WriteOutcome::NotFound => metrics::Outcome::Success,
+                    WriteOutcome::Conflict | WriteOutcome::Failed(_) => metrics::Outcome::Error,
+                };
+                monitor.evicted(queue, outcome, since.elapsed());
+            }
             Outcome { binding, written }
         });
     }

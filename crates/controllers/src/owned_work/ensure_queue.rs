@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Ensured;
+use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::work_queue::{Lane, WorkQueue};
 
 /// Delay before a key is tried again after it failed or could not be finished.
@@ -32,10 +33,10 @@ pub(crate) enum Report<E> {
 }
 
 impl<K: Clone + Debug + Eq + Hash> EnsureQueue<K> {
-    /// Returns an empty queue.
-    pub(crate) fn new() -> Self {
+    /// Returns an empty queue that is measured with a meter.
+    pub(crate) fn new(meter: QueueMeter) -> Self {
         Self {
-            queue: WorkQueue::with_retry_delays(RETRY_DELAY, RETRY_DELAY),
+            queue: WorkQueue::with_retry_delays(RETRY_DELAY, RETRY_DELAY).metered(meter),
             errors: HashMap::new(),
         }
     }
@@ -100,7 +101,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lasting_error_is_reported_once_and_retried_every_second() {
-        let mut queue = EnsureQueue::new();
+        let mut queue = EnsureQueue::new(QueueMeter::default());
         queue.push("m1");
         for expected in [Some(Report::Failed("refused")), None, None] {
             assert_eq!(queue.start_next(), Some("m1"));

@@ -23,4 +23,4 @@ mod object_cache;
 pub(crate) mod work_action;
 mod work_record;
 pub(crate) mod work_status;
-mod worker;
+pub(crate) mod worker;

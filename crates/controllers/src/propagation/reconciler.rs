@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use berth_api::Work;
-use berth_events::EventRecorder;
 use kube::core::ApiResource;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -15,9 +14,11 @@ use super::PropagationOptions;
 use super::binding::api_resource;
 use super::binding::sync::WorkSyncer;
 use super::execution::member;
+use super::execution::worker::Worker;
 use super::index::{Index, WorkKey};
 use super::status::writer::StatusWriter;
 use crate::binding_key::{BindingKey, BindingKind};
+use crate::monitor::{Monitor, Outcome};
 use crate::overrides::OverrideKind;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Lane, WorkQueue};
@@ -98,11 +99,11 @@ struct ConcurrentEvents {
 
 /// The state of the control plane, with the channels to the members' tasks.
 pub(super) struct Propagator {
-    client: kube::Client,
     options: PropagationOptions,
     syncer: WorkSyncer,
     status_writer: StatusWriter,
-    execution_events: EventRecorder,
+    worker: Worker,
+    monitor: Monitor,
     pub(super) index: Index,
     queue: WorkQueue<Job, ()>,
     concurrent_events: HashMap<BindingKey, ConcurrentEvents>,
@@ -150,20 +151,20 @@ impl Reconciler for Propagator {
 
 impl Propagator {
     pub(super) fn new(
-        client: kube::Client,
         options: PropagationOptions,
         syncer: WorkSyncer,
         status_writer: StatusWriter,
-        execution_events: EventRecorder,
+        worker: Worker,
+        monitor: Monitor,
     ) -> Self {
         Self {
-            client,
             options,
             syncer,
             status_writer,
-            execution_events,
+            worker,
             index: Index::default(),
-            queue: WorkQueue::default(),
+            queue: WorkQueue::default().metered(monitor.queue("binding-controller")),
+            monitor,
             concurrent_events: HashMap::new(),
             listed: HashSet::new(),
             members: HashMap::new(),
@@ -210,11 +211,9 @@ impl Propagator {
     ) -> &mpsc::UnboundedSender<member::Message> {
         self.members.entry(name.to_owned()).or_insert_with(|| {
             let (sender, receiver) = mpsc::unbounded_channel();
-            let (name, client) = (name.to_owned(), self.client.clone());
-            let events = self.execution_events.clone();
+            let (name, worker) = (name.to_owned(), self.worker.clone());
             let max_jobs = self.options.concurrent_works.get();
-            inputs
-                .spawn(move |_, stop| member::run(name, client, events, max_jobs, receiver, stop));
+            inputs.spawn(move |_, stop| member::run(name, worker, max_jobs, receiver, stop));
             sender
         })
     }
@@ -300,11 +299,12 @@ impl Propagator {
         match &job {
             Job::Sync(_) => {
                 let input = self.index.sync_input(&binding);
-                let syncer = self.syncer.clone();
+                let (syncer, monitor) = (self.syncer.clone(), self.monitor.clone());
                 workers.start(async move {
-                    let mut written = Vec::new();
-                    let failure = syncer.sync(input, &mut written).await.err();
-                    let failure = failure.map(|error| Failure {
+                    let (mut written, since) = (Vec::new(), Instant::now());
+                    let result = syncer.sync(input, &mut written).await;
+                    monitor.works_synced(Outcome::of(&result), since.elapsed());
+                    let failure = result.err().map(|error| Failure {
                         message: error.to_string(),
                         transient: error.is_transient(),
                     });

@@ -10,7 +10,10 @@ use std::fmt::{Debug, Display};
 use std::hash::Hash;
 use std::time::Duration;
 
+use berth_component_base::metrics::workqueue::Ticket;
 use tokio::time::Instant;
+
+use crate::monitor::queue_meter::QueueMeter;
 
 /// The default delay after the first failure. It doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(5);
@@ -58,10 +61,11 @@ impl RetryableError for kube::Error {
 /// A queue of keys, each with its merged reasons.
 #[derive(Debug)]
 pub(crate) struct WorkQueue<K, R> {
-    waiting: HashMap<K, R>,
+    /// The queued keys, each with the time at which it was queued.
+    waiting: HashMap<K, (R, Instant)>,
     fast: VecDeque<K>,
     slow: VecDeque<K>,
-    running: HashSet<K>,
+    running: HashMap<K, Ticket>,
     failures: HashMap<K, u32>,
     /// Due times of the delayed keys, each with its ticket.
     later: BinaryHeap<Reverse<(Instant, u64)>>,
@@ -71,6 +75,7 @@ pub(crate) struct WorkQueue<K, R> {
     tickets: u64,
     first_delay: Duration,
     longest_delay: Duration,
+    meter: QueueMeter,
 }
 
 impl<K, R> Default for WorkQueue<K, R> {
@@ -91,7 +96,7 @@ impl<K, R> WorkQueue<K, R> {
             waiting: HashMap::new(),
             fast: VecDeque::new(),
             slow: VecDeque::new(),
-            running: HashSet::new(),
+            running: HashMap::new(),
             failures: HashMap::new(),
             later: BinaryHeap::new(),
             delayed: HashMap::new(),
@@ -99,17 +104,25 @@ impl<K, R> WorkQueue<K, R> {
             tickets: 0,
             first_delay: first,
             longest_delay: longest,
+            meter: QueueMeter::default(),
         }
+    }
+
+    /// Measures the queue with a meter. The queue must be empty.
+    pub(crate) fn metered(mut self, meter: QueueMeter) -> Self {
+        self.meter = meter;
+        self
     }
 }
 
 impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
     /// Queues a key. The reason is merged into that of a queued key.
     pub(crate) fn push(&mut self, key: K, reason: R, lane: Lane) {
-        if let Some(known) = self.waiting.get_mut(&key) {
+        if let Some((known, _)) = self.waiting.get_mut(&key) {
             known.merge(reason);
         } else {
-            self.waiting.insert(key.clone(), reason);
+            self.waiting.insert(key.clone(), (reason, Instant::now()));
+            self.meter.added();
         }
         // A key may be in both lanes; the second entry is skipped.
         match lane {
@@ -123,9 +136,10 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
         for lane in [&mut self.fast, &mut self.slow] {
             while let Some(key) = lane.pop_front() {
                 // A running key is queued again when it finishes.
-                if !self.running.contains(&key)
-                    && let Some(reason) = self.waiting.remove(&key)
+                if !self.running.contains_key(&key)
+                    && let Some((reason, since)) = self.waiting.remove(&key)
                 {
+                    self.meter.taken(since.elapsed());
                     return Some((key, reason));
                 }
             }
@@ -135,12 +149,15 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
 
     /// Marks a key as running: it is not returned until it finishes.
     pub(crate) fn start(&mut self, key: K) {
-        self.running.insert(key);
+        let ticket = self.meter.started();
+        if let Some(unfinished) = self.running.insert(key, ticket) {
+            self.meter.ended(unfinished);
+        }
     }
 
     /// Reports whether a key is running.
     pub(crate) fn is_running(&self, key: &K) -> bool {
-        self.running.contains(key)
+        self.running.contains_key(key)
     }
 
     /// Ends a run that succeeded.
@@ -162,6 +179,7 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
         let delay = delay.min(self.longest_delay);
         *failures = failures.saturating_add(1);
         let failures = *failures;
+        self.meter.retried();
         self.delay(key.clone(), reason, delay);
         self.end(key);
         failures
@@ -190,7 +208,9 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
     }
 
     fn end(&mut self, key: &K) {
-        self.running.remove(key);
+        if let Some(ticket) = self.running.remove(key) {
+            self.meter.ended(ticket);
+        }
         if self.waiting.contains_key(key) {
             self.fast.push_back(key.clone());
         }

@@ -20,6 +20,7 @@ fn detector() -> (Detector, QueueKey) {
         client,
         events,
         gates: options.gates,
+        monitor: crate::monitor::Monitor::default(),
     };
     let mut detector = Detector::new(options, writer);
     let resource = ResourceType::deployments();

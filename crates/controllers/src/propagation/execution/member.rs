@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use berth_api::well_known::{MANAGED, MANAGED_VALUE};
 use berth_api::{Cluster, Work, names};
-use berth_events::EventRecorder;
 use kube::api::{Api, DynamicObject};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
@@ -97,8 +96,7 @@ struct Member {
 /// Runs the task of a member until shutdown, or until the message channel is closed.
 pub(crate) async fn run(
     name: String,
-    control_plane: kube::Client,
-    events: EventRecorder,
+    worker: Worker,
     max_jobs: usize,
     messages: mpsc::UnboundedReceiver<Message>,
     shutdown: CancellationToken,
@@ -107,14 +105,11 @@ pub(crate) async fn run(
     let shutdown = shutdown.child_token();
     let _guard = shutdown.clone().drop_guard();
     let (event_sender, member_events) = mpsc::channel(CHANNEL_CAPACITY);
+    let meter = worker.monitor.queue("execution-controller");
     let member = Member {
         execution_namespace: names::execution_namespace(&name),
         name,
         max_jobs,
-        worker: Worker {
-            control_plane,
-            events,
-        },
         cluster: None,
         state: ClusterState::Deleted,
         address: None,
@@ -122,7 +117,8 @@ pub(crate) async fn run(
         connection_id: 0,
         works: HashMap::new(),
         objects: ObjectCache::default(),
-        queue: WorkQueue::with_longest_delay(MAX_RETRY_DELAY),
+        queue: WorkQueue::with_longest_delay(MAX_RETRY_DELAY).metered(meter),
+        worker,
         jobs: JoinSet::new(),
         watches: JoinSet::new(),
         event_sender,

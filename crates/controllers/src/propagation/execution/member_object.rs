@@ -11,6 +11,7 @@ use super::drift::{Action, AppliedState, decide, is_managed, without_marks};
 use super::object_cache::{Cached, MemberObject};
 use crate::interpreter::retain;
 use crate::json_fields::{is_deleting, kind_of, text_at};
+use crate::monitor::{MemberKind, MemberWrite, Monitor, Outcome};
 use crate::resource_type::ResourceType;
 use crate::rest_mapper::{KindError, RestMapper};
 
@@ -69,13 +70,26 @@ impl Applied {
     }
 }
 
+/// Counts the writes of one object.
+pub(super) struct WriteCounter<'a> {
+    pub(super) monitor: &'a Monitor,
+    pub(super) of: MemberKind<'a>,
+}
+
+impl WriteCounter<'_> {
+    fn count<T, E>(&self, write: MemberWrite, written: &Result<T, E>) {
+        let outcome = Outcome::of(written);
+        self.monitor.member_write(write, self.of, outcome);
+    }
+}
+
 /// Applies a manifest, starting from its cached object.
 pub(super) async fn apply(
     member: &RestMapper,
     manifest: &Value,
     cached: Cached,
     applied: Option<AppliedState>,
-    cluster: &str,
+    counter: &WriteCounter<'_>,
 ) -> Result<(Arc<ResourceType>, Applied), ObjectError> {
     let resource = resource_type(member, manifest).await?;
     let (api, name) = api_for(member, &resource, manifest);
@@ -94,7 +108,7 @@ pub(super) async fn apply(
     loop {
         tries += 1;
         let observed_value = observed.as_ref().map(|object| &object.value);
-        let written = match decide(manifest, observed_value, applied) {
+        let (write, written) = match decide(manifest, observed_value, applied) {
             Action::None => {
                 let current = observed.filter(|object| !is_deleting(&object.value));
                 let outcome = current.map_or(Applied::Terminating, Applied::Unchanged);
@@ -104,7 +118,7 @@ pub(super) async fn apply(
                 return Err(ObjectError::Unmanaged {
                     kind: kind_of(manifest).1.to_owned(),
                     name: full_name(manifest),
-                    cluster: cluster.to_owned(),
+                    cluster: counter.of.cluster.to_owned(),
                 });
             }
             Action::Create => {
@@ -114,13 +128,21 @@ pub(super) async fn apply(
                     let (api_version, kind) = kind_of(manifest);
                     return Err(member.forget(api_version, kind).into());
                 }
-                created
+                let write = match applied {
+                    None => MemberWrite::Create,
+                    Some(_) => MemberWrite::Recreate,
+                };
+                (write, created)
             }
             Action::Update(desired) => {
                 let object: DynamicObject = serde_json::from_value(*desired)?;
-                api.replace(&name, &PostParams::default(), &object).await
+                let replaced = api.replace(&name, &PostParams::default(), &object).await;
+                (MemberWrite::Update, replaced)
             }
         };
+        if written.is_ok() || tries == CONFLICT_TRIES || !written.as_ref().is_err_and(is_race) {
+            counter.count(write, &written);
+        }
         match written {
             Ok(object) => {
                 let object = MemberObject::new(&resource, object).ok_or(ObjectError::Conflicts)?;
@@ -158,6 +180,7 @@ pub(super) async fn delete(
     member: &RestMapper,
     manifest: &Value,
     cached: &Cached,
+    counter: &WriteCounter<'_>,
 ) -> Result<(), ObjectError> {
     let resource = match resource_type(member, manifest).await {
         Ok(resource) => resource,
@@ -187,12 +210,16 @@ pub(super) async fn delete(
             }),
             ..DeleteParams::background()
         };
-        match api.delete(&name, &params).await {
-            Ok(_) => return Ok(()),
-            Err(error) if has_code(&error, 404) => return Ok(()),
-            Err(error) if has_code(&error, 409) => cached = Cached::Unknown,
-            Err(error) => return Err(error.into()),
-        }
+        let deleted = match api.delete(&name, &params).await {
+            Err(error) if has_code(&error, 409) => {
+                cached = Cached::Unknown;
+                continue;
+            }
+            Err(error) if has_code(&error, 404) => Ok(()),
+            other => other.map(drop),
+        };
+        counter.count(MemberWrite::Delete, &deleted);
+        return Ok(deleted?);
     }
     Err(ObjectError::Conflicts)
 }

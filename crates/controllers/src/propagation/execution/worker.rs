@@ -2,7 +2,7 @@
 
 use berth_apimachinery::api_error::has_code;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use berth_api::Work;
 use berth_api::well_known::{EXECUTION_FINALIZER, TRACEPARENT};
@@ -13,10 +13,12 @@ use serde_json::{Value, json};
 
 use super::drift::AppliedState;
 use super::events;
-use super::member_object::{self, Applied, CONFLICT_TRIES};
+use super::member_object::{self, Applied, CONFLICT_TRIES, WriteCounter};
 use super::object_cache::{Cached, MemberObject};
 use super::work_action::WorkAction;
 use super::work_status::{ApplyOutcome, ManifestOutcome, Observations, next_status};
+use crate::json_fields::kind_of;
+use crate::monitor::{MemberKind, Monitor, Outcome};
 use crate::resource_type::ResourceType;
 use crate::rest_mapper::RestMapper;
 
@@ -70,14 +72,29 @@ pub(super) enum WorkError {
 
 /// A worker for Works. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Worker {
-    pub(super) control_plane: kube::Client,
-    pub(super) events: EventRecorder,
+pub(crate) struct Worker {
+    pub(crate) control_plane: kube::Client,
+    pub(crate) events: EventRecorder,
+    pub(crate) monitor: Monitor,
 }
 
 impl Worker {
     /// Carries out a job.
     pub(super) async fn run(&self, job: WorkJob) -> WorkResult {
+        let since = Instant::now();
+        let writes_member = matches!(job.action, WorkAction::Apply | WorkAction::Delete);
+        let result = self.carry_out(job).await;
+        if writes_member {
+            let outcome = match result.failure {
+                None => Outcome::Success,
+                Some(_) => Outcome::Error,
+            };
+            self.monitor.workload_synced(outcome, since.elapsed());
+        }
+        result
+    }
+
+    async fn carry_out(&self, job: WorkJob) -> WorkResult {
         let mut result = WorkResult {
             applied: job.applied.clone(),
             ..WorkResult::default()
@@ -93,7 +110,7 @@ impl Worker {
                 return result;
             }
             WorkAction::Delete => {
-                let removed = delete_objects(&job, &mut result).await;
+                let removed = self.delete_objects(&job, &mut result).await;
                 result.failure = match removed {
                     Ok(()) => self.remove_finalizer(&job.work).await.err(),
                     Err(reason) => Some(WorkError::Member(vec![reason])),
@@ -112,8 +129,9 @@ impl Worker {
             WorkAction::Apply => {
                 observations.dispatching = Some(true);
                 let start = SystemTime::now();
-                let (applied, outcomes) =
-                    apply_manifests(&job, &mut result, &mut observations.objects).await;
+                let (applied, outcomes) = self
+                    .apply_manifests(&job, &mut result, &mut observations.objects)
+                    .await;
                 trace_application(&job, start, &applied, &outcomes);
                 observations.applied = Some(applied);
                 observations.outcomes = outcomes;
@@ -202,6 +220,120 @@ impl Worker {
         let namespace = work.metadata.namespace.as_deref().unwrap_or_default();
         Api::namespaced(self.control_plane.clone(), namespace)
     }
+
+    fn counter<'a>(&'a self, manifest: &'a Value, cluster: &'a str) -> WriteCounter<'a> {
+        let (api_version, kind) = kind_of(manifest);
+        WriteCounter {
+            monitor: &self.monitor,
+            of: MemberKind {
+                api_version,
+                kind,
+                cluster,
+            },
+        }
+    }
+
+    /// Deletes the objects of a Work from the member. Objects of a preserved Work stay and only lose our marks.
+    async fn delete_objects(&self, job: &WorkJob, result: &mut WorkResult) -> Result<(), String> {
+        let member = job.member.as_ref().map_err(Clone::clone)?;
+        let manifests = &job.work.spec.workload.manifests;
+        let preserved = job.work.spec.preserve_resources_on_deletion == Some(true);
+        for (manifest, cached) in manifests.iter().zip(&job.cached) {
+            let counter = &self.counter(manifest, &job.cluster);
+            let deletion = async {
+                if preserved {
+                    member_object::release(member, manifest).await
+                } else {
+                    member_object::delete(member, manifest, cached, counter).await
+                }
+            };
+            match tokio::time::timeout(MEMBER_TIMEOUT, deletion).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    result.unauthorized |= error.is_unauthorized();
+                    return Err(error.to_string());
+                }
+                Err(_) => return Err(timeout_message(&job.cluster)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies the manifests of a Work to the member.
+    async fn apply_manifests(
+        &self,
+        job: &WorkJob,
+        result: &mut WorkResult,
+        objects: &mut [Option<Value>],
+    ) -> (ApplyOutcome, Vec<ManifestOutcome>) {
+        let manifests = &job.work.spec.workload.manifests;
+        let member = match &job.member {
+            Ok(member) => member,
+            Err(reason) => {
+                let reasons = vec![reason.clone()];
+                let failed = manifests
+                    .iter()
+                    .map(|_| ManifestOutcome::Failed(reason.clone()));
+                return (ApplyOutcome::Failed { done: 0, reasons }, failed.collect());
+            }
+        };
+        let mut outcomes = Vec::with_capacity(manifests.len());
+        for (index, manifest) in manifests.iter().enumerate() {
+            let cached = job.cached.get(index).cloned().unwrap_or(Cached::Unknown);
+            let applied = job.applied.get(index).copied().flatten();
+            let counter = &self.counter(manifest, &job.cluster);
+            let request = member_object::apply(member, manifest, cached, applied, counter);
+            let Ok(response) = tokio::time::timeout(MEMBER_TIMEOUT, request).await else {
+                outcomes.push(ManifestOutcome::Failed(timeout_message(&job.cluster)));
+                continue;
+            };
+            match response {
+                Ok((resource, applied)) => {
+                    let object = applied.object().map(|object| &object.value);
+                    if let Some(slot) = result.applied.get_mut(index) {
+                        *slot = object.map(|object| AppliedState::of(manifest, object));
+                    }
+                    if let (Some(slot), Some(object)) = (objects.get_mut(index), object) {
+                        *slot = Some(object.clone());
+                    }
+                    result.kinds.push(Arc::clone(&resource));
+                    if let Applied::Written(object) = applied {
+                        result.objects.push((resource, object));
+                        outcomes.push(ManifestOutcome::Written);
+                    } else {
+                        outcomes.push(ManifestOutcome::Unchanged);
+                    }
+                }
+                Err(error) => {
+                    result.unauthorized |= error.is_unauthorized();
+                    // Watch the kind also after a failure: the conflicting object may be deleted.
+                    if let Ok(resource) = member_object::resource_type(member, manifest).await {
+                        result.kinds.push(resource);
+                    }
+                    if let Some(slot) = result.applied.get_mut(index) {
+                        *slot = None;
+                    }
+                    outcomes.push(ManifestOutcome::Failed(error.to_string()));
+                }
+            }
+        }
+        let reasons: Vec<String> = outcomes
+            .iter()
+            .filter_map(|outcome| match outcome {
+                ManifestOutcome::Failed(reason) => Some(reason.clone()),
+                ManifestOutcome::Unchanged | ManifestOutcome::Written => None,
+            })
+            .collect();
+        let applied = if reasons.is_empty() {
+            ApplyOutcome::Succeeded
+        } else {
+            ApplyOutcome::Failed {
+                done: manifests.len().saturating_sub(reasons.len()),
+                reasons,
+            }
+        };
+        (applied, outcomes)
+    }
 }
 
 /// Records the span of an application that wrote an object or failed. It belongs to the trace that the Work names.
@@ -235,103 +367,4 @@ fn present(cached: &Cached) -> Option<Value> {
 fn timeout_message(cluster: &str) -> String {
     let seconds = MEMBER_TIMEOUT.as_secs();
     format!("cluster {cluster} did not respond within {seconds} s")
-}
-
-/// Deletes the objects of a Work from the member. Objects of a preserved Work stay and only lose our marks.
-async fn delete_objects(job: &WorkJob, result: &mut WorkResult) -> Result<(), String> {
-    let member = job.member.as_ref().map_err(Clone::clone)?;
-    let manifests = &job.work.spec.workload.manifests;
-    let preserved = job.work.spec.preserve_resources_on_deletion == Some(true);
-    for (manifest, cached) in manifests.iter().zip(&job.cached) {
-        let deletion = async {
-            if preserved {
-                member_object::release(member, manifest).await
-            } else {
-                member_object::delete(member, manifest, cached).await
-            }
-        };
-        match tokio::time::timeout(MEMBER_TIMEOUT, deletion).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                result.unauthorized |= error.is_unauthorized();
-                return Err(error.to_string());
-            }
-            Err(_) => return Err(timeout_message(&job.cluster)),
-        }
-    }
-    Ok(())
-}
-
-/// Applies the manifests of a Work to the member.
-async fn apply_manifests(
-    job: &WorkJob,
-    result: &mut WorkResult,
-    objects: &mut [Option<Value>],
-) -> (ApplyOutcome, Vec<ManifestOutcome>) {
-    let manifests = &job.work.spec.workload.manifests;
-    let member = match &job.member {
-        Ok(member) => member,
-        Err(reason) => {
-            let reasons = vec![reason.clone()];
-            let failed = manifests
-                .iter()
-                .map(|_| ManifestOutcome::Failed(reason.clone()));
-            return (ApplyOutcome::Failed { done: 0, reasons }, failed.collect());
-        }
-    };
-    let mut outcomes = Vec::with_capacity(manifests.len());
-    for (index, manifest) in manifests.iter().enumerate() {
-        let cached = job.cached.get(index).cloned().unwrap_or(Cached::Unknown);
-        let applied = job.applied.get(index).copied().flatten();
-        let request = member_object::apply(member, manifest, cached, applied, &job.cluster);
-        let Ok(response) = tokio::time::timeout(MEMBER_TIMEOUT, request).await else {
-            outcomes.push(ManifestOutcome::Failed(timeout_message(&job.cluster)));
-            continue;
-        };
-        match response {
-            Ok((resource, applied)) => {
-                let object = applied.object().map(|object| &object.value);
-                if let Some(slot) = result.applied.get_mut(index) {
-                    *slot = object.map(|object| AppliedState::of(manifest, object));
-                }
-                if let (Some(slot), Some(object)) = (objects.get_mut(index), object) {
-                    *slot = Some(object.clone());
-                }
-                result.kinds.push(Arc::clone(&resource));
-                if let Applied::Written(object) = applied {
-                    result.objects.push((resource, object));
-                    outcomes.push(ManifestOutcome::Written);
-                } else {
-                    outcomes.push(ManifestOutcome::Unchanged);
-                }
-            }
-            Err(error) => {
-                result.unauthorized |= error.is_unauthorized();
-                // Watch the kind also after a failure: the conflicting object may be deleted.
-                if let Ok(resource) = member_object::resource_type(member, manifest).await {
-                    result.kinds.push(resource);
-                }
-                if let Some(slot) = result.applied.get_mut(index) {
-                    *slot = None;
-                }
-                outcomes.push(ManifestOutcome::Failed(error.to_string()));
-            }
-        }
-    }
-    let reasons: Vec<String> = outcomes
-        .iter()
-        .filter_map(|outcome| match outcome {
-            ManifestOutcome::Failed(reason) => Some(reason.clone()),
-            ManifestOutcome::Unchanged | ManifestOutcome::Written => None,
-        })
-        .collect();
-    let applied = if reasons.is_empty() {
-        ApplyOutcome::Succeeded
-    } else {
-        ApplyOutcome::Failed {
-            done: manifests.len().saturating_sub(reasons.len()),
-            reasons,
-        }
-    };
-    (applied, outcomes)
 }

@@ -1,0 +1,82 @@
+//! The endpoints of `berth controllers` for probes and metrics. Standbys serve them too.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use berth_component_base::bind_address::BindAddress;
+use berth_component_base::endpoints::{Endpoints, ListenError};
+use berth_component_base::metrics::requests::Requests;
+use berth_component_base::metrics::{build_info, leader_election, process};
+use berth_controllers::monitor::Monitor;
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+
+/// Flags of the endpoints, with the names and defaults of karmada-controller-manager.
+#[derive(Args, Clone, Debug)]
+pub(super) struct EndpointFlags {
+    /// Address that serves /metrics; 0 turns it off
+    #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
+    metrics_bind_address: BindAddress,
+
+    /// Address that serves /healthz, /livez and /readyz; 0 turns it off
+    #[arg(long, value_name = "ADDRESS", default_value = ":10357")]
+    health_probe_bind_address: BindAddress,
+}
+
+impl EndpointFlags {
+    /// Serves the endpoints until the token is cancelled.
+    ///
+    /// # Errors
+    /// When an address cannot be bound.
+    pub(super) async fn serve(
+        &self,
+        state: &ProcessState,
+        cancel: &CancellationToken,
+    ) -> Result<(), ListenError> {
+        let addresses = [self.health_probe_bind_address, self.metrics_bind_address];
+        state.endpoints().serve(addresses, cancel).await
+    }
+}
+
+/// The state of the process that its endpoints show. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct ProcessState {
+    monitor: Monitor,
+    requests: Requests,
+    leading: Arc<AtomicBool>,
+    lease: Arc<str>,
+}
+
+impl ProcessState {
+    /// Returns the state of a standby for the Lease of this name.
+    pub(super) fn new(monitor: Monitor, requests: Requests, lease: String) -> Self {
+        Self {
+            monitor,
+            requests,
+            leading: Arc::default(),
+            lease: lease.into(),
+        }
+    }
+
+    /// Sets whether this process leads.
+    pub(super) fn set_leading(&self, leading: bool) {
+        self.leading.store(leading, Ordering::Release);
+    }
+
+    fn endpoints(&self) -> Endpoints {
+        let state = self.clone();
+        Endpoints::default()
+            .live(|| Ok(()))
+            .ready(|| Ok(()))
+            .metrics(move || state.metrics_text())
+    }
+
+    fn metrics_text(&self) -> String {
+        let mut text = self.monitor.text();
+        leader_election::encode(&mut text, &self.lease, self.leading.load(Ordering::Acquire));
+        self.requests.encode(&mut text);
+        build_info::encode(&mut text);
+        process::encode(&mut text);
+        text
+    }
+}

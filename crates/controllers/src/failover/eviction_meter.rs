@@ -1,0 +1,67 @@
+//! The metrics of one eviction queue.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use crate::binding_key::BindingKey;
+use crate::monitor::Monitor;
+use crate::monitor::queue_meter::QueueMeter;
+
+/// A queued binding.
+#[derive(Debug)]
+struct Queued {
+    since: Instant,
+    /// The kind of the template.
+    kind: String,
+    /// The clusters that the binding leaves.
+    clusters: Vec<String>,
+}
+
+/// Measures an eviction queue.
+#[derive(Debug)]
+pub(super) struct EvictionMeter {
+    name: &'static str,
+    monitor: Monitor,
+    queue: QueueMeter,
+    queued: HashMap<BindingKey, Queued>,
+}
+
+impl EvictionMeter {
+    /// Returns a meter for an empty queue of this name.
+    pub(super) fn new(name: &'static str, monitor: Monitor) -> Self {
+        monitor.eviction_queue(name, 0);
+        Self {
+            name,
+            queue: monitor.queue(name),
+            monitor,
+            queued: HashMap::new(),
+        }
+    }
+
+    /// Counts a binding that entered the queue, with the kind of its template and the clusters that it leaves.
+    pub(super) fn added(&mut self, key: &BindingKey, kind: String, clusters: Vec<String>) {
+        for cluster in &clusters {
+            self.monitor.awaiting_eviction(cluster, &kind, 1.0);
+        }
+        let queued = Queued {
+            since: Instant::now(),
+            kind,
+            clusters,
+        };
+        self.queued.insert(key.clone(), queued);
+        self.queue.added();
+        self.monitor.eviction_queue(self.name, self.queued.len());
+    }
+
+    /// Counts a binding that left the queue.
+    pub(super) fn taken(&mut self, key: &BindingKey) {
+        let Some(queued) = self.queued.remove(key) else {
+            return;
+        };
+        for cluster in &queued.clusters {
+            self.monitor.awaiting_eviction(cluster, &queued.kind, -1.0);
+        }
+        self.queue.taken(queued.since.elapsed());
+        self.monitor.eviction_queue(self.name, self.queued.len());
+    }
+}

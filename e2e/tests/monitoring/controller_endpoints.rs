@@ -1,0 +1,93 @@
+//! The endpoints of running controllers.
+
+use berth_e2e::eventually;
+use berth_test_requirements::needs;
+use serde_json::json;
+
+use crate::controllers::{Scene, config_map, policy};
+use crate::http::{get, scrape};
+
+/// Returns the value of a sample, or 0 if it does not exist.
+fn value(text: &str, sample: &str) -> f64 {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(sample));
+    let value = lines.next().and_then(|value| value.trim().parse().ok());
+    value.unwrap_or_default()
+}
+
+const LEADING: &str = r#"leader_election_master_status{name="karmada-controller-manager"}"#;
+
+#[needs(embedded)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_leader_and_its_standby_serve_probes_and_metrics() {
+    let scene = Scene::start().await;
+    let leader = scene.start_controllers("leader", &[]);
+    leader.wait_for_log("became leader").await;
+    let standby = scene.start_controllers("standby", &[]);
+    for (controllers, leads) in [(&leader, 1.0), (&standby, 0.0)] {
+        let port = controllers.port().await;
+        for path in ["/healthz", "/livez", "/readyz"] {
+            let (code, body) = get(port, path).await.unwrap();
+            assert_eq!((code, body.as_str()), (200, "ok"), "{path}");
+        }
+        let text = eventually("the leadership", async || {
+            let text = scrape(port).await.map_err(|error| error.to_string())?;
+            let has_gauge = text.lines().any(|line| line.starts_with(LEADING));
+            let is_right = (value(&text, LEADING) - leads).abs() < 0.1;
+            if has_gauge && is_right {
+                Ok(text)
+            } else {
+                Err(text)
+            }
+        })
+        .await;
+        assert!(text.contains("\nkarmada_build_info{"), "{text}");
+        assert!(text.contains("\nrest_client_requests_total{"), "{text}");
+    }
+    drop((leader, standby));
+    scene.stop().await;
+}
+
+#[needs(embedded)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_metrics_move_when_a_template_is_propagated() {
+    const CREATED: &str = r#"create_resource_to_cluster{result="success",apiversion="v1",kind="ConfigMap",member_cluster="member1",recreate="false"}"#;
+    const UPDATED: &str = r#"update_resource_to_cluster{result="success",apiversion="v1",kind="ConfigMap",member_cluster="member1",operationResult="updated"}"#;
+    const DELETED: &str = r#"delete_resource_from_cluster{result="success",apiversion="v1",kind="ConfigMap",member_cluster="member1"}"#;
+    const BOUND: &str = r#"policy_apply_attempts_total{result="success"}"#;
+    const SYNCED: &str = r#"binding_sync_work_duration_seconds_count{result="success"}"#;
+    const APPLIED: &str = r#"work_sync_workload_duration_seconds_count{result="success"}"#;
+    const READY: &str = r#"cluster_ready_state{member_cluster="member1"}"#;
+    let scene = Scene::start().await;
+    let controllers = scene.start_controllers("controllers", &["--leader-elect=false"]);
+    let port = controllers.port().await;
+    let reaches = async |samples: &[(&str, f64)]| {
+        eventually("the metrics", async || {
+            let text = scrape(port).await.map_err(|error| error.to_string())?;
+            let is_reached = |(sample, least): &(&str, f64)| value(&text, sample) >= *least;
+            if samples.iter().all(is_reached) {
+                Ok(())
+            } else {
+                Err(text)
+            }
+        })
+        .await;
+    };
+    reaches(&[(READY, 1.0)]).await;
+    let map = config_map("settings");
+    scene.create(&[map.clone(), policy("p", json!({}))]).await;
+    scene.wait_for_member(&map, true).await;
+    reaches(&[(CREATED, 1.0), (BOUND, 1.0), (SYNCED, 1.0), (APPLIED, 2.0)]).await;
+    scene.change(&map, json!({ "data": { "a": "2" } })).await;
+    reaches(&[(UPDATED, 1.0)]).await;
+    scene.delete(&map).await;
+    scene.wait_for_member(&map, false).await;
+    reaches(&[
+        (DELETED, 1.0),
+        (r#"workqueue_adds_total{controller="resource detector",name="resource detector"}"#, 2.0),
+        (r#"workqueue_adds_total{controller="binding-controller",name="binding-controller"}"#, 2.0),
+        (r#"workqueue_adds_total{controller="execution-controller",name="execution-controller"}"#, 2.0),
+    ])
+    .await;
+    drop(controllers);
+    scene.stop().await;
+}
