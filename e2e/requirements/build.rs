@@ -6,6 +6,7 @@ use std::env;
 use std::error::Error;
 use std::net::{Ipv6Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The environment variable with the comma-separated requirements that must be met.
 const REQUIRE: &str = "BERTH_REQUIRE";
@@ -29,6 +30,8 @@ enum Requirement {
     Helm,
     /// `script`, which gives a program a terminal, on the `PATH`.
     Script,
+    /// `unshare` and `readelf` on the `PATH`, and the right to mount.
+    Namespaces,
     /// An IPv6 loopback address.
     Ipv6,
     /// An address that other machines can reach.
@@ -39,7 +42,7 @@ enum Requirement {
 
 impl Requirement {
     /// All requirements.
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Kubectl,
         Self::Apiserver,
         Self::Karmada,
@@ -48,6 +51,7 @@ impl Requirement {
         Self::Promtool,
         Self::Helm,
         Self::Script,
+        Self::Namespaces,
         Self::Ipv6,
         Self::Network,
         Self::Embedded,
@@ -64,6 +68,7 @@ impl Requirement {
             Self::Promtool => "promtool",
             Self::Helm => "helm",
             Self::Script => "script",
+            Self::Namespaces => "namespaces",
             Self::Ipv6 => "ipv6",
             Self::Network => "network",
             Self::Embedded => "embedded",
@@ -83,6 +88,7 @@ impl Requirement {
             Self::Promtool => "install promtool (Debian: prometheus)",
             Self::Helm => "install helm, or run hack/install-helm.sh",
             Self::Script => "install script (Debian: bsdutils)",
+            Self::Namespaces => "install unshare and readelf, and run the tests as root",
             Self::Ipv6 => "enable IPv6 on the loopback interface",
             Self::Network => "connect the machine to a network",
             Self::Embedded => "unset KUBEBUILDER_ASSETS",
@@ -111,6 +117,7 @@ impl Requirement {
             Self::Promtool => on_path("promtool").is_some(),
             Self::Helm => on_path("helm").is_some(),
             Self::Script => on_path("script").is_some(),
+            Self::Namespaces => on_path("readelf").is_some() && may_mount(),
             Self::Ipv6 => TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok(),
             Self::Network => has_address(),
             Self::Embedded => env::var_os("KUBEBUILDER_ASSETS").is_none(),
@@ -134,6 +141,14 @@ fn parse(list: &str) -> Result<Vec<Requirement>, String> {
                 })
         })
         .collect()
+}
+
+/// Reports whether the user may mount in a namespace of its own.
+fn may_mount() -> bool {
+    let unshare = Command::new("unshare")
+        .args(["--mount", "mount", "--bind", "/", "/"])
+        .output();
+    unshare.is_ok_and(|output| output.status.success())
 }
 
 /// Reports whether the machine has an address other than loopback. Sends nothing: connecting a datagram socket only

@@ -28,12 +28,13 @@ use crate::simulate::{self, SimulateArgs, SimulateError};
 use crate::stand_in::{StandIn, VersionCommand};
 use crate::status::{self, StatusArgs};
 use crate::up::{self, UpArgs, UpError};
+use crate::version::VERSION;
 use crate::watch::{self, WatchArgs};
 use crate::webhook::{self, WebhookArgs};
 
 /// A multi-cluster propagation scheduler that speaks the Karmada API.
 #[derive(Debug, Parser)]
-#[command(name = "berth", version, propagate_version = true, after_help = EXAMPLES)]
+#[command(name = "berth", version = VERSION, propagate_version = true, after_help = EXAMPLES)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -231,8 +232,7 @@ impl Command {
             Self::Version => {
                 // The plugin of kubectl has the version of `berth`.
                 let name = called.trim_start_matches("kubectl ");
-                let version = env!("CARGO_PKG_VERSION");
-                output::print(&format!("{name} {version}\n")).map_err(Failure::run)
+                output::print(&format!("{name} {VERSION}\n")).map_err(Failure::run)
             }
             Self::Completion(args) => completion::run(args, Cli::command()).map_err(Failure::run),
             Self::Simulate(args) => simulate::run(*args, cancel)

@@ -36,5 +36,6 @@ pub mod simulate;
 mod stand_in;
 pub mod status;
 pub mod up;
+mod version;
 pub mod watch;
 pub mod webhook;

@@ -3,10 +3,12 @@
 use berth_scheduler::process::logging::LogArgs;
 use clap::{Args, Parser, Subcommand};
 
+use crate::version::VERSION;
+
 /// The flags of a component without a command in front.
 #[derive(Debug, Parser)]
 #[command(
-    version,
+    version = VERSION,
     args_conflicts_with_subcommands = true,
     args_override_self = true
 )]

@@ -31,6 +31,7 @@ use crate::setup::{self, ServiceError};
 #[derive(Debug)]
 pub struct SchedulerCommand {
     name: &'static str,
+    version: &'static str,
     out_of_tree: Result<Registry, RegistryError>,
     unregistered: Vec<String>,
 }
@@ -95,6 +96,7 @@ impl SchedulerCommand {
     pub fn new() -> Self {
         Self {
             name: "berth-scheduler",
+            version: env!("CARGO_PKG_VERSION"),
             out_of_tree: Ok(Registry::new()),
             unregistered: Vec::new(),
         }
@@ -104,6 +106,13 @@ impl SchedulerCommand {
     #[must_use]
     pub fn named(mut self, name: &'static str) -> Self {
         self.name = name;
+        self
+    }
+
+    /// Sets the version that `version` prints.
+    #[must_use]
+    pub fn with_version(mut self, version: &'static str) -> Self {
+        self.version = version;
         self
     }
 
@@ -141,13 +150,15 @@ impl SchedulerCommand {
 
     /// Parses the command line and schedules until the process receives a signal.
     pub fn run(self) -> ExitCode {
-        let cli = match parse::<Cli>(Cli::command().name(self.name), std::env::args_os()) {
+        let cli = match parse::<Cli>(
+            Cli::command().name(self.name).version(self.version),
+            std::env::args_os(),
+        ) {
             Ok(cli) => cli,
             Err(error) => return refuse(&error),
         };
         if cli.version.is_some() {
-            let version = env!("CARGO_PKG_VERSION");
-            let printed = writeln!(std::io::stdout(), "{} {version}", self.name);
+            let printed = writeln!(std::io::stdout(), "{} {}", self.name, self.version);
             return match printed {
                 Err(error) if error.kind() != IoErrorKind::BrokenPipe => report(error, 1),
                 _ => ExitCode::SUCCESS,

@@ -4,5 +4,6 @@
 
 mod command_line;
 mod flags_of_karmada;
+mod image_root;
 mod manifests_of_karmada;
 mod names;
