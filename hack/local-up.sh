@@ -226,7 +226,8 @@ main() {
   with-karmada)
     with_karmada
     say ""
-    say "Berth schedules in place of karmada-scheduler. To return: hack/local-up.sh --restore"
+    say "Berth schedules in place of karmada-scheduler, with the flags of deploy/scheduler/default-scheduler.yaml;"
+    say "those of Karmada's are in $SAVED. To return: hack/local-up.sh --restore"
     ;;
   restore) restore ;;
   esac

@@ -16,13 +16,16 @@ while arguments:
         *folders, key = path.split(".")
         inner = values
         for folder in folders:
-            inner = inner.setdefault(folder, {})
+            if folder.endswith("[0]"):
+                inner = inner.setdefault(folder[:-3], [{}])[0]
+            else:
+                inner = inner.setdefault(folder, {})
         inner[key] = {"true": True, "false": False}.get(value, value)
     elif word != "--install":
         rest.append(word)
 kubectl = ["kubectl", *context, "-n", namespace]
 if rest[0] == "uninstall":
-    kinds = "deployments,services,configmaps,poddisruptionbudgets,serviceaccounts,roles,rolebindings"
+    kinds = "clusterroles,clusterrolebindings,deployments,services,configmaps,poddisruptionbudgets,serviceaccounts,roles,rolebindings"
     sys.exit(subprocess.call([*kubectl, "delete", kinds, "-l", f"app.kubernetes.io/instance={rest[1]}"]))
 with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
     json.dump(values, file)

@@ -2,7 +2,7 @@
 
 use berth_test_requirements::needs;
 
-use crate::blocks::blocks;
+use crate::blocks::{Block, blocks};
 use crate::read;
 use crate::site::Site;
 
@@ -14,15 +14,39 @@ fn only_reads(script: &str) -> bool {
     lines.all(|line| READS.iter().any(|verb| format!(" {line}").contains(verb)))
 }
 
+/// The way of a page to install the components.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// The blocks of `sh`.
+    Main,
+    /// The blocks of `sh`, with helm in place of the overlay: its block is of `bash`.
+    Chart,
+}
+
+impl Way {
+    fn runs(self, block: &Block) -> bool {
+        let is_chart = block.language == "bash" && block.text.starts_with("helm upgrade");
+        let is_overlay = block.text.contains("-k deploy/overlays/");
+        match self {
+            Self::Main => block.language == "sh",
+            Self::Chart => is_chart || (block.language == "sh" && !is_overlay),
+        }
+    }
+}
+
 /// Runs the blocks of the sections from `from` up to `to`, or to the end. After each block, the processes follow the
 /// Deployments on the host.
 fn run_sections(site: &mut Site, page: &str, from: &str, to: Option<&str>) {
+    run_sections_by(Way::Main, site, page, from, to);
+}
+
+fn run_sections_by(way: Way, site: &mut Site, page: &str, from: &str, to: Option<&str>) {
     let text = read(page);
     let start = text.find(&format!("\n{from}\n")).unwrap();
     let end = to.map_or(text.len(), |to| text.find(&format!("\n{to}\n")).unwrap());
     let mut count = 0;
     for block in blocks(&text[start..end]) {
-        if block.language != "sh" {
+        if !way.runs(&block) {
             continue;
         }
         site.reconcile();
@@ -86,7 +110,7 @@ fn karmada_is_migrated_and_comes_back() {
     assert!(!deployments.contains("berth"), "{deployments}");
 }
 
-#[needs(kubectl)]
+#[needs(helm, kubectl)]
 #[test]
 fn a_second_scheduler_decides_for_its_policies() {
     let page = "docs/second-scheduler.md";
@@ -128,4 +152,34 @@ fn a_stand_alone_control_plane_is_installed_and_removed() {
     run_sections(&mut site, page, "## Install", Some("## When it fails"));
     site.use_context("karmada-apiserver");
     run_sections(&mut site, page, "## An API server of its own", None);
+}
+
+#[needs(helm, kubectl)]
+#[test]
+fn a_stand_alone_control_plane_is_installed_by_chart() {
+    let page = "docs/install-stand-alone.md";
+    let mut site = Site::start();
+    site.run("kubectl --context karmada-host delete namespace karmada-system");
+    site.use_context("karmada-host");
+    run_sections_by(
+        Way::Chart,
+        &mut site,
+        page,
+        "## Install",
+        Some("## Go back"),
+    );
+    let names = site.run("kubectl -n karmada-system get deployments -o name");
+    assert_eq!(
+        names.lines().collect::<Vec<_>>(),
+        [
+            "deployment.apps/berth-controllers",
+            "deployment.apps/berth-scheduler"
+        ]
+    );
+    site.run("helm uninstall berth -n karmada-system");
+    let left = site.run(
+        "kubectl get deployments,serviceaccounts,clusterroles -A -o name \
+         -l app.kubernetes.io/instance=berth",
+    );
+    assert_eq!(left, "");
 }

@@ -13,6 +13,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
+use berth::cli::Cli;
+use clap::CommandFactory as _;
 use serde_json::{Value, json};
 
 use crate::helm::HELM;
@@ -332,11 +334,11 @@ impl Site {
                 process.arg(argument);
             }
         }
+        if component == "controllers" {
+            process.args(CONTROLLERS);
+        }
         process
-            .args(match component {
-                "controllers" => CONTROLLERS,
-                _ => FREE_PORTS,
-            })
+            .args(free_ports(component))
             .env("HOME", "/nonexistent")
             .env_remove("KUBECONFIG")
             .stdin(Stdio::null())
@@ -368,11 +370,17 @@ impl Site {
     }
 }
 
-/// Ports that no other test uses.
-const FREE_PORTS: &[&str] = &[
-    "--health-probe-bind-address=127.0.0.1:0",
-    "--metrics-bind-address=127.0.0.1:0",
-];
+/// Returns the flags for ports that no other test uses.
+fn free_ports(component: &str) -> Vec<String> {
+    let program = Cli::command();
+    let command = program.find_subcommand(component).unwrap();
+    let flags = command.get_arguments().filter_map(clap::Arg::get_long);
+    let addresses =
+        flags.filter(|flag| ["health-probe-bind-address", "metrics-bind-address"].contains(flag));
+    addresses
+        .map(|flag| format!("--{flag}=127.0.0.1:0"))
+        .collect()
+}
 
 /// Shorter times than the defaults, so that members are ready sooner.
 const CONTROLLERS: &[&str] = &[
