@@ -3,19 +3,20 @@
 //! Joining creates:
 //!
 //! - In the member: the namespace `karmada-cluster`, in it the account `karmada-NAME` with a role and a binding for all
-//!   rights, and the account `karmada-impersonator`, which gets its rights later.
+//!   rights or for the chosen [`rights`], and the account `karmada-impersonator`, which gets its rights later.
 //! - In the control plane: the Cluster, and in `karmada-cluster` the Secrets NAME (`token` of the first account and
 //!   `caBundle` of the member) and NAME-impersonator (`token` of the second account). The Cluster owns both.
 //!
 //! A label of account, role and binding names the control plane that uses them. If another control plane uses these
 //! names, the id of this control plane is appended. The user's own credentials are not stored. Joining again changes
-//! only the tokens.
+//! only the tokens, and the rights if others are chosen.
 
 mod applier;
 pub mod command;
 pub(crate) mod control_plane;
 pub(crate) mod member;
 mod ownership;
+pub mod rights;
 mod token;
 pub mod unjoin;
 
@@ -29,6 +30,7 @@ pub use self::applier::JoinError;
 use self::applier::{Applier, Verbosity};
 use self::control_plane::Credentials;
 use self::ownership::Registrant;
+use self::rights::Rights;
 
 /// Describes a connection error so that it names the control plane, not the member.
 fn control_plane_error(error: &ConnectError) -> String {
@@ -59,7 +61,7 @@ pub async fn join(
 ) -> Result<Cluster, JoinError> {
     let control_plane = Applier::new(control_plane, "the control plane", Verbosity::Quiet);
     let member = Applier::new(member, &cluster.name_any(), Verbosity::Quiet);
-    register(&control_plane, &member, endpoint, cluster).await
+    register(&control_plane, &member, endpoint, cluster, &Rights::All).await
 }
 
 /// Creates the accounts in the member, and registers it with the control plane.
@@ -68,11 +70,12 @@ async fn register(
     member: &Applier<'_>,
     endpoint: &Endpoint,
     cluster: &Cluster,
+    rights: &Rights,
 ) -> Result<Cluster, JoinError> {
     let name = cluster.name_any();
     let id = member::id_of(member).await?;
     let registrant = Registrant::read(control_plane, &name).await?;
-    let accounts = member::accounts(member, &registrant, &name).await?;
+    let accounts = member::accounts(member, &registrant, &name, rights).await?;
     let credentials = Credentials {
         ca_pem: endpoint.ca_pem.clone(),
         token: accounts.own,

@@ -11,6 +11,7 @@ use clap::Args;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 
+use super::rights::{GroupResource, Rights};
 use super::{Applier, Endpoint, JoinError, Verbosity, member, register};
 use crate::control_plane::{ControlPlaneArgs, retry_requests};
 use crate::output;
@@ -44,6 +45,10 @@ pub struct JoinArgs {
     /// Zones of the member
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub cluster_zones: Vec<String>,
+
+    /// Resources that the control plane may manage in the member, as RESOURCE or RESOURCE.GROUP [default: all rights]
+    #[arg(long, value_name = "RESOURCE,...", value_delimiter = ',')]
+    pub resources: Vec<GroupResource>,
 
     /// Report what would be written; both servers are read, and nothing is written
     #[arg(long)]
@@ -180,7 +185,8 @@ pub async fn run(args: JoinArgs) -> Result<(), JoinCommandError> {
         },
     );
     cluster.metadata.name = Some(args.name.clone());
-    register(&control_plane, &member, &endpoint, &cluster).await?;
+    let rights = Rights::of(args.resources);
+    register(&control_plane, &member, &endpoint, &cluster, &rights).await?;
     let name = &args.name;
     let summary = if args.dry_run {
         format!("{name} would be a member (dry run: nothing was written)\n")

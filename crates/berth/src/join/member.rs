@@ -2,12 +2,13 @@
 
 use berth_api::well_known::{NAMESPACE_CLUSTER, SYSTEM, SYSTEM_VALUE};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleRef, Subject};
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams, ObjectMeta};
 
 use super::applier::{Applier, JoinError};
 use super::ownership::{Ownership, Registrant};
+use super::rights::Rights;
 use super::{system_metadata, token};
 
 /// Namespace whose UID identifies a cluster.
@@ -143,6 +144,7 @@ pub(super) async fn accounts(
     member: &Applier<'_>,
     registrant: &Registrant,
     cluster: &str,
+    rights: &Rights,
 ) -> Result<Tokens, JoinError> {
     let client = || member.client.clone();
     let namespace = Namespace {
@@ -157,12 +159,12 @@ pub(super) async fn accounts(
     own.metadata = registrant.mark(own.metadata);
     member.apply(&accounts, own).await?;
     let role = role_of(&name);
-    let rights = ClusterRole {
+    let cluster_role = ClusterRole {
         metadata: registrant.mark(system_metadata(&role)),
-        rules: Some(rules()),
+        rules: Some(rights.rules()),
         ..ClusterRole::default()
     };
-    member.apply(&Api::all(client()), rights).await?;
+    member.apply(&Api::all(client()), cluster_role).await?;
     let binding = ClusterRoleBinding {
         metadata: registrant.mark(system_metadata(&role)),
         role_ref: RoleRef {
@@ -182,24 +184,6 @@ pub(super) async fn accounts(
         own: token::of(member, &name).await?,
         impersonator: token::of(member, IMPERSONATOR).await?,
     })
-}
-
-/// Returns the rights to do everything with resources of any kind, and to read non-resource URLs.
-fn rules() -> Vec<PolicyRule> {
-    let all = || Some(vec!["*".to_owned()]);
-    vec![
-        PolicyRule {
-            api_groups: all(),
-            resources: all(),
-            verbs: vec!["*".to_owned()],
-            ..PolicyRule::default()
-        },
-        PolicyRule {
-            non_resource_urls: all(),
-            verbs: vec!["get".to_owned()],
-            ..PolicyRule::default()
-        },
-    ]
 }
 
 /// Deletes the objects that [`accounts`] created. Objects of other control planes or of other users stay.

@@ -5,6 +5,7 @@
 
 mod documented;
 mod join_command;
+mod limited_rights;
 mod manage_members;
 mod refusals;
 mod scene;

@@ -1,0 +1,158 @@
+//! The rights of the control plane's account in a member.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+
+/// A resource as kubectl names it: `services`, `deployments.apps`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupResource {
+    group: String,
+    resource: String,
+}
+
+/// An error: the text names no resource.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "expected RESOURCE or RESOURCE.GROUP in lower case and plural, such as services or deployments.apps"
+)]
+pub struct ResourceError;
+
+impl FromStr for GroupResource {
+    type Err = ResourceError;
+
+    fn from_str(text: &str) -> Result<Self, ResourceError> {
+        let (resource, group) = text.split_once('.').unwrap_or((text, ""));
+        let is_name = |name: &str| {
+            let mut bytes = name.bytes();
+            bytes.all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.'))
+        };
+        let is_complete = !resource.is_empty() && !text.ends_with('.');
+        if is_complete && is_name(resource) && is_name(group) {
+            Ok(Self {
+                group: group.to_owned(),
+                resource: resource.to_owned(),
+            })
+        } else {
+            Err(ResourceError)
+        }
+    }
+}
+
+/// The rights of the account in a member.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Rights {
+    /// All verbs on all resources, as karmadactl grants them.
+    #[default]
+    All,
+    /// Management of these resources and of namespaces, and what the status of the Cluster needs.
+    Resources(Vec<GroupResource>),
+}
+
+impl Rights {
+    /// Returns the rights to manage these resources, or all rights if there are none.
+    pub(super) fn of(resources: Vec<GroupResource>) -> Self {
+        if resources.is_empty() {
+            Self::All
+        } else {
+            Self::Resources(resources)
+        }
+    }
+
+    /// Returns the rules of the ClusterRole.
+    pub(super) fn rules(&self) -> Vec<PolicyRule> {
+        match self {
+            Self::All => vec![rule("*", ["*"], &["*"]), paths(&["*"])],
+            Self::Resources(resources) => {
+                let mut rules = vec![
+                    rule("", ["nodes", "pods"], READ),
+                    rule("", ["namespaces"], WRITE),
+                    paths(&["/healthz", "/livez", "/readyz", "/version", "/api*"]),
+                ];
+                let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+                for GroupResource { group, resource } in resources {
+                    groups.entry(group).or_default().push(resource);
+                }
+                rules.extend(
+                    groups
+                        .into_iter()
+                        .map(|(group, resources)| rule(group, resources, WRITE)),
+                );
+                rules
+            }
+        }
+    }
+}
+
+const READ: &[&str] = &["get", "list", "watch"];
+const WRITE: &[&str] = &[
+    "get", "list", "watch", "create", "update", "patch", "delete",
+];
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+fn rule<'a>(
+    group: &str,
+    resources: impl IntoIterator<Item = &'a str>,
+    verbs: &[&str],
+) -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(resources.into_iter().map(str::to_owned).collect()),
+        verbs: words(verbs),
+        ..PolicyRule::default()
+    }
+}
+
+fn paths(paths: &[&str]) -> PolicyRule {
+    PolicyRule {
+        non_resource_urls: Some(words(paths)),
+        verbs: words(&["get"]),
+        ..PolicyRule::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_is_named_as_in_kubectl() {
+        let parsed = |text: &str| {
+            let parsed = text.parse::<GroupResource>().ok()?;
+            Some((parsed.resource, parsed.group))
+        };
+        for (text, expected) in [
+            ("services", Some(("services", ""))),
+            ("deployments.apps", Some(("deployments", "apps"))),
+            (
+                "ingresses.networking.k8s.io",
+                Some(("ingresses", "networking.k8s.io")),
+            ),
+            ("", None),
+            (".apps", None),
+            ("deployments.", None),
+            ("Deployment", None),
+            ("pods/exec", None),
+            ("*", None),
+        ] {
+            let expected =
+                expected.map(|(resource, group)| (resource.to_owned(), group.to_owned()));
+            assert_eq!(parsed(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn limited_rights_never_include_secrets_roles_or_impersonation() {
+        let resources = ["services", "deployments.apps"].map(|text| text.parse().unwrap());
+        let rules = Rights::of(resources.to_vec()).rules();
+        let text = serde_json::to_string(&rules).unwrap();
+        for word in ["*\"", "secrets", "roles", "impersonate", "escalate", "bind"] {
+            let found = text.replace("/api*\"", "").contains(word);
+            assert!(!found, "{word}: {text}");
+        }
+    }
+}

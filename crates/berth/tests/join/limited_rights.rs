@@ -1,0 +1,182 @@
+//! Tests of `berth join --resources`: what the control plane may do in the member.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use berth_api::Work;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, Secret};
+use kube::api::{Api, ListParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::scene::{Scene, entry};
+
+const JOIN: &str = "join member1 --cluster-kubeconfig member1.kubeconfig";
+const TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Running controllers, killed at the end of the test.
+struct Controllers(Child);
+
+impl Drop for Controllers {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Controllers {
+    fn start(scene: &Scene) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
+        command
+            .args(["controllers", "--leader-elect=false"])
+            .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
+            .args([
+                "--cluster-status-update-frequency=200ms",
+                "--cluster-success-threshold=0s",
+            ])
+            .current_dir(scene.home())
+            .env("HOME", scene.home())
+            .env("KUBECONFIG", "control-plane.kubeconfig")
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+}
+
+async fn until<T>(what: &str, mut check: impl AsyncFnMut() -> Result<T, String>) -> T {
+    let end = Instant::now() + TIMEOUT;
+    loop {
+        match check().await {
+            Ok(value) => return value,
+            Err(reason) => assert!(
+                Instant::now() < end,
+                "timed out waiting for {what}: {reason}"
+            ),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn deployment() -> Value {
+    json!({ "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": "web", "namespace": "default" },
+        "spec": { "selector": { "matchLabels": { "app": "web" } }, "template": {
+            "metadata": { "labels": { "app": "web" } },
+            "spec": { "containers": [{ "name": "c", "image": "i" }] } } } })
+}
+
+fn config_map() -> Value {
+    json!({ "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "settings", "namespace": "default" } })
+}
+
+fn work(name: &str, manifest: &Value) -> Work {
+    serde_json::from_value(json!({
+        "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
+        "metadata": { "name": name, "finalizers": ["karmada.io/execution-controller"] },
+        "spec": { "workload": { "manifests": [manifest] } },
+    }))
+    .unwrap()
+}
+
+/// Returns status and message of a Work's condition `Applied`.
+async fn applied(works: &Api<Work>, name: &str) -> Result<(String, String), String> {
+    let work = works.get(name).await.map_err(|error| error.to_string())?;
+    let status = serde_json::to_value(&work.status).unwrap();
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let mut applied = conditions.filter(|condition| condition["type"] == "Applied");
+    let condition = applied.next().ok_or_else(|| status.to_string())?;
+    let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+    Ok((text("status"), text("message")))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_account_has_the_named_resources_and_no_others() {
+    let scene = Scene::start().await;
+    scene
+        .run(&format!("{JOIN} --resources deployments.apps"))
+        .await;
+    let secret = scene.secrets().get("member1").await.unwrap();
+    let client = Scene::with_token(&scene.member1, &entry(&secret, "token")).await;
+    let all = ListParams::default();
+    let nodes: Api<Node> = Api::all(client.clone());
+    let pods: Api<Pod> = Api::all(client.clone());
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
+    let secrets: Api<Secret> = Api::all(client.clone());
+    let config_maps: Api<ConfigMap> = Api::default_namespaced(client);
+    nodes.list(&all).await.unwrap();
+    pods.list(&all).await.unwrap();
+    namespaces.list(&all).await.unwrap();
+    let deployment = serde_json::from_value(deployment()).unwrap();
+    deployments
+        .create(&PostParams::default(), &deployment)
+        .await
+        .unwrap();
+    let refusals = [
+        secrets.list(&all).await.map(drop).unwrap_err(),
+        config_maps.list(&all).await.map(drop).unwrap_err(),
+    ];
+    for refusal in refusals {
+        assert!(
+            matches!(&refusal, kube::Error::Api(status) if status.code == 403),
+            "{refusal}"
+        );
+    }
+    scene.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn controllers_apply_what_the_rights_allow_and_report_the_rest() {
+    let scene = Scene::start().await;
+    scene
+        .run(&format!("{JOIN} --resources deployments.apps"))
+        .await;
+    let _controllers = Controllers::start(&scene);
+    until("the member to be ready", async || {
+        let cluster = scene.clusters().get("member1").await.unwrap();
+        let status = serde_json::to_value(&cluster.status).unwrap();
+        let conditions = status["conditions"].as_array().into_iter().flatten();
+        let mut ready = conditions.filter(|condition| condition["type"] == "Ready");
+        if ready.any(|condition| condition["status"] == "True") {
+            Ok(())
+        } else {
+            Err(status.to_string())
+        }
+    })
+    .await;
+    let works: Api<Work> = Api::namespaced(scene.control_plane.client(), "karmada-es-member1");
+    let create = async |name: &str, manifest: Value| {
+        let work = work(name, &manifest);
+        works.create(&PostParams::default(), &work).await.unwrap();
+    };
+    create("web", deployment()).await;
+    create("settings", config_map()).await;
+    until("the Deployment to be applied", async || {
+        match applied(&works, "web").await? {
+            (status, _) if status == "True" => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    let message = until("the ConfigMap to be refused", async || {
+        match applied(&works, "settings").await? {
+            (status, message) if status == "False" => Ok(message),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    assert!(message.contains("configmaps"), "{message}");
+    // The longer list takes effect without a restart.
+    scene
+        .run(&format!("{JOIN} --resources deployments.apps,configmaps"))
+        .await;
+    until("the ConfigMap to be applied", async || {
+        match applied(&works, "settings").await? {
+            (status, _) if status == "True" => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    scene.stop().await;
+}
