@@ -1,0 +1,54 @@
+//! Karmada's admission rules, on any object. An input is a JSON array of an object and an older state of it.
+//!
+//! No rule may panic. Defaults are stable: setting them twice changes nothing more.
+
+#![no_main]
+
+use berth_api::admission::{self, Environment, GuardedKind, Operation};
+use libfuzzer_sys::{Corpus, fuzz_target};
+use serde_json::Value;
+
+const KINDS: [(&str, &str); 9] = [
+    ("cluster.karmada.io", "clusters"),
+    ("policy.karmada.io", "propagationpolicies"),
+    ("policy.karmada.io", "clusterpropagationpolicies"),
+    ("policy.karmada.io", "overridepolicies"),
+    ("policy.karmada.io", "clusteroverridepolicies"),
+    ("policy.karmada.io", "clustertaintpolicies"),
+    ("work.karmada.io", "resourcebindings"),
+    ("work.karmada.io", "clusterresourcebindings"),
+    ("work.karmada.io", "works"),
+];
+
+/// An environment without time and chance.
+struct Fixed;
+
+impl Environment for Fixed {
+    fn new_id(&mut self) -> String {
+        "id".to_owned()
+    }
+
+    fn now(&mut self) -> String {
+        "2026-01-01T00:00:00Z".to_owned()
+    }
+}
+
+fuzz_target!(|input: &[u8]| -> Corpus {
+    let Ok((object, old)) = serde_json::from_slice::<(Value, Value)>(input) else {
+        return Corpus::Reject;
+    };
+    for (group, resource) in KINDS {
+        let kind = GuardedKind::find(group, resource).expect("a guarded kind");
+        for operation in [Operation::Create, Operation::Update] {
+            let mut once = object.clone();
+            admission::mutate(kind, operation, &mut once, &mut Fixed);
+            let mut twice = once.clone();
+            admission::mutate(kind, operation, &mut twice, &mut Fixed);
+            assert_eq!(once, twice, "{resource}");
+            let _ = admission::validate(kind, operation, Some(&old), &once);
+            let _ = admission::validate(kind, operation, None, &object);
+        }
+        let _ = admission::check_deletion(&object);
+    }
+    Corpus::Keep
+});

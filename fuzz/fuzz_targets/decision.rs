@@ -1,0 +1,38 @@
+//! Decisions about any clusters and any binding. An input is a JSON array of a list of Clusters, a binding's spec and its
+//! status.
+//!
+//! No input may panic. A placement holds each cluster once, and no negative share.
+
+#![no_main]
+
+use std::collections::BTreeSet;
+
+use berth_api::Cluster;
+use berth_api::binding::{BindingSpec, BindingStatus};
+use berth_core::{Engine, EngineOptions, Fleet, Request};
+use libfuzzer_sys::{Corpus, fuzz_target};
+
+fuzz_target!(|input: &[u8]| -> Corpus {
+    type Input = (Vec<Cluster>, BindingSpec, BindingStatus);
+    let Ok((clusters, spec, status)) = serde_json::from_slice::<Input>(input) else {
+        return Corpus::Reject;
+    };
+    let mut fleet = Fleet::new();
+    for cluster in &clusters {
+        fleet.apply(cluster);
+    }
+    let Ok(request) = Request::new(Some("default"), "web", &spec, &status) else {
+        return Corpus::Keep;
+    };
+    let mut engine = Engine::new(EngineOptions::default()).expect("an engine");
+    if let Ok(placement) = engine.schedule(&fleet.snapshot(), &request).result {
+        let names: BTreeSet<_> = placement
+            .targets
+            .iter()
+            .map(|target| &target.name)
+            .collect();
+        assert_eq!(names.len(), placement.targets.len());
+        assert!(placement.targets.iter().all(|target| target.replicas >= 0));
+    }
+    Corpus::Keep
+});

@@ -1,0 +1,16 @@
+//! Objects of members and templates of users, as the controllers interpret them. An input is an object in JSON.
+
+#![no_main]
+
+use berth_controllers::interpreter;
+use libfuzzer_sys::{Corpus, fuzz_target};
+use serde_json::Value;
+
+fuzz_target!(|input: &[u8]| -> Corpus {
+    let Ok(object) = serde_json::from_slice::<Value>(input) else {
+        return Corpus::Reject;
+    };
+    let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+    let _ = interpreter::interpret(&text("apiVersion"), &text("kind"), &object);
+    Corpus::Keep
+});
