@@ -43,7 +43,7 @@ Usage: hack/local-up.sh [--dry-run]                  bring everything up, or bri
 
   --dry-run        print every command that would run, and touch nothing; needs no tools
   --with-karmada   for the clusters of Karmada's hack/local-up-karmada.sh: keeps a copy of the Deployment
-                   karmada-scheduler, and puts Berth in its place; everything else stays Karmada's
+                   karmada-scheduler, and runs Berth in it; its flags and everything else stay
   --restore        put the copy back
   --down           restore, delete the clusters and contexts that an earlier run made, and the image; nothing else
 
@@ -226,8 +226,7 @@ main() {
   with-karmada)
     with_karmada
     say ""
-    say "Berth schedules in place of karmada-scheduler, with the flags of deploy/scheduler/default-scheduler.yaml;"
-    say "those of Karmada's are in $SAVED. To return: hack/local-up.sh --restore"
+    say "Berth schedules in place of karmada-scheduler, with its flags. To return: hack/local-up.sh --restore"
     ;;
   restore) restore ;;
   esac

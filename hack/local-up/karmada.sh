@@ -28,7 +28,8 @@ with_karmada() {
     run_into "$WORK/saved.yaml" "${HOST[@]}" get deployment karmada-scheduler "--namespace=$SYSTEM_NAMESPACE" --output=yaml
     run cp "$WORK/saved.yaml" "$SAVED"
   fi
-  run "${HOST[@]}" replace --kustomize=deploy/overlays/scheduler-only
+  # The image has Berth as /bin/karmada-scheduler, so that flags and volumes stay.
+  run "${HOST[@]}" set image "--namespace=$SYSTEM_NAMESPACE" deployment/karmada-scheduler "karmada-scheduler=$IMAGE"
   if [ -f "$SAVED" ] && ! $DRY_RUN; then
     # The image keeps its name, so running pods would keep the old one.
     run "${HOST[@]}" rollout restart "--namespace=$SYSTEM_NAMESPACE" deployment/karmada-scheduler

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -312,28 +313,24 @@ impl Site {
     fn start_process(&self, name: &str, pod: &Value) -> Child {
         let command: Vec<String> =
             serde_json::from_value(pod["containers"][0]["command"].clone()).unwrap();
-        let (program, mut arguments) = command.split_first().unwrap();
+        let (program, arguments) = command.split_first().unwrap();
         let component = match program.as_str() {
-            "berth" => {
-                let (component, rest) = arguments.split_first().unwrap();
-                arguments = rest;
-                component.as_str()
-            }
+            "berth" => arguments[0].as_str(),
             "/bin/karmada-scheduler" => "scheduler",
             _ => "controllers",
         };
         let kubeconfig = self.kubeconfig_of(name, pod);
         let log = File::create(self.path(&format!("{name}.log"))).unwrap();
         let mut process = Command::new(PROGRAM);
-        process
-            .arg(component)
-            .arg(format!("--kubeconfig={}", kubeconfig.display()));
+        // The image has a link for each name of Karmada's programs.
+        process.arg0(program);
         for argument in arguments {
             let flag = argument.split('=').next().unwrap();
             if flag != "--kubeconfig" && !flag.ends_with("-bind-address") {
                 process.arg(argument);
             }
         }
+        process.arg(format!("--kubeconfig={}", kubeconfig.display()));
         if component == "controllers" {
             process.args(CONTROLLERS);
         }

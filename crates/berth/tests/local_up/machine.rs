@@ -88,7 +88,10 @@ case " $* " in
   sed -n 's/^ *image: //p' "$saved"
   ;;
 *" get deployment karmada-scheduler "*) cat "$saved" ;;
-*" replace --kustomize="*) echo "    image: berth:latest" >"$saved" ;;
+*" set image "*)
+  sed 's/ image: .*/ image: berth:latest/' "$saved" >"$saved.changed"
+  cp "$saved.changed" "$saved"
+  ;;
 *" replace --filename="*)
   for argument in "$@"; do
     case $argument in --filename=*) cat "${argument#--filename=}" >"$saved" ;; esac
