@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use berth::controllers::cluster_flags::{ClusterArgs, Selection};
 use berth::controllers::controller_set::ControllerFlags;
+use berth::controllers::selection::{Controller, Selection};
 use berth::up::{ControlPlane, UpArgs};
 use berth_api::Cluster;
 use berth_scheduler::Options;
@@ -106,10 +106,12 @@ impl Plane {
                 members: setup.members,
                 // The tests write the status of members.
                 controllers: ControllerFlags {
-                    clusters: ClusterArgs {
-                        controllers: Selection::NONE,
-                        ..ClusterArgs::default()
-                    },
+                    selection: Selection::without(&[
+                        Controller::Cluster,
+                        Controller::ClusterStatus,
+                        Controller::Namespace,
+                        Controller::UnifiedAuth,
+                    ]),
                     ..ControllerFlags::default()
                 },
                 ..UpArgs::default()

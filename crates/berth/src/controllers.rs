@@ -9,6 +9,7 @@ pub mod failover_flags;
 pub mod flags_without_effect;
 mod leader_gate;
 pub mod propagation_flags;
+pub mod selection;
 
 use std::path::PathBuf;
 

@@ -35,6 +35,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::monitor::Monitor;
+use crate::reconciler::drain;
 
 /// Intervals and contents of the cluster status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +82,11 @@ pub async fn run(
     let mut listed: Option<Vec<String>> = None;
     loop {
         let event = tokio::select! {
-            () = shutdown.cancelled() => return,
+            () = shutdown.cancelled() => {
+                members.senders.clear();
+                drain(&mut members.tasks).await;
+                return;
+            }
             event = stream.try_next() => event,
         };
         match event {

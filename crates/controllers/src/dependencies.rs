@@ -35,6 +35,9 @@ use crate::monitor::Monitor;
 use crate::reconciler::{ControllerError, Runtime};
 use crate::rest_mapper::RestMapper;
 
+/// The name of the queue in metrics.
+const QUEUE: &str = "dependencies-distributor";
+
 /// Runs the distributor until the token is cancelled.
 ///
 /// The server may be down or lack APIs when the distributor starts: it waits for them.
@@ -46,7 +49,7 @@ pub async fn run(
     monitor: Monitor,
     shutdown: CancellationToken,
 ) -> Result<(), ControllerError> {
-    let mut runtime = Runtime::new(client.clone(), &shutdown);
+    let mut runtime = Runtime::new(client.clone(), QUEUE, &monitor, &shutdown);
     let inputs = runtime.inputs();
     let (events, event_writer) = EventRecorder::new(client.clone(), events::COMPONENT);
     inputs.spawn(|_, stop| event_writer.run(stop));
@@ -54,7 +57,7 @@ pub async fn run(
         mapper: RestMapper::new(client),
         events,
     };
-    let mut distributor = Distributor::new(writer, monitor.queue("dependencies-distributor"));
+    let mut distributor = Distributor::new(writer, monitor.queue(QUEUE));
     distributor.watch_bindings(inputs);
     runtime
         .run("dependencies distributor", distributor, WORKERS)

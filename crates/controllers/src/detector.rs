@@ -47,6 +47,9 @@ use crate::binding_key::BindingKind;
 use crate::monitor::Monitor;
 use crate::reconciler::{ControllerError, Runtime};
 
+/// The name of the queue in metrics.
+const QUEUE: &str = "resource detector";
+
 /// Runs the detector until the token is cancelled.
 ///
 /// The server may be down or lack APIs when the detector starts: the detector waits for them.
@@ -59,12 +62,13 @@ pub async fn run(
     monitor: Monitor,
     shutdown: CancellationToken,
 ) -> Result<(), ControllerError> {
-    let mut runtime = Runtime::new(client.clone(), &shutdown);
+    let mut runtime = Runtime::new(client.clone(), QUEUE, &monitor, &shutdown);
     let inputs = runtime.inputs();
     let (events, event_writer) = EventRecorder::new(client.clone(), events::COMPONENT);
     inputs.spawn(|_, stop| event_writer.run(stop));
     let discovery = client.clone();
     inputs.spawn(|sender, stop| discovery::discover(discovery, sender, stop));
+    let meter = monitor.queue(QUEUE);
     let writer = Writer {
         client,
         events,
@@ -72,7 +76,7 @@ pub async fn run(
         monitor,
     };
     let workers = options.concurrent_writes.get();
-    let mut detector = Detector::new(options, writer);
+    let mut detector = Detector::new(options, writer, meter);
     for kind in [PolicyKind::Namespaced, PolicyKind::Cluster] {
         detector.watch(Source::Policies(kind), &policy_resource(kind), inputs);
     }

@@ -1,9 +1,10 @@
-//! The metrics of the controllers, with the names, labels and buckets of karmada-controller-manager.
+//! The metrics of the controllers, with the names, labels and buckets of karmada-controller-manager, and their liveness.
 //!
 //! The controllers report what happens; only [`Monitor::text`] knows the format. It knows no controller.
 
 mod families;
 pub(crate) mod queue_meter;
+pub(crate) mod watchdog;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,9 +15,10 @@ use berth_component_base::metrics::workqueue::{self, WorkQueue};
 
 use self::families::Families;
 use self::queue_meter::QueueMeter;
+use self::watchdog::{Heartbeat, Watchdog};
 use crate::condition;
 
-/// The metrics of all controllers of a process. Cheap to clone.
+/// The metrics and the liveness of all controllers of a process. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Monitor(Arc<Inner>);
 
@@ -24,6 +26,7 @@ pub struct Monitor(Arc<Inner>);
 struct Inner {
     families: Families,
     queues: Mutex<BTreeMap<&'static str, Arc<Mutex<WorkQueue>>>>,
+    watchdog: Watchdog,
 }
 
 /// The label value for success or failure.
@@ -87,6 +90,23 @@ impl Monitor {
             .collect();
         workqueue::encode(&mut out, &queues, Instant::now());
         out
+    }
+
+    /// Reports whether all loops and workers make progress.
+    ///
+    /// # Errors
+    /// With the names of the loops that are stuck, or have stuck workers.
+    pub fn check_live(&self) -> Result<(), String> {
+        self.0.watchdog.check()
+    }
+
+    /// Returns the heartbeat of a loop. `pending` returns the number of its events that wait.
+    pub(crate) fn heartbeat(
+        &self,
+        name: String,
+        pending: impl Fn() -> usize + Send + Sync + 'static,
+    ) -> Arc<Heartbeat> {
+        self.0.watchdog.add(name, pending)
     }
 
     /// Returns a meter for a queue. Queues with the same name share their metrics.

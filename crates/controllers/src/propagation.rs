@@ -39,6 +39,9 @@ use crate::monitor::Monitor;
 use crate::reconciler::Runtime;
 use crate::rest_mapper::RestMapper;
 
+/// The name of the queue in metrics.
+const QUEUE: &str = "binding-controller";
+
 /// Concurrency and feature gates of the propagation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PropagationOptions {
@@ -49,6 +52,30 @@ pub struct PropagationOptions {
     /// Adds preserved state as labels to the objects of a moved application; Karmada's gate
     /// `StatefulFailoverInjection`.
     pub inject_state: bool,
+    /// The parts that run.
+    pub parts: PropagationParts,
+}
+
+/// The parts of the propagation, which Karmada runs as separate controllers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PropagationParts {
+    /// Writes the Works of bindings; Karmada's controller `binding`.
+    pub works: bool,
+    /// Writes the status of bindings and templates; Karmada's controller `bindingStatus`.
+    pub binding_status: bool,
+    /// Applies Works in the members and reports their status; Karmada's controllers `execution` and `workStatus`.
+    pub members: bool,
+}
+
+impl Default for PropagationParts {
+    /// Returns all parts.
+    fn default() -> Self {
+        Self {
+            works: true,
+            binding_status: true,
+            members: true,
+        }
+    }
 }
 
 impl Default for PropagationOptions {
@@ -57,6 +84,7 @@ impl Default for PropagationOptions {
             concurrent_bindings: NonZeroUsize::new(32).unwrap_or(NonZeroUsize::MIN),
             concurrent_works: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
             inject_state: false,
+            parts: PropagationParts::default(),
         }
     }
 }
@@ -73,7 +101,7 @@ pub async fn run(
     monitor: Monitor,
     shutdown: CancellationToken,
 ) -> Result<(), ControllerError> {
-    let mut runtime = Runtime::new(client.clone(), &shutdown);
+    let mut runtime = Runtime::new(client.clone(), QUEUE, &monitor, &shutdown);
     let inputs = runtime.inputs();
     let (events, event_writer) = EventRecorder::new(client.clone(), "binding-controller");
     inputs.spawn(|_, stop| event_writer.run(stop));

@@ -19,6 +19,9 @@
 pub(crate) mod informer;
 pub(crate) mod work_queue;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use kube::Client;
 use kube::api::{Api, DynamicObject};
 use kube::core::ApiResource;
@@ -29,11 +32,15 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::informer::{AfterOutage, WatchEvent, inform};
+use crate::monitor::Monitor;
+use crate::monitor::watchdog::Heartbeat;
 
 /// Capacity of the event channel. Informers wait while it is full.
 const EVENT_CAPACITY: usize = 1024;
 /// Maximum number of events handled before work is dispatched.
 const BATCH: usize = 256;
+/// Time limit for the writes in flight at the end. The Lease is released afterwards.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// An error that ends a controller: one of its tasks panicked.
 #[derive(Debug, thiserror::Error)]
@@ -110,13 +117,15 @@ impl<E: Send + 'static> Inputs<E> {
 pub(crate) struct Workers<O> {
     limit: usize,
     jobs: JoinSet<O>,
+    heartbeat: Arc<Heartbeat>,
 }
 
 impl<O: Send + 'static> Workers<O> {
-    fn new(limit: usize) -> Self {
+    fn new(limit: usize, heartbeat: Arc<Heartbeat>) -> Self {
         Self {
             limit,
             jobs: JoinSet::new(),
+            heartbeat,
         }
     }
 
@@ -127,7 +136,11 @@ impl<O: Send + 'static> Workers<O> {
 
     /// Starts a job. The caller checks [`Self::has_free`] first.
     pub(crate) fn start(&mut self, job: impl Future<Output = O> + Send + 'static) {
-        self.jobs.spawn(job);
+        let guard = self.heartbeat.worker();
+        self.jobs.spawn(async move {
+            let _guard = guard;
+            job.await
+        });
     }
 }
 
@@ -135,15 +148,22 @@ impl<O: Send + 'static> Workers<O> {
 pub(crate) struct Runtime<E> {
     inputs: Inputs<E>,
     events: mpsc::Receiver<E>,
+    heartbeat: Arc<Heartbeat>,
     /// Stops all tasks when the runtime ends, however it ends.
     stop: DropGuard,
 }
 
 impl<E: Send + 'static> Runtime<E> {
-    /// Returns a runtime without inputs that stops when `shutdown` is cancelled.
-    pub(crate) fn new(client: Client, shutdown: &CancellationToken) -> Self {
+    /// Returns a runtime without inputs that stops when `shutdown` is cancelled. `name` is that of its queue.
+    pub(crate) fn new(
+        client: Client,
+        name: &str,
+        monitor: &Monitor,
+        shutdown: &CancellationToken,
+    ) -> Self {
         let shutdown = shutdown.child_token();
         let (sender, events) = mpsc::channel(EVENT_CAPACITY);
+        let heartbeat = monitor.heartbeat(name.to_owned(), pending(&sender));
         Self {
             inputs: Inputs {
                 client,
@@ -152,6 +172,7 @@ impl<E: Send + 'static> Runtime<E> {
                 shutdown: shutdown.clone(),
             },
             events,
+            heartbeat,
             stop: shutdown.drop_guard(),
         }
     }
@@ -161,7 +182,8 @@ impl<E: Send + 'static> Runtime<E> {
         &mut self.inputs
     }
 
-    /// Runs a reconciler with at most `limit` workers until the token is cancelled. Running jobs are abandoned then.
+    /// Runs a reconciler with at most `limit` workers until the token is cancelled. Running jobs have half a second to
+    /// finish then.
     ///
     /// # Errors
     /// When a task panics.
@@ -174,10 +196,13 @@ impl<E: Send + 'static> Runtime<E> {
         let Self {
             mut inputs,
             mut events,
+            heartbeat,
             stop,
         } = self;
-        let mut ended = run(reconciler, &mut inputs, &mut events, limit).await;
+        let mut workers = Workers::new(limit, heartbeat);
+        let mut ended = run(reconciler, &mut inputs, &mut events, &mut workers).await;
         drop((stop, events));
+        drain(&mut workers.jobs).await;
         while let Some(task) = inputs.tasks.join_next().await {
             ended = ended.and(task);
         }
@@ -189,31 +214,55 @@ async fn run<R: Reconciler>(
     mut reconciler: R,
     inputs: &mut Inputs<R::Event>,
     events: &mut mpsc::Receiver<R::Event>,
-    limit: usize,
+    workers: &mut Workers<R::Outcome>,
 ) -> Result<(), JoinError> {
-    let mut workers = Workers::new(limit);
     let mut batch = Vec::with_capacity(BATCH);
     loop {
         let due = reconciler.next_due();
+        workers.heartbeat.waits(due);
         tokio::select! {
             biased;
             () = inputs.shutdown.cancelled() => return Ok(()),
             Some(outcome) = workers.jobs.join_next() => {
+                workers.heartbeat.runs();
                 reconciler.handle_outcome(outcome?, inputs);
             }
             _ = events.recv_many(&mut batch, BATCH) => {
+                workers.heartbeat.runs();
                 for event in batch.drain(..) {
                     reconciler.handle_event(event, inputs);
                 }
             }
-            Some(ended) = inputs.tasks.join_next() => ended?,
-            () = until(due) => {}
+            Some(ended) = inputs.tasks.join_next() => {
+                workers.heartbeat.runs();
+                ended?;
+            }
+            () = until(due) => workers.heartbeat.runs(),
         }
         // A steady stream of events must not delay the timers.
         if due.is_some_and(|due| due <= Instant::now()) {
             reconciler.handle_due();
         }
-        reconciler.dispatch(&mut workers);
+        reconciler.dispatch(workers);
+    }
+}
+
+/// Returns a function for the number of events in a channel.
+pub(crate) fn pending<E: Send + 'static>(
+    sender: &mpsc::Sender<E>,
+) -> impl Fn() -> usize + Send + Sync + 'static {
+    let sender = sender.downgrade();
+    move || {
+        let sender = sender.upgrade();
+        sender.map_or(0, |sender| sender.max_capacity() - sender.capacity())
+    }
+}
+
+/// Waits a moment for jobs to finish, so that writes in flight end before the Lease is released.
+pub(crate) async fn drain<T: 'static>(jobs: &mut JoinSet<T>) {
+    let all = async { while jobs.join_next().await.is_some() {} };
+    if tokio::time::timeout(DRAIN_TIMEOUT, all).await.is_err() {
+        tracing::debug!("abandoned requests without a response at the end");
     }
 }
 

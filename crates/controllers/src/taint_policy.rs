@@ -100,7 +100,7 @@ pub async fn run(
     monitor: Monitor,
     shutdown: CancellationToken,
 ) -> Result<(), ControllerError> {
-    let mut runtime = Runtime::new(client.clone(), &shutdown);
+    let mut runtime = Runtime::new(client.clone(), COMPONENT, &monitor, &shutdown);
     let inputs = runtime.inputs();
     let (events, event_writer) = EventRecorder::new(client.clone(), COMPONENT);
     inputs.spawn(|_, stop| event_writer.run(stop));

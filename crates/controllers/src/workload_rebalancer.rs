@@ -26,6 +26,8 @@ use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Lane, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 
+/// The name of the queue in metrics.
+const QUEUE: &str = "workload-rebalancer";
 /// Maximum number of rebalancers processed at the same time.
 const WORKERS: usize = 4;
 /// Maximum delay between two attempts.
@@ -40,8 +42,8 @@ pub async fn run(
     monitor: Monitor,
     shutdown: CancellationToken,
 ) -> Result<(), ControllerError> {
-    let meter = monitor.queue("workload-rebalancer");
-    let mut runtime = Runtime::new(client.clone(), &shutdown);
+    let meter = monitor.queue(QUEUE);
+    let mut runtime = Runtime::new(client.clone(), QUEUE, &monitor, &shutdown);
     let resource = ApiResource::erase::<WorkloadRebalancer>(&());
     runtime.inputs().watch(&resource, |event| event);
     let rebalancer = Rebalancer {

@@ -1,7 +1,10 @@
 //! The endpoints of running controllers.
 
+use berth_api::Work;
+use berth_api::well_known::RESOURCE_BINDING_PERMANENT_ID;
 use berth_e2e::eventually;
 use berth_test_requirements::needs;
+use kube::api::{Api, ListParams};
 use serde_json::json;
 
 use crate::controllers::{Scene, config_map, policy};
@@ -89,5 +92,39 @@ async fn the_metrics_move_when_a_template_is_propagated() {
     ])
     .await;
     drop(controllers);
+    scene.stop().await;
+}
+
+#[needs(embedded)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_selected_controllers_run() {
+    const MEMBERS: &str = "workqueue_adds_total{controller=\"execution-controller\"";
+    let scene = Scene::start().await;
+    let selected = ["--leader-elect=false", "--controllers=*,-execution,-remedy"];
+    let controllers = scene.start_controllers("selected", &selected);
+    controllers
+        .wait_for_log("--controllers: remedy has no effect")
+        .await;
+    let port = controllers.port().await;
+    let map = config_map("settings");
+    scene.create(&[map.clone(), policy("p", json!({}))]).await;
+    let works: Api<Work> = Api::namespaced(scene.client(), "karmada-es-member1");
+    let of_bindings = ListParams::default().labels(RESOURCE_BINDING_PERMANENT_ID);
+    eventually("the Work", async || match works.list(&of_bindings).await {
+        Ok(list) if !list.items.is_empty() => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+    let text = scrape(port).await.unwrap();
+    assert!(!text.contains(MEMBERS), "{text}");
+    drop(controllers);
+    let all = scene.start_controllers("all", &["--leader-elect=false"]);
+    scene.wait_for_member(&map, true).await;
+    drop(all);
+    let unknown = scene.start_controllers("unknown", &["--controllers=nothing"]);
+    unknown
+        .wait_for_log("there is no controller \"nothing\"")
+        .await;
+    drop(unknown);
     scene.stop().await;
 }

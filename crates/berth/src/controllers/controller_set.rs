@@ -7,7 +7,7 @@ use berth_controllers::cluster_status;
 use berth_controllers::detector::{self, DetectorOptions, OptionsError};
 use berth_controllers::failover::{self, FailoverOptions};
 use berth_controllers::monitor::Monitor;
-use berth_controllers::propagation::{self, PropagationOptions};
+use berth_controllers::propagation::{self, PropagationOptions, PropagationParts};
 use berth_controllers::{
     ControllerError, cluster, dependencies, namespace_sync, taint_policy, unified_auth,
     workload_rebalancer,
@@ -20,9 +20,10 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use super::DetectorArgs;
-use super::cluster_flags::{ClusterArgs, ClusterController};
+use super::cluster_flags::ClusterArgs;
 use super::failover_flags::{FailoverArgs, Setting};
 use super::propagation_flags::PropagationArgs;
+use super::selection::{Controller, Selection};
 
 const DETECTOR: &str = "detector";
 const PROPAGATION: &str = "propagation";
@@ -36,6 +37,19 @@ pub const NAMES: [&str; 5] = [DETECTOR, PROPAGATION, BINDINGS, CLUSTERS, FAILOVE
 /// Flags of the controllers.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ControllerFlags {
+    /// Controllers to run: `*` for all, NAME for one, -NAME for all but one
+    ///
+    /// The names are applicationFailover, binding, bindingStatus, cluster, clusterStatus, clustertaintpolicy, execution,
+    /// gracefulEviction, namespace, unifiedAuth and workloadRebalancer. Karmada's other names are accepted without
+    /// effect.
+    #[arg(
+        long = "controllers",
+        value_name = "LIST",
+        default_value = "*",
+        allow_hyphen_values = true
+    )]
+    pub selection: Selection,
+
     /// Flags of the detector.
     #[command(flatten)]
     pub detector: DetectorArgs,
@@ -72,6 +86,7 @@ pub type Component = (
 pub struct ControllerSet {
     detector: DetectorOptions,
     propagation: PropagationOptions,
+    selection: Selection,
     clusters: ClusterArgs,
     failover: FailoverOptions,
     /// True if ClusterTaintPolicies take effect.
@@ -89,13 +104,32 @@ impl ControllerSet {
         gates: FeatureGates,
         setting: Setting,
     ) -> Result<Self, OptionsError> {
-        let controllers = gates.controllers;
+        let (controllers, selection) = (gates.controllers, flags.selection.clone());
+        selection.log_names_without_effect();
+        let failover = flags.failover.options(controllers, setting);
         Ok(Self {
             detector: flags.detector.options(gates)?,
-            propagation: flags.propagation.options(controllers),
+            propagation: PropagationOptions {
+                parts: PropagationParts {
+                    works: selection.has(Controller::Binding),
+                    binding_status: selection.has(Controller::BindingStatus),
+                    members: selection.has(Controller::Execution),
+                },
+                ..flags.propagation.options(controllers)
+            },
             clusters: flags.clusters.clone(),
-            failover: flags.failover.options(controllers, setting),
-            taint_policies: setting.enables_failover(controllers),
+            failover: FailoverOptions {
+                taint_eviction: failover
+                    .taint_eviction
+                    .filter(|_| selection.has(Controller::Cluster)),
+                application_failover: selection.has(Controller::ApplicationFailover),
+                graceful_eviction: failover.graceful_eviction
+                    && selection.has(Controller::GracefulEviction),
+                ..failover
+            },
+            taint_policies: setting.enables_failover(controllers)
+                && selection.has(Controller::ClusterTaintPolicy),
+            selection,
             gates: controllers,
         })
     }
@@ -116,10 +150,18 @@ impl ControllerSet {
         let propagation =
             async move { Ok(propagation::run(client, self.propagation, monitor, cancel).await?) };
         let (client, monitor, cancel) = inputs();
-        let bindings = run_binding_controllers(client, self.gates, monitor, cancel);
+        let selection = self.selection.clone();
+        let bindings =
+            run_selected_binding_controllers(client, self.gates, selection, monitor, cancel);
         let (client, monitor, cancel) = inputs();
-        let clusters =
-            run_cluster_controllers(client, self.clusters, detector_options, monitor, cancel);
+        let clusters = run_cluster_controllers(
+            client,
+            self.clusters,
+            self.selection,
+            detector_options,
+            monitor,
+            cancel,
+        );
         let (client, monitor, cancel) = inputs();
         let failover = run_failover(client, self.failover, self.taint_policies, monitor, cancel);
         [
@@ -142,14 +184,31 @@ pub async fn run_binding_controllers(
     monitor: Monitor,
     cancel: CancellationToken,
 ) -> Result<(), ControllerSetError> {
+    run_selected_binding_controllers(client, gates, Selection::default(), monitor, cancel).await
+}
+
+async fn run_selected_binding_controllers(
+    client: Client,
+    gates: ControllerGates,
+    selection: Selection,
+    monitor: Monitor,
+    cancel: CancellationToken,
+) -> Result<(), ControllerSetError> {
     let dependencies = async {
         if gates.propagate_deps {
             dependencies::run(client.clone(), monitor.clone(), cancel.clone()).await?;
         }
         Ok(())
     };
-    let rebalancer = workload_rebalancer::run(client.clone(), monitor.clone(), cancel.clone());
-    tokio::try_join!(dependencies, rebalancer)?;
+    let rebalancer = async {
+        if selection.has(Controller::WorkloadRebalancer) {
+            workload_rebalancer::run(client.clone(), monitor.clone(), cancel.clone()).await?;
+        }
+        Ok(())
+    };
+    // Keeps the component running without controllers.
+    let cancelled = cancel.cancelled().map(Ok::<(), ControllerError>);
+    tokio::try_join!(dependencies, rebalancer, cancelled)?;
     Ok(())
 }
 
@@ -158,13 +217,14 @@ pub async fn run_binding_controllers(
 async fn run_cluster_controllers(
     client: Client,
     args: ClusterArgs,
+    selection: Selection,
     detector: DetectorOptions,
     monitor: Monitor,
     cancel: CancellationToken,
 ) -> Result<(), ControllerSetError> {
-    let is_selected = |controller| args.controllers.has(controller);
+    let is_selected = |controller| selection.has(controller);
     let cluster = async {
-        if is_selected(ClusterController::Cluster) {
+        if is_selected(Controller::Cluster) {
             let options = args.heartbeat_options();
             Box::pin(cluster::run(
                 client.clone(),
@@ -177,7 +237,7 @@ async fn run_cluster_controllers(
         Ok(())
     };
     let status = async {
-        if is_selected(ClusterController::ClusterStatus) {
+        if is_selected(Controller::ClusterStatus) {
             cluster_status::run(
                 client.clone(),
                 args.status_options(),
@@ -189,14 +249,14 @@ async fn run_cluster_controllers(
         Ok(())
     };
     let namespaces = async {
-        if is_selected(ClusterController::Namespace) {
+        if is_selected(Controller::Namespace) {
             let skipped = detector.skipped_namespaces;
             namespace_sync::run(client.clone(), skipped, monitor.clone(), cancel.clone()).await?;
         }
         Ok(())
     };
     let impersonation = async {
-        if is_selected(ClusterController::UnifiedAuth) {
+        if is_selected(Controller::UnifiedAuth) {
             unified_auth::run(client.clone(), monitor.clone(), cancel.clone()).await?;
         }
         Ok(())

@@ -64,9 +64,9 @@ impl ProcessState {
     }
 
     fn endpoints(&self) -> Endpoints {
-        let state = self.clone();
+        let (state, monitor) = (self.clone(), self.monitor.clone());
         Endpoints::default()
-            .live(|| Ok(()))
+            .live(move || monitor.check_live())
             .ready(|| Ok(()))
             .metrics(move || state.metrics_text())
     }

@@ -40,6 +40,7 @@ impl PropagationArgs {
                 .concurrent_work_syncs
                 .unwrap_or(default.concurrent_works),
             inject_state: gates.stateful_failover_injection,
+            parts: default.parts,
         }
     }
 }

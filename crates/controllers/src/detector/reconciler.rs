@@ -17,6 +17,7 @@ use super::unserved_apis::UnservedApis;
 use super::watch_events::{Event, Source};
 use super::writer::{VersionChanges, WriteError, Writer};
 use crate::binding_key::BindingKind;
+use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::{Inputs, Reconciler, Workers};
 use crate::resource_type::ResourceType;
 
@@ -102,9 +103,9 @@ impl Reconciler for Detector {
 }
 
 impl Detector {
-    pub(super) fn new(options: DetectorOptions, writer: Writer) -> Self {
+    pub(super) fn new(options: DetectorOptions, writer: Writer, meter: QueueMeter) -> Self {
         let mut state = State::new(options);
-        state.measure(writer.monitor.queue("resource detector"));
+        state.measure(meter);
         Self {
             state,
             unserved: UnservedApis::default(),

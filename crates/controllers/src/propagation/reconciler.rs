@@ -10,13 +10,13 @@ use kube::core::ApiResource;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::PropagationOptions;
 use super::binding::api_resource;
 use super::binding::sync::WorkSyncer;
 use super::execution::member;
 use super::execution::worker::Worker;
 use super::index::{Index, WorkKey};
 use super::status::writer::StatusWriter;
+use super::{PropagationOptions, QUEUE};
 use crate::binding_key::{BindingKey, BindingKind};
 use crate::monitor::{Monitor, Outcome};
 use crate::overrides::OverrideKind;
@@ -163,7 +163,7 @@ impl Propagator {
             status_writer,
             worker,
             index: Index::default(),
-            queue: WorkQueue::default().metered(monitor.queue("binding-controller")),
+            queue: WorkQueue::default().metered(monitor.queue(QUEUE)),
             monitor,
             concurrent_events: HashMap::new(),
             listed: HashSet::new(),
@@ -174,21 +174,28 @@ impl Propagator {
 
     /// Queues a job. Syncs go first: users wait for their objects in the members before they read a status.
     pub(super) fn enqueue(&mut self, job: Job) {
-        let lane = match job {
-            Job::Sync(_) => Lane::Fast,
-            Job::Status(_) => Lane::Slow,
+        let parts = self.options.parts;
+        let (runs, lane) = match job {
+            Job::Sync(_) => (parts.works, Lane::Fast),
+            Job::Status(_) => (parts.binding_status, Lane::Slow),
         };
-        self.queue.push(job, (), lane);
+        if runs {
+            self.queue.push(job, (), lane);
+        }
     }
 
     /// Queues the status of a binding after [`STATUS_BATCH_DELAY`].
     pub(super) fn enqueue_status_batched(&mut self, binding: BindingKey) {
-        self.queue.gather(Job::Status(binding), STATUS_BATCH_DELAY);
+        if self.options.parts.binding_status {
+            self.queue.gather(Job::Status(binding), STATUS_BATCH_DELAY);
+        }
     }
 
     /// Queues a message to a member's task.
     pub(super) fn send_to_member(&mut self, cluster: &str, message: member::Message) {
-        self.outbox.push((cluster.to_owned(), message));
+        if self.options.parts.members {
+            self.outbox.push((cluster.to_owned(), message));
+        }
     }
 
     /// Sends the queued messages.

@@ -94,7 +94,7 @@ fn echo() -> (Echo, mpsc::UnboundedReceiver<u32>) {
 #[tokio::test(start_paused = true)]
 async fn failed_writes_are_retried_by_a_bounded_number_of_workers() {
     let shutdown = CancellationToken::new();
-    let mut runtime = Runtime::new(client(), &shutdown);
+    let mut runtime = Runtime::new(client(), "test", &Monitor::default(), &shutdown);
     runtime.inputs().spawn(|sender, stop| async move {
         for key in 0..20 {
             sender.send(key).await.unwrap();
@@ -118,11 +118,101 @@ async fn failed_writes_are_retried_by_a_bounded_number_of_workers() {
 #[tokio::test]
 async fn a_panic_of_a_task_ends_the_controller() {
     let shutdown = CancellationToken::new();
-    let mut runtime = Runtime::new(client(), &shutdown);
+    let mut runtime = Runtime::new(client(), "test", &Monitor::default(), &shutdown);
     runtime
         .inputs()
         .spawn(|_, _| async { panic!("on purpose") });
     let ended = runtime.run("test", echo().0, 1).await;
     let error = ended.unwrap_err().to_string();
     assert!(error.starts_with("a task of the test failed: "), "{error}");
+}
+
+/// Starts a job of this many milliseconds for each event, and reports the finished jobs.
+struct Slow {
+    queued: Vec<u64>,
+    started: mpsc::UnboundedSender<u64>,
+    finished: mpsc::UnboundedSender<u64>,
+}
+
+impl Reconciler for Slow {
+    type Event = u64;
+    type Outcome = ();
+
+    fn handle_event(&mut self, job: u64, _: &mut Inputs<u64>) {
+        self.queued.push(job);
+    }
+
+    fn handle_outcome(&mut self, (): (), _: &mut Inputs<u64>) {}
+
+    fn next_due(&mut self) -> Option<Instant> {
+        None
+    }
+
+    fn handle_due(&mut self) {}
+
+    fn dispatch(&mut self, workers: &mut Workers<()>) {
+        for job in self.queued.drain(..) {
+            let finished = self.finished.clone();
+            workers.start(async move {
+                tokio::time::sleep(Duration::from_millis(job)).await;
+                finished.send(job).unwrap();
+            });
+            self.started.send(job).unwrap();
+        }
+    }
+}
+
+/// Runs jobs, and waits until they have started. Returns the finished ones.
+async fn run_slow(
+    jobs: &'static [u64],
+    monitor: &Monitor,
+    shutdown: &CancellationToken,
+) -> (
+    tokio::task::JoinHandle<Result<(), ControllerError>>,
+    mpsc::UnboundedReceiver<u64>,
+) {
+    let mut runtime = Runtime::new(client(), "test", monitor, shutdown);
+    runtime.inputs().spawn(|sender, stop| async move {
+        for job in jobs {
+            sender.send(*job).await.unwrap();
+        }
+        stop.cancelled().await;
+    });
+    let (started, mut starts) = mpsc::unbounded_channel();
+    let (finished, ends) = mpsc::unbounded_channel();
+    let slow = Slow {
+        queued: Vec::new(),
+        started,
+        finished,
+    };
+    let running = tokio::spawn(runtime.run("test", slow, jobs.len()));
+    for _ in jobs {
+        starts.recv().await.unwrap();
+    }
+    (running, ends)
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_in_flight_finish_before_the_end_and_slow_ones_are_abandoned() {
+    let shutdown = CancellationToken::new();
+    let (running, mut ends) = run_slow(&[300, 10_000], &Monitor::default(), &shutdown).await;
+    let since = Instant::now();
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    assert_eq!(since.elapsed(), DRAIN_TIMEOUT);
+    assert_eq!(ends.recv().await, Some(300));
+    assert_eq!(ends.recv().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stuck_worker_fails_the_liveness_with_the_name_of_the_queue() {
+    let (monitor, shutdown) = (Monitor::default(), CancellationToken::new());
+    let (running, _ends) = run_slow(&[u64::MAX / 2_000_000], &monitor, &shutdown).await;
+    assert_eq!(monitor.check_live(), Ok(()));
+    tokio::time::advance(Duration::from_mins(11)).await;
+    let reason = monitor.check_live().unwrap_err();
+    assert_eq!(reason, "test: a worker has been running for 660 s");
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+    assert_eq!(monitor.check_live(), Ok(()));
 }

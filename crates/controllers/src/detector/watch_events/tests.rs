@@ -9,6 +9,7 @@ use super::*;
 use crate::detector::options::DetectorOptions;
 use crate::detector::state::QueueKey;
 use crate::detector::writer::Writer;
+use crate::monitor::queue_meter::QueueMeter;
 
 /// A detector without a server, with the Deployment `web`.
 fn detector() -> (Detector, QueueKey) {
@@ -22,7 +23,7 @@ fn detector() -> (Detector, QueueKey) {
         gates: options.gates,
         monitor: crate::monitor::Monitor::default(),
     };
-    let mut detector = Detector::new(options, writer);
+    let mut detector = Detector::new(options, writer, QueueMeter::default());
     let resource = ResourceType::deployments();
     let template = object(json!({
         "metadata": {"name": "web", "namespace": "default"}, "spec": {"replicas": 1},

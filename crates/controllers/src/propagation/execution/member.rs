@@ -21,12 +21,15 @@ use super::work_record::WorkRecord;
 use super::worker::{WorkJob, WorkResult, Worker};
 use crate::json_fields::kind_of;
 use crate::member_client;
+use crate::monitor::watchdog::Heartbeat;
 use crate::reconciler::informer::{AfterOutage, WatchEvent, inform};
-use crate::reconciler::until;
 use crate::reconciler::work_queue::{Lane, WorkQueue};
+use crate::reconciler::{drain, pending, until};
 use crate::resource_type::ResourceType;
 use crate::rest_mapper::RestMapper;
 
+/// The name of the queues of all members in metrics.
+const QUEUE: &str = "execution-controller";
 /// Capacity of the channel from the watches, which wait while it is full.
 const CHANNEL_CAPACITY: usize = 1024;
 /// Maximum messages or events handled before jobs are started.
@@ -88,6 +91,7 @@ struct Member {
     objects: ObjectCache,
     queue: WorkQueue<Job, ()>,
     jobs: JoinSet<JobResult>,
+    heartbeat: Arc<Heartbeat>,
     watches: JoinSet<()>,
     event_sender: mpsc::Sender<MemberEvent>,
     shutdown: CancellationToken,
@@ -105,7 +109,9 @@ pub(crate) async fn run(
     let shutdown = shutdown.child_token();
     let _guard = shutdown.clone().drop_guard();
     let (event_sender, member_events) = mpsc::channel(CHANNEL_CAPACITY);
-    let meter = worker.monitor.queue("execution-controller");
+    let monitor = &worker.monitor;
+    let meter = monitor.queue(QUEUE);
+    let heartbeat = monitor.heartbeat(format!("{QUEUE} of {name}"), pending(&event_sender));
     let member = Member {
         execution_namespace: names::execution_namespace(&name),
         name,
@@ -120,6 +126,7 @@ pub(crate) async fn run(
         queue: WorkQueue::with_longest_delay(MAX_RETRY_DELAY).metered(meter),
         worker,
         jobs: JoinSet::new(),
+        heartbeat,
         watches: JoinSet::new(),
         event_sender,
         shutdown,
@@ -144,19 +151,28 @@ impl Member {
         let mut event_batch = Vec::with_capacity(MAX_BATCH);
         loop {
             let due = self.queue.next_due();
+            self.heartbeat.waits(due);
             tokio::select! {
                 biased;
-                () = shutdown.cancelled() => return Ok(()),
-                Some(result) = self.jobs.join_next() => self.finish_job(result?),
+                () = shutdown.cancelled() => {
+                    drain(&mut self.jobs).await;
+                    return Ok(());
+                }
+                Some(result) = self.jobs.join_next() => {
+                    self.heartbeat.runs();
+                    self.finish_job(result?);
+                }
                 count = messages.recv_many(&mut message_batch, MAX_BATCH) => {
                     if count == 0 {
                         return Ok(());
                     }
+                    self.heartbeat.runs();
                     for message in message_batch.drain(..) {
                         self.handle_message(message);
                     }
                 }
                 _ = member_events.recv_many(&mut event_batch, MAX_BATCH) => {
+                    self.heartbeat.runs();
                     for event in event_batch.drain(..) {
                         self.handle_watch_event(event);
                     }
@@ -380,7 +396,9 @@ impl Member {
         }
         self.queue.start(Job::Connect);
         let control_plane = self.worker.control_plane.clone();
+        let guard = self.heartbeat.worker();
         self.jobs.spawn(async move {
+            let _guard = guard;
             let client = member_client::connect(&control_plane, &cluster).await;
             JobResult::Connect(client.map_err(|error| error.to_string()))
         });
@@ -417,7 +435,9 @@ impl Member {
         };
         self.queue.start(job);
         let worker = self.worker.clone();
+        let guard = self.heartbeat.worker();
         self.jobs.spawn(async move {
+            let _guard = guard;
             let result = worker.run(work_job).await;
             JobResult::Work(name, Box::new(result))
         });

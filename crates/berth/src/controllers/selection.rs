@@ -1,0 +1,206 @@
+//! `--controllers`: the selected controllers, with Karmada's names and syntax.
+
+use std::str::FromStr;
+
+/// A controller that can be turned off. The detector and the dependencies distributor always run, as in Karmada.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controller {
+    /// Eviction of unhealthy applications.
+    ApplicationFailover,
+    /// Works of placed bindings.
+    Binding,
+    /// Status of bindings and templates, from their Works.
+    BindingStatus,
+    /// Execution namespaces, taints, cleanup, and eviction by taints.
+    Cluster,
+    /// The status of Push clusters.
+    ClusterStatus,
+    /// Taints by ClusterTaintPolicies.
+    ClusterTaintPolicy,
+    /// Objects in the members, and their status in the Works.
+    Execution,
+    /// The end of graceful evictions.
+    GracefulEviction,
+    /// Namespaces in members.
+    Namespace,
+    /// Impersonation of users of `clusters/proxy` in members.
+    UnifiedAuth,
+    /// Rescheduling on request.
+    WorkloadRebalancer,
+}
+
+impl Controller {
+    const ALL: [Self; 11] = [
+        Self::ApplicationFailover,
+        Self::Binding,
+        Self::BindingStatus,
+        Self::Cluster,
+        Self::ClusterStatus,
+        Self::ClusterTaintPolicy,
+        Self::Execution,
+        Self::GracefulEviction,
+        Self::Namespace,
+        Self::UnifiedAuth,
+        Self::WorkloadRebalancer,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::ApplicationFailover => "applicationFailover",
+            Self::Binding => "binding",
+            Self::BindingStatus => "bindingStatus",
+            Self::Cluster => "cluster",
+            Self::ClusterStatus => "clusterStatus",
+            Self::ClusterTaintPolicy => "clustertaintpolicy",
+            Self::Execution => "execution",
+            Self::GracefulEviction => "gracefulEviction",
+            Self::Namespace => "namespace",
+            Self::UnifiedAuth => "unifiedAuth",
+            Self::WorkloadRebalancer => "workloadRebalancer",
+        }
+    }
+}
+
+/// Karmada's controllers that Berth does not have, and `workStatus`, which is a part of `execution` here.
+const WITHOUT_EFFECT: [&str; 16] = [
+    "agentcsrapproving",
+    "cronFederatedHorizontalPodAutoscaler",
+    "deploymentReplicasSyncer",
+    "endpointSlice",
+    "endpointsliceCollect",
+    "endpointsliceDispatch",
+    "federatedHorizontalPodAutoscaler",
+    "federatedResourceQuotaEnforcement",
+    "federatedResourceQuotaStatus",
+    "federatedResourceQuotaSync",
+    "hpaScaleTargetMarker",
+    "multiclusterservice",
+    "remedy",
+    "serviceExport",
+    "serviceImport",
+    "workStatus",
+];
+
+/// The selected controllers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    selected: [bool; Controller::ALL.len()],
+    /// Listed names of [`WITHOUT_EFFECT`].
+    without_effect: Vec<&'static str>,
+}
+
+impl Default for Selection {
+    /// Selects all controllers.
+    fn default() -> Self {
+        Self {
+            selected: [true; Controller::ALL.len()],
+            without_effect: Vec::new(),
+        }
+    }
+}
+
+impl Selection {
+    fn none() -> Self {
+        Self {
+            selected: [false; Controller::ALL.len()],
+            without_effect: Vec::new(),
+        }
+    }
+
+    /// Returns all controllers but these.
+    pub fn without(controllers: &[Controller]) -> Self {
+        let mut selection = Self::default();
+        for controller in controllers {
+            selection.selected[*controller as usize] = false;
+        }
+        selection
+    }
+
+    /// Reports whether a controller is selected.
+    pub(super) fn has(&self, controller: Controller) -> bool {
+        self.selected[controller as usize]
+    }
+
+    /// Logs the listed names that have no effect.
+    pub(super) fn log_names_without_effect(&self) {
+        if let [name] = self.without_effect[..] {
+            tracing::warn!("--controllers: {name} has no effect here; see docs/compatibility.md");
+        } else if !self.without_effect.is_empty() {
+            let names = self.without_effect.join(", ");
+            tracing::warn!("--controllers: {names} have no effect here; see docs/compatibility.md");
+        }
+    }
+}
+
+impl FromStr for Selection {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.split(',').map(str::trim).collect();
+        let mut selection = if words.contains(&"*") {
+            Self::default()
+        } else {
+            Self::none()
+        };
+        for word in words {
+            let (name, wanted) = match word.strip_prefix('-') {
+                Some(name) => (name, false),
+                None => (word, true),
+            };
+            if matches!(name, "*" | "") {
+                continue;
+            }
+            let mut all = Controller::ALL.into_iter();
+            if let Some(controller) = all.find(|known| known.name() == name) {
+                selection.selected[controller as usize] = wanted;
+            } else if let Some(known) = WITHOUT_EFFECT.into_iter().find(|known| *known == name) {
+                selection.without_effect.push(known);
+            } else {
+                let names = Controller::ALL.map(Controller::name).join(", ");
+                return Err(format!(
+                    "there is no controller {name:?}; the controllers are {names}"
+                ));
+            }
+        }
+        Ok(selection)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selected(text: &str) -> Vec<&'static str> {
+        let selection: Selection = text.parse().unwrap();
+        let all = Controller::ALL.into_iter();
+        all.filter(|controller| selection.has(*controller))
+            .map(Controller::name)
+            .collect()
+    }
+
+    #[test]
+    fn a_list_selects_as_in_karmada() {
+        let all = Controller::ALL.map(Controller::name).to_vec();
+        let without = all.iter().copied();
+        let without: Vec<_> = without.filter(|name| *name != "clusterStatus").collect();
+        for (text, expected) in [
+            ("*", all),
+            ("*,-clusterStatus", without.clone()),
+            ("-clusterStatus,*", without),
+            ("clusterStatus, binding", vec!["binding", "clusterStatus"]),
+            ("", vec![]),
+            ("-cluster", vec![]),
+            ("remedy", vec![]),
+        ] {
+            assert_eq!(selected(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn karmadas_other_controllers_are_accepted_and_unknown_ones_refused() {
+        let selection: Selection = "*,-remedy,hpaScaleTargetMarker".parse().unwrap();
+        assert_eq!(selection.without_effect, ["remedy", "hpaScaleTargetMarker"]);
+        let refused = "*,nothing".parse::<Selection>().unwrap_err();
+        assert!(refused.contains("\"nothing\""), "{refused}");
+    }
+}
