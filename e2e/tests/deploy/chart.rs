@@ -98,7 +98,7 @@ fn variations() -> Vec<(&'static str, Value)> {
                 "controlPlane": { "namespace": "other" },
                 "scheduler": { "schedulerName": "eu", "leaseName": "eu", "replicas": 1, "resources": {},
                                "kubeconfig": { "secretName": "kubeconfig", "key": "kubeconfig" },
-                               "extraArgs": ["--enable-scheduler-estimator=true", "-v=4"] },
+                               "extraArgs": ["--enable-scheduler-estimator=true", "--v=4"] },
                 "controllers": { "enabled": true, "replicas": 1, "skippedPropagatingNamespaces": ["kube-.*", "x"] },
                 "podAnnotations": { "a": "b" }, "podLabels": { "c": "d" }, "priorityClassName": "system-cluster-critical",
                 "nodeSelector": { "e": "f" }, "tolerations": [],
@@ -180,7 +180,6 @@ async fn an_api_server_accepts_the_objects_of_the_chart() {
             Err(errors)
         }
     };
-    plane.add_namespaces(&["karmada-cluster".to_owned()]).await;
     for (kind, plural) in [
         ("ServiceMonitor", "servicemonitors"),
         ("PrometheusRule", "prometheusrules"),
