@@ -60,6 +60,27 @@ const COMMAND_LINES: &[CommandLine] = &[
          --secure-port=8443 --cert-dir=/var/serving-cert --v=2",
     ),
     (
+        "charts/karmada",
+        "/bin/karmada-controller-manager --kubeconfig=/etc/kubeconfig \
+         --cluster-status-update-frequency=10s --leader-elect-resource-namespace=karmada-system \
+         --metrics-bind-address=10.0.0.1:8080 --health-probe-bind-address=10.0.0.1:10357 --v=4 \
+         --controllers=*,-namespace \
+         --feature-gates=PropagateDeps=true,Failover=true,GracefulEviction=true,\
+         CustomizedClusterResourceModeling=true",
+    ),
+    (
+        "operator",
+        "/bin/karmada-controller-manager --kubeconfig=/etc/karmada/config/karmada.config \
+         --cluster-status-update-frequency=10s --leader-elect-resource-namespace=karmada-system \
+         --metrics-bind-address=10.0.0.1:8080 --health-probe-bind-address=10.0.0.1:10357 --v=2",
+    ),
+    (
+        "karmadactl init",
+        "/bin/karmada-controller-manager --kubeconfig=/etc/karmada/config/karmada.config \
+         --metrics-bind-address=10.0.0.1:8080 --health-probe-bind-address=10.0.0.1:10357 \
+         --cluster-status-update-frequency=10s --leader-elect-resource-namespace=karmada-system --v=2",
+    ),
+    (
         "guide to custom schedulers",
         "/bin/karmada-scheduler --kubeconfig=/etc/kubeconfig --bind-address=0.0.0.0 \
          --secure-port=10351 --enable-scheduler-estimator=true --plugins=*,-TestFilter --v=4",

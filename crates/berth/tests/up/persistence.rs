@@ -2,6 +2,7 @@
 
 mod crash;
 mod folder;
+mod formats;
 mod memory;
 
 use std::net::{Ipv4Addr, TcpListener};
