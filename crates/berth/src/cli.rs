@@ -22,6 +22,7 @@ use crate::down::{self, DownArgs};
 use crate::fault_injection::{self, Fault, FaultArgs};
 use crate::join::command::{self as joining, JoinArgs};
 use crate::join::unjoin::{self, UnjoinArgs};
+use crate::man::{self, ManArgs};
 use crate::output;
 use crate::program_name::{self, Program};
 use crate::simulate::{self, SimulateArgs, SimulateError};
@@ -90,6 +91,8 @@ enum Command {
     Simulate(Box<SimulateArgs>),
     /// Print a shell completion script
     Completion(CompletionArgs),
+    /// Write manual pages into a folder
+    Man(ManArgs),
     /// Print the version
     Version,
 }
@@ -234,6 +237,7 @@ impl Command {
                 let name = called.trim_start_matches("kubectl ");
                 output::print(&format!("{name} {VERSION}\n")).map_err(Failure::run)
             }
+            Self::Man(args) => man::run(args, Cli::command()).map_err(Failure::run),
             Self::Completion(args) => completion::run(args, Cli::command()).map_err(Failure::run),
             Self::Simulate(args) => simulate::run(*args, cancel)
                 .await

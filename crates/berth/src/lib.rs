@@ -12,7 +12,7 @@
 //! - [`webhook`]: admission webhooks and their flags
 //! - [`join`], [`clusters`]: registering and managing members
 //! - [`simulate`], [`watch`]: decisions without writes, and the live view
-//! - [`completion`]: shell completion scripts
+//! - [`completion`], [`man`]: shell completion scripts and manual pages
 
 pub mod admission;
 pub mod cli;
@@ -28,6 +28,7 @@ pub mod fleet;
 pub mod instance;
 pub mod join;
 pub mod kubeconfig;
+pub mod man;
 pub mod members;
 pub mod open_files;
 mod output;

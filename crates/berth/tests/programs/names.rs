@@ -76,3 +76,23 @@ fn the_plugin_of_kubectl_names_commands_as_users_type_them() {
     let others = error.replace("kubectl berth up", "");
     assert!(others != error && !others.contains("berth up"), "{error}");
 }
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("man1");
+    let output = run("berth", &["man", folder.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let page = |name: &str| std::fs::read_to_string(folder.join(format!("{name}.1"))).unwrap();
+    for (name, expected) in [
+        ("berth", "berth\\-up(1)"),
+        ("berth-up", "\\-\\-data\\-dir"),
+        ("berth-get-clusters", ".SH NAME"),
+        ("berth-scheduler", "\\-\\-scheduler\\-name"),
+    ] {
+        let text = page(name);
+        assert!(text.contains(expected), "{name}: {text}");
+    }
+    // Flags without effect are hidden.
+    assert!(!page("berth-scheduler").contains("vmodule"));
+}
