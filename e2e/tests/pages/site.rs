@@ -245,7 +245,17 @@ impl Site {
 
     /// Creates a Deployment and a kubeconfig secret of Karmada's on the host, with Karmada's names and labels.
     pub(crate) fn add_karmada_program(&self, name: &str) {
-        let program = format!("/bin/{name}");
+        let mut command = vec![
+            format!("/bin/{name}"),
+            "--kubeconfig=/etc/karmada/config/karmada.config".to_owned(),
+            "--feature-gates=AllAlpha=true,AllBeta=true".to_owned(),
+            "--logging-format=json".to_owned(),
+            "--v=4".to_owned(),
+        ];
+        if name == "karmada-controller-manager" {
+            command
+                .push("--controllers=*,hpaScaleTargetMarker,deploymentReplicasSyncer".to_owned());
+        }
         let labels = json!({ "app": name });
         let deployment = json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
@@ -258,7 +268,7 @@ impl Site {
                     "spec": {
                         "containers": [{
                             "name": name, "image": format!("docker.io/karmada/{name}:latest"),
-                            "command": [program, "--kubeconfig=/etc/karmada/config/karmada.config", "--v=4"],
+                            "command": command,
                             "volumeMounts": [{ "name": "karmada-config", "mountPath": "/etc/karmada/config" }],
                         }],
                         "volumes": [{ "name": "karmada-config", "secret": { "secretName": format!("{name}-config") } }],
