@@ -14,7 +14,6 @@ mod storage;
 mod validation;
 pub(crate) mod warnings;
 mod webhook;
-mod webhook_client;
 mod workloads;
 
 use serde_json::{Value, json};

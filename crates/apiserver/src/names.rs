@@ -105,34 +105,16 @@ pub(super) fn name(text: &str, rule: NameRule) -> Option<String> {
 }
 
 /// Checks a name with an optional domain prefix, such as the key of a label.
-pub(crate) fn qualified_name(key: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    let parts: Vec<&str> = key.split('/').collect();
-    let short = match parts.as_slice() {
-        [short] => short,
-        [prefix, short] => {
-            if prefix.is_empty() {
-                problems.push("prefix part must be non-empty".to_owned());
-            } else if let Some(problem) = subdomain(prefix) {
-                problems.push(format!("prefix part {problem}"));
-            }
-            short
-        }
-        _ => {
-            return vec![format!(
-                "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{QUALIFIED}') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-            )];
-        }
+pub(crate) fn qualified_name(key: &str) -> Option<String> {
+    let (prefix, short) = match key.split_once('/') {
+        Some((prefix, short)) => (Some(prefix), short),
+        None => (None, key),
     };
-    if short.is_empty() {
-        problems.push("name part must be non-empty".into());
-    } else if short.len() > 63 {
-        problems.push("name part must be no more than 63 bytes".into());
+    let valid = matches(PATTERNS.qualified.as_ref(), short) && short.len() <= 63;
+    if !valid || prefix.is_some_and(|prefix| subdomain(prefix).is_some()) {
+        return Some("must be a name of at most 63 alphanumeric characters, '-', '_' or '.', with an optional DNS subdomain prefix and '/'".to_owned());
     }
-    if !matches(PATTERNS.qualified.as_ref(), short) {
-        problems.push(format!("name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{QUALIFIED}')"));
-    }
-    problems
+    None
 }
 
 /// Checks the value of a label.
@@ -146,29 +128,17 @@ pub(crate) fn label_value(value: &str) -> Option<String> {
 }
 
 /// Checks the name of a port.
-pub(super) fn port_name(text: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    let mut say = |wrong: bool, message: &str| {
-        if wrong {
-            problems.push(message.to_owned());
-        }
-    };
+pub(super) fn port_name(text: &str) -> Option<String> {
     let usual = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    say(text.len() > 15, "must be no more than 15 characters");
-    say(
-        text.is_empty() || !text.chars().all(usual),
-        "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
-    );
-    say(
-        !text.contains(|c: char| c.is_ascii_lowercase()),
-        "must contain at least one letter (a-z)",
-    );
-    say(text.contains("--"), "must not contain consecutive hyphens");
-    say(
-        text.starts_with('-') || text.ends_with('-'),
-        "must not begin or end with a hyphen",
-    );
-    problems
+    let valid = text.len() <= 15
+        && text.chars().all(usual)
+        && text.contains(|c: char| c.is_ascii_lowercase())
+        && !text.contains("--")
+        && !text.starts_with('-')
+        && !text.ends_with('-');
+    (!valid).then(|| {
+        "must have at most 15 lower case letters, digits and single hyphens, and at least one letter".to_owned()
+    })
 }
 
 /// Checks the number of a port.
@@ -218,7 +188,7 @@ pub(super) fn percent(text: &str) -> Option<String> {
 /// Checks the keys of a map of labels found at `path`.
 pub(super) fn keys(map: &Value, path: &str, causes: &mut Vec<Cause>) {
     for key in map.as_object().into_iter().flatten().map(|(key, _)| key) {
-        for problem in qualified_name(key) {
+        if let Some(problem) = qualified_name(key) {
             causes.push(Cause::invalid(path, &json!(key), &problem));
         }
     }
@@ -227,7 +197,7 @@ pub(super) fn keys(map: &Value, path: &str, causes: &mut Vec<Cause>) {
 /// Checks a map of labels found at `path`.
 pub(super) fn labels(map: &Value, path: &str, causes: &mut Vec<Cause>) {
     for (key, value) in map.as_object().into_iter().flatten() {
-        for problem in qualified_name(key) {
+        if let Some(problem) = qualified_name(key) {
             causes.push(Cause::invalid(path, &json!(key), &problem));
         }
         match value.as_str() {

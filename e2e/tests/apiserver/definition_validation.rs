@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::definitions::DEFINITIONS;
-use crate::objects::{Objects, ResponseStatus, status_of};
+use crate::objects::{Objects, status_of};
 use crate::server;
 
 /// Returns a definition with these fields in its spec and in its only version.
@@ -84,26 +84,22 @@ async fn invalid_conversion_webhooks_are_refused() {
 async fn only_deprecated_versions_have_a_valid_deprecation_warning() {
     let server = server().await;
     let definitions = Objects::at(&server, DEFINITIONS);
-    for (deprecated, warning, why) in [
-        (false, "", "can only be set for deprecated versions"),
-        (true, "", "must not be an empty string"),
-        (true, &*"é".repeat(200), "must be <= 256 characters long"),
-        (
-            true,
-            "a\tb",
-            "must only contain printable UTF-8 characters; non-printable character found at index 1",
-        ),
+    for (deprecated, warning) in [
+        (false, ""),
+        (true, ""),
+        (true, &*"é".repeat(200)),
+        (true, "a\tb"),
     ] {
         let version = json!({"deprecated": deprecated, "deprecationWarning": warning});
         let refused = definitions
             .post("?dryRun=All", &definition(&json!({}), &version))
             .await;
-        let ResponseStatus(code, message) = status_of(&refused);
-        let whole = format!(
-            "spec.versions[0].deprecationWarning: Invalid value: {}: {why}",
-            json!(warning)
+        let causes = ["spec.versions[0].deprecationWarning FieldValueInvalid".to_owned()];
+        assert_eq!(
+            (refused.code, refused.causes()),
+            (422, causes.into()),
+            "{version}"
         );
-        assert!(code == 422 && message.ends_with(&whole), "{message}");
     }
 }
 

@@ -3,6 +3,7 @@
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
+use crate::objects::message_outline;
 use crate::server;
 use crate::server::{ApiResponse, TestServer};
 
@@ -168,7 +169,11 @@ async fn bound_claims_expand_within_class_limits_and_quotas() {
             response.text
         );
         let message = response.json["message"].as_str().filter(|_| code != 200);
-        assert_eq!(message, expected.as_deref(), "{claim} {requested}");
+        let (found, expected) = (
+            message.map(message_outline),
+            expected.as_deref().map(message_outline),
+        );
+        assert_eq!(found, expected, "{claim} {requested}");
     }
 }
 

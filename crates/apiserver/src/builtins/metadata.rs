@@ -52,7 +52,7 @@ pub(crate) fn validate(resource: &Resource, value: &Value, old: Option<&Value>) 
     }
     let mut size = 0;
     for (key, value) in meta["annotations"].as_object().into_iter().flatten() {
-        for problem in qualified_name(&key.to_lowercase()) {
+        if let Some(problem) = qualified_name(&key.to_lowercase()) {
             causes.push(Cause::invalid(
                 "metadata.annotations",
                 &json!(key),
@@ -143,7 +143,7 @@ fn finalizers(resource: &Resource, meta: &Value, causes: &mut Vec<Cause>) {
         .filter_map(Value::as_str)
         .collect();
     for finalizer in &all {
-        for problem in qualified_name(finalizer) {
+        if let Some(problem) = qualified_name(finalizer) {
             causes.push(Cause::invalid(FIELD, &json!(finalizer), &problem));
         }
     }

@@ -1,18 +1,17 @@
-//! Validation of built-in kinds.
+//! Validation of built-in kinds. Tables of rules name the fields of each kind and the checks that they must pass.
 
 mod autoscaler;
 mod batch;
+mod checks;
 mod claim;
 mod cluster;
+mod config;
 mod container;
-mod conversion;
-mod coordination;
 mod definition;
 mod environment;
 mod ephemeral;
 mod field;
-mod ingress;
-mod network_policy;
+mod network;
 mod placement;
 mod pod;
 mod pod_update;
@@ -21,10 +20,9 @@ mod quota;
 mod rbac;
 mod resize;
 mod resources;
+mod rules;
 mod schedule;
-mod secret;
 mod security;
-mod selector;
 mod service;
 mod signing_request;
 mod status;
@@ -32,13 +30,14 @@ mod volume;
 mod webhook;
 mod workloads;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::builtins;
 use crate::error::Cause;
 use crate::resource::{Resource, Subresource};
 use crate::selector::{compiled, label_map};
-use crate::{builtins, names};
-use field::Field;
+use field::{Causes, Field};
+use rules::{Rule, apply};
 
 /// Returns the causes for which an object of a built-in kind is refused.
 pub(crate) fn validate(
@@ -47,142 +46,82 @@ pub(crate) fn validate(
     old: Option<&Value>,
     subresource: Option<Subresource>,
 ) -> Vec<Cause> {
-    let mut causes = Vec::new();
+    let causes = Causes::default();
+    let object = Field::root(value, old, &causes);
     match subresource {
-        Some(Subresource::Finalize) => {
-            cluster::finalizers(value, |i| format!("spec.finalizers[{i}]"), &mut causes);
-            return causes;
-        }
+        None | Some(Subresource::Scale) => whole(resource, &object),
+        Some(Subresource::Finalize) => cluster::finalizers(&object, true),
         Some(part @ (Subresource::Status | Subresource::Approval)) => {
-            if let Some(old) =
-                old.filter(|_| builtins::signing_request::is_signing_request(resource))
-            {
-                signing_request::status(value, old, part, &mut causes);
+            if old.is_some() && builtins::signing_request::is_signing_request(resource) {
+                signing_request::status(&object, part);
             }
-            if resource.is("", "pods") {
-                observed_generations(&Field::new(&value["status"], "status"), &mut causes);
-            }
-            status::status(resource, value, old, &mut causes);
-            return causes;
+            status::status(resource, &object);
         }
-        Some(Subresource::Binding) => return causes,
-        Some(part @ (Subresource::Ephemeral | Subresource::Resize)) => {
-            let Some(old) = old else {
-                return causes;
-            };
-            pod::spec(&Field::new(&value["spec"], "spec"), &mut causes);
-            if part == Subresource::Resize {
-                resize::update(value, old, &mut causes);
-            } else {
-                ephemeral::update(value, old, &mut causes);
-            }
-            return causes;
+        Some(Subresource::Ephemeral) => {
+            pod::spec(&object.get("spec"));
+            ephemeral::update(&object);
         }
-        Some(Subresource::Scale) | None => {}
+        Some(Subresource::Resize) => {
+            pod::spec(&object.get("spec"));
+            resize::update(&object);
+        }
+        Some(Subresource::Binding) => {}
     }
-    match resource.group.as_str() {
-        "" => core(resource, value, old, &mut causes),
-        "apps" if resource.plural != "controllerrevisions" => {
-            workloads::workload(&resource.plural, value, old, &mut causes);
-        }
-        _ => other_groups(resource, value, old, &mut causes),
-    }
-    causes
+    causes.take()
 }
 
-/// Validates the kinds of core/v1.
-fn core(resource: &Resource, value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    let spec = &value["spec"];
-    match resource.plural.as_str() {
-        "replicationcontrollers" => workloads::replication_controller(value, causes),
-        "pods" => {
-            let spec = Field::new(spec, "spec");
-            pod::spec(&spec, causes);
-            match old {
-                Some(old) => pod_update::pod(value, old, causes),
-                None => pod::no_ephemeral(&spec, "cannot be set on create", causes),
-            }
-        }
-        "services" => service::service(spec, old, causes),
-        "persistentvolumeclaims" => claim::claim(value, old, causes),
-        "configmaps" => data(value, old, &["data", "binaryData"], causes),
-        "secrets" => {
-            secret::secret(value, old, causes);
-            data(value, old, &["data"], causes);
-        }
-        "nodes" => cluster::node(value, causes),
-        "namespaces" => cluster::finalizers(value, |_| "spec.finalizers".to_owned(), causes),
-        "resourcequotas" => quota::quota(value, old, causes),
-        "limitranges" => quota::limit_range(value, causes),
-        _ => {}
-    }
-}
-
-/// Validates the kinds of the other groups.
-fn other_groups(resource: &Resource, value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
+/// Validates a whole object.
+fn whole(resource: &Resource, object: &Field<'_>) {
+    apply(rules(resource), object);
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("batch", "jobs") => batch::job(value, old, causes),
-        ("batch", "cronjobs") => batch::cron_job(value, old, causes),
-        ("autoscaling", "horizontalpodautoscalers") => autoscaler::autoscaler(value, causes),
-        ("networking.k8s.io", "ingresses") => ingress::ingress(value, old, causes),
-        ("networking.k8s.io", "ingressclasses") => ingress::class(value, old, causes),
-        ("networking.k8s.io", "networkpolicies") => network_policy::network_policy(value, causes),
-        ("policy", "poddisruptionbudgets") => coordination::budget(value, causes),
-        ("certificates.k8s.io", "certificatesigningrequests") if old.is_none() => {
-            signing_request::request(value, causes);
-        }
-        ("coordination.k8s.io", "leases") => coordination::lease(value, causes),
-        ("scheduling.k8s.io", "priorityclasses") => {
-            coordination::priority_class(value, old, causes);
-        }
-        ("storage.k8s.io", "storageclasses") => cluster::storage_class(value, causes),
-        ("discovery.k8s.io", "endpointslices") => cluster::slice(value, old, causes),
-        ("admissionregistration.k8s.io", _) => webhook::configuration(value, old, causes),
-        ("apiextensions.k8s.io", "customresourcedefinitions") => {
-            causes.extend(definition::validate(value, old));
-        }
+        ("", "pods") => pods(object),
+        ("", "services") => service::service(object),
+        ("", "persistentvolumeclaims") => claim::claim(object),
+        ("", "configmaps") => config::config_map(object),
+        ("", "secrets") => config::secret(object),
+        ("", "nodes") => cluster::node(object),
+        ("", "namespaces") => cluster::finalizers(object, false),
+        ("", kind @ "replicationcontrollers") => workloads::workload(kind, object),
+        ("apps", kind) if kind != "controllerrevisions" => workloads::workload(kind, object),
+        ("admissionregistration.k8s.io", _) => webhook::configuration(object),
         ("rbac.authorization.k8s.io", "roles" | "clusterroles") => {
-            rbac::role(value, resource.namespaced(), causes);
+            rbac::role(object, resource.namespaced());
         }
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
-            rbac::binding(value, old, resource.namespaced(), causes);
+        ("rbac.authorization.k8s.io", _) => rbac::binding(object, resource.namespaced()),
+        ("certificates.k8s.io", "certificatesigningrequests") if object.old.is_none() => {
+            apply(signing_request::REQUEST, object);
         }
         _ => {}
     }
 }
 
-/// Checks the observed generations of a status.
-fn observed_generations(status: &Field<'_>, causes: &mut Vec<Cause>) {
-    let conditions = status.items("conditions");
-    for holder in std::iter::once(Field::new(status.value, status.path.as_str())).chain(conditions)
-    {
-        let seen = holder.field("observedGeneration");
-        if seen.number().is_some_and(|seen| seen < 0) {
-            seen.invalid("must be a non-negative integer", causes);
-        }
+/// Returns the rules of kinds that tables describe completely.
+fn rules(resource: &Resource) -> &'static [Rule] {
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "resourcequotas") => quota::QUOTA,
+        ("", "limitranges") => quota::LIMIT_RANGE,
+        ("batch", "jobs") => batch::JOB,
+        ("batch", "cronjobs") => batch::CRON_JOB,
+        ("autoscaling", "horizontalpodautoscalers") => autoscaler::AUTOSCALER,
+        ("networking.k8s.io", "ingresses") => network::INGRESS,
+        ("networking.k8s.io", "ingressclasses") => network::INGRESS_CLASS,
+        ("networking.k8s.io", "networkpolicies") => network::NETWORK_POLICY,
+        ("discovery.k8s.io", "endpointslices") => network::ENDPOINT_SLICE,
+        ("policy", "poddisruptionbudgets") => cluster::DISRUPTION_BUDGET,
+        ("coordination.k8s.io", "leases") => cluster::LEASE,
+        ("scheduling.k8s.io", "priorityclasses") => cluster::PRIORITY_CLASS,
+        ("storage.k8s.io", "storageclasses") => cluster::STORAGE_CLASS,
+        ("apiextensions.k8s.io", "customresourcedefinitions") => definition::DEFINITION,
+        _ => &[],
     }
 }
 
-/// Checks that a value is absent or one of the allowed.
-fn one_of(value: &Value, path: &str, allowed: &[&str], causes: &mut Vec<Cause>) {
-    let known = value.as_str().is_none_or(|text| allowed.contains(&text));
-    if !known {
-        let allowed: Vec<String> = allowed.iter().map(|&a| a.to_owned()).collect();
-        causes.push(Cause::not_supported(path, value, &allowed));
-    }
-}
-
-/// Checks that numbers are absent or not negative.
-fn not_negative(spec: &Value, path: &str, fields: &[&str], causes: &mut Vec<Cause>) {
-    for field in fields {
-        if let Some(number) = spec[*field].as_i64().filter(|number| *number < 0) {
-            let detail = "must be greater than or equal to 0";
-            causes.push(Cause::invalid(
-                format!("{path}.{field}"),
-                &json!(number),
-                detail,
-            ));
-        }
+fn pods(pod: &Field<'_>) {
+    pod::spec(&pod.get("spec"));
+    if pod.old.is_some() {
+        pod_update::pod(pod);
+    } else {
+        pod::no_ephemeral(&pod.get("spec"));
     }
 }
 
@@ -190,66 +129,4 @@ fn not_negative(spec: &Value, path: &str, fields: &[&str], causes: &mut Vec<Caus
 /// other rules reject it.
 fn matches_template(selector: &Value, labels: &Value) -> bool {
     compiled(selector).is_none_or(|selector| selector.matches(&label_map(labels)))
-}
-
-fn template(template: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let metadata = &template["metadata"];
-    names::labels(&metadata["labels"], &format!("{path}.labels"), causes);
-    let annotations = format!("{path}.annotations");
-    names::keys(&metadata["annotations"], &annotations, causes);
-    let spec = Field::new(&template["spec"], format!("{path}.spec"));
-    pod::spec(&spec, causes);
-    pod::no_ephemeral(
-        &spec,
-        "ephemeral containers not allowed in pod template",
-        causes,
-    );
-}
-
-/// Maximum bytes of all values of a ConfigMap or Secret.
-const MOST_DATA: usize = 1 << 20;
-
-/// Returns the number of bytes of a Base64 text.
-fn decoded_size(text: &str) -> usize {
-    let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
-    (text.len() / 4 * 3).saturating_sub(padding)
-}
-
-/// Checks the keys, the size and the immutability of ConfigMaps and Secrets.
-fn data(value: &Value, old: Option<&Value>, maps: &[&str], causes: &mut Vec<Cause>) {
-    let of_secret = !maps.contains(&"binaryData");
-    let mut size = 0;
-    for map in maps {
-        for (key, text) in value[*map].as_object().into_iter().flatten() {
-            if let Some(problem) = names::config_key(key) {
-                causes.push(Cause::invalid(
-                    format!("{map}[{key}]"),
-                    &json!(key),
-                    &problem,
-                ));
-            }
-            if *map == "data" && value["binaryData"].get(key).is_some() {
-                let detail = "duplicate of key present in binaryData";
-                causes.push(Cause::invalid(format!("{map}[{key}]"), &json!(key), detail));
-            }
-            let text = text.as_str().unwrap_or_default();
-            size += match (*map, of_secret) {
-                ("data", false) => text.len(),
-                _ => decoded_size(text),
-            };
-        }
-    }
-    if size > MOST_DATA {
-        let field = if of_secret { "data" } else { "[]" };
-        let most = u64::try_from(MOST_DATA).unwrap_or_default();
-        causes.push(Cause::too_long(field, most));
-    }
-    if let Some(old) = old.filter(|o| o["immutable"] == true) {
-        for field in ["immutable"].iter().chain(maps) {
-            if old[*field] != value[*field] {
-                let message = "field is immutable when `immutable` is set";
-                causes.push(Cause::forbidden(*field, message));
-            }
-        }
-    }
 }

@@ -1,230 +1,135 @@
 //! Validation of autoscalers.
 
-use berth_apimachinery::quantity::Quantity;
-use serde_json::Value;
-
+use super::checks::positive;
 use super::field::Field;
-use crate::error::Cause;
+use super::rules::Check::{
+    Between, By, ExactlyOneOf, IfSet, NotNegativeAmount, OneOf, PositiveAmount, Required,
+    RequiredText,
+};
+use super::rules::{Rule, apply};
 use crate::names;
 
-/// Types of metrics, with the field that describes each.
-const SOURCES: [(&str, &str); 5] = [
-    ("Object", "object"),
-    ("Pods", "pods"),
-    ("Resource", "resource"),
-    ("ContainerResource", "containerResource"),
-    ("External", "external"),
+pub(super) const AUTOSCALER: &[Rule] = &[
+    ("spec.minReplicas", Between(1, i64::MAX)),
+    ("spec", By(replicas)),
+    ("spec.scaleTargetRef", By(|target| apply(REFERENCE, target))),
+    ("spec.scaleTargetRef.apiVersion", By(target_version)),
+    ("spec.metrics[]", By(metric)),
+    (
+        "spec.behavior.scaleUp spec.behavior.scaleDown",
+        IfSet(BEHAVIOR),
+    ),
 ];
-const TYPES: &[&str] = &[
-    "ContainerResource",
-    "External",
-    "Object",
-    "Pods",
-    "Resource",
-];
-/// The longest stabilization window and the longest period of a policy, in seconds.
-const LONGEST_WINDOW: i64 = 3600;
-const LONGEST_PERIOD: i64 = 1800;
 
-pub(super) fn autoscaler(value: &Value, causes: &mut Vec<Cause>) {
-    let spec = Field::new(&value["spec"], "spec");
-    let (least, most) = (spec.field("minReplicas"), spec.field("maxReplicas"));
+const REFERENCE: &[Rule] = &[("kind name", RequiredText(names::path_segment))];
+
+const BEHAVIOR: &[Rule] = &[
+    ("stabilizationWindowSeconds", Between(0, 3600)),
+    ("selectPolicy", OneOf(&["Disabled", "Max", "Min"])),
+    ("policies", IfSet(&[("", Required)])),
+    ("policies[].type", ExactlyOneOf(&["Percent", "Pods"])),
+    ("policies[].value policies[].periodSeconds", By(positive)),
+    ("policies[].periodSeconds", Between(i64::MIN, 1800)),
+    ("tolerance", NotNegativeAmount),
+];
+
+/// Types of metrics, with the field that describes each and its rules.
+const SOURCES: [(&str, &str, &[Rule]); 5] = [
+    (
+        "Object",
+        "object",
+        &[
+            ("describedObject", By(|object| apply(REFERENCE, object))),
+            ("metric.name", RequiredText(names::path_segment)),
+        ],
+    ),
+    ("Pods", "pods", METRIC),
+    ("Resource", "resource", &[("name", Required)]),
+    (
+        "ContainerResource",
+        "containerResource",
+        &[("container name", Required)],
+    ),
+    ("External", "external", METRIC),
+];
+
+const METRIC: &[Rule] = &[("metric.name", RequiredText(names::path_segment))];
+
+const TARGET: &[Rule] = &[
+    ("type", Required),
+    ("type", By(target_type)),
+    ("value averageValue", PositiveAmount),
+    ("averageUtilization", Between(1, i64::MAX)),
+];
+
+fn replicas(spec: &Field<'_>) {
+    let (least, most) = (spec.get("minReplicas"), spec.get("maxReplicas"));
     let (min, max) = (least.number().unwrap_or(1), most.number().unwrap_or(0));
-    if min < 1 {
-        least.invalid("must be greater than or equal to 1", causes);
-    }
     if max == 0 {
-        most.required("must be set and greater than 0", causes);
-    } else if max < 0 {
-        most.invalid("must be greater than or equal to 1", causes);
+        most.required("must be set and greater than 0");
     }
-    if max < min {
-        let detail = "must be greater than or equal to `minReplicas`";
-        most.invalid(detail, causes);
+    if max < min.max(0) {
+        most.invalid("must be positive, and at least `minReplicas`");
     }
-    target_reference(&spec.field("scaleTargetRef"), causes);
-    let metrics = spec.field("metrics");
-    for metric in spec.items("metrics") {
-        self::metric(&metric, causes);
-    }
-    let of_others =
-        |metric: Field<'_>| matches!(metric.field("type").text(), "Object" | "External");
+    let of_others = |metric: Field<'_>| matches!(metric.text_of("type"), "Object" | "External");
     if min == 0 && !spec.items("metrics").any(of_others) {
-        let detail = "must specify at least one Object or External metric to support scaling to zero replicas";
-        metrics.forbidden(detail, causes);
-    }
-    for direction in ["scaleUp", "scaleDown"] {
-        let rules = spec.field("behavior").field(direction);
-        if rules.is_set() {
-            behaviour(&rules, causes);
-        }
+        let metrics = spec.get("metrics");
+        metrics.forbidden("scaling to zero requires an Object or External metric");
     }
 }
 
-fn reference(reference: &Field<'_>, causes: &mut Vec<Cause>) {
-    for field in ["kind", "name"] {
-        reference.field(field).named(names::path_segment, causes);
+fn target_version(version: &Field<'_>) {
+    if version.text() != "v1" && version.text().split('/').count() != 2 {
+        version.invalid("must be an API group and a version");
     }
 }
 
-fn target_reference(target: &Field<'_>, causes: &mut Vec<Cause>) {
-    reference(target, causes);
-    let version = target.field("apiVersion");
-    match version.text().split('/').count() {
-        _ if version.text() == "v1" => {}
-        1 => version.invalid("apiVersion must specify API group", causes),
-        2 => {}
-        _ => {
-            let detail = format!("unexpected GroupVersion string: {}", version.text());
-            version.invalid(&detail, causes);
-        }
-    }
-}
-
-fn metric(metric: &Field<'_>, causes: &mut Vec<Cause>) {
-    let kind = metric.field("type");
-    if kind.text().is_empty() {
-        kind.required("must specify a metric source type", causes);
-    }
-    kind.exactly_one_of(TYPES, causes);
-    let Some((_, field)) = SOURCES.iter().find(|(name, _)| *name == kind.text()) else {
+fn metric(metric: &Field<'_>) {
+    let kind = metric.get("type");
+    Required.apply(&kind);
+    ExactlyOneOf(&[
+        "ContainerResource",
+        "External",
+        "Object",
+        "Pods",
+        "Resource",
+    ])
+    .apply(&kind);
+    if !SOURCES.iter().any(|(name, ..)| *name == kind.text()) {
         return;
-    };
-    let source = metric.field(field);
-    if !source.is_set() {
-        let detail = "must populate information for the given metric source";
-        source.required(detail, causes);
     }
-    for (_, other) in SOURCES.iter().filter(|(_, other)| other != field) {
-        let other = metric.field(other);
-        if other.is_set() {
-            other.forbidden("must populate the given metric source only", causes);
+    for (name, field, rules) in SOURCES {
+        let source = metric.get(field);
+        match (name == kind.text(), source.is_set()) {
+            (true, false) => source.required("must describe the metric"),
+            (true, true) => {
+                apply(rules, &source);
+                apply(TARGET, &source.get("target"));
+                target(name, &source.get("target"));
+            }
+            (false, true) => source.forbidden("is of another type of metric"),
+            (false, false) => {}
         }
-    }
-    if source.is_set() {
-        self::source(kind.text(), &source, causes);
     }
 }
 
-fn source(kind: &str, source: &Field<'_>, causes: &mut Vec<Cause>) {
-    let target = source.field("target");
-    match kind {
-        "Resource" | "ContainerResource" => {
-            if kind == "ContainerResource" && source.field("container").text().is_empty() {
-                let container = source.field("container");
-                container.required("must specify a container", causes);
-            }
-            let name = source.field("name");
-            if name.text().is_empty() {
-                name.required("must specify a resource name", causes);
-            }
-        }
-        _ => {
-            if kind == "Object" {
-                reference(&source.field("describedObject"), causes);
-            }
-            let name = source.field("metric").field("name");
-            if name.text().is_empty() {
-                name.required("must specify a metric name", causes);
-            } else {
-                name.problems(names::path_segment(name.text()), causes);
-            }
-        }
+fn target_type(kind: &Field<'_>) {
+    if !matches!(kind.text(), "Utilization" | "Value" | "AverageValue") {
+        kind.invalid("must be either Utilization, Value, or AverageValue");
     }
-    self::target(kind, &target, causes);
 }
 
-fn target(kind: &str, target: &Field<'_>, causes: &mut Vec<Cause>) {
-    let form = target.field("type");
-    if form.text().is_empty() {
-        form.required("must specify a metric target type", causes);
-    }
-    if !matches!(form.text(), "Utilization" | "Value" | "AverageValue") {
-        let detail = "must be either Utilization, Value, or AverageValue";
-        form.invalid(detail, causes);
-    }
-    let (value, average, share) = (
-        target.field("value"),
-        target.field("averageValue"),
-        target.field("averageUtilization"),
-    );
-    for amount in [&value, &average] {
-        if amount.quantity().is_some_and(|a| a <= Quantity::ZERO) {
-            amount.invalid("must be positive", causes);
-        }
-    }
-    if share.number().is_some_and(|share| share < 1) {
-        share.invalid("must be greater than 0", causes);
-    }
-    let absent = !average.is_set();
-    match kind {
-        "Resource" | "ContainerResource" if share.is_set() && !absent => {
-            let detail = "may not set both a target raw value and a target utilization";
-            average.forbidden(detail, causes);
-        }
-        "Resource" | "ContainerResource" if !share.is_set() && absent => {
-            let detail = "must set either a target raw value or a target utilization";
-            share.required(detail, causes);
-        }
-        "Pods" if absent => {
-            average.required("must specify a positive target averageValue", causes);
-        }
-        "Object" if absent && !value.is_set() => {
-            let detail = "must set either a target value or averageValue";
-            average.required(detail, causes);
-        }
-        "External" if absent && !value.is_set() => {
-            let detail = "must set either a target value for metric or a per-pod target";
-            average.required(detail, causes);
-        }
-        "External" if !absent && value.is_set() => {
-            let detail = "may not set both a target value for metric and a per-pod target";
-            value.forbidden(detail, causes);
-        }
+/// Checks which amounts a target sets.
+fn target(kind: &str, target: &Field<'_>) {
+    let (value, average) = (target.get("value"), target.get("averageValue"));
+    let share = target.get("averageUtilization");
+    let is_resource = matches!(kind, "Resource" | "ContainerResource");
+    match (average.is_set(), value.is_set(), share.is_set()) {
+        (true, _, true) if is_resource => average.forbidden("excludes averageUtilization"),
+        (false, _, false) if is_resource => share.required("or averageValue must be set"),
+        (false, ..) if kind == "Pods" => average.required(""),
+        (false, false, _) if !is_resource => average.required("or value must be set"),
+        (true, true, _) if kind == "External" => value.forbidden("excludes averageValue"),
         _ => {}
-    }
-}
-
-fn behaviour(rules: &Field<'_>, causes: &mut Vec<Cause>) {
-    let window = rules.field("stabilizationWindowSeconds");
-    match window.number() {
-        Some(seconds) if seconds < 0 => {
-            window.invalid("must be greater than or equal to zero", causes);
-        }
-        Some(seconds) if seconds > LONGEST_WINDOW => {
-            let detail = format!("must be less than or equal to {LONGEST_WINDOW}");
-            window.invalid(&detail, causes);
-        }
-        _ => {}
-    }
-    rules
-        .field("selectPolicy")
-        .one_of(&["Disabled", "Max", "Min"], causes);
-    let policies = rules.field("policies");
-    if policies.is_set() && policies.count() == 0 {
-        policies.required("must specify at least one Policy", causes);
-    }
-    for policy in policies.each() {
-        policy
-            .field("type")
-            .exactly_one_of(&["Percent", "Pods"], causes);
-        let (value, period) = (policy.field("value"), policy.field("periodSeconds"));
-        for number in [&value, &period] {
-            let found = number.number().unwrap_or(0);
-            if found <= 0 {
-                number.invalid("must be greater than zero", causes);
-            }
-        }
-        if period
-            .number()
-            .is_some_and(|seconds| seconds > LONGEST_PERIOD)
-        {
-            let detail = format!("must be less than or equal to {LONGEST_PERIOD}");
-            period.invalid(&detail, causes);
-        }
-    }
-    let tolerance = rules.field("tolerance");
-    if tolerance.quantity().is_some_and(|t| t < Quantity::ZERO) {
-        tolerance.invalid("must be greater than or equal to 0", causes);
     }
 }

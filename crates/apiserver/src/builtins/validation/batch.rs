@@ -1,46 +1,124 @@
 //! Validation of jobs and cron jobs.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::checks::domain_path;
 use super::field::Field;
-use super::{matches_template, not_negative, one_of, schedule, template};
-use crate::error::Cause;
+use super::rules::Check::{
+    Between, By, IfSet, Immutable, NotNegative, OneOf, Present, Required, RequiredOneOf,
+};
+use super::rules::{Rule, apply};
+use super::{matches_template, pod, schedule};
 
-/// Numbers of a job that cannot be negative.
-const NUMBERS: &[&str] = &[
-    "parallelism",
-    "completions",
-    "activeDeadlineSeconds",
-    "backoffLimit",
-    "ttlSecondsAfterFinished",
+pub(super) const JOB: &[Rule] = &[
+    ("spec", By(job_spec)),
+    ("spec.managedBy", IfSet(&[("", By(domain_path))])),
+    ("", By(selects)),
+    ("spec", By(completions_stay)),
+    ("spec", By(template_stays)),
+    (
+        "spec.selector spec.completionMode spec.podFailurePolicy spec.backoffLimitPerIndex spec.managedBy \
+         spec.successPolicy",
+        Immutable,
+    ),
 ];
 
-fn job_spec(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
-    not_negative(spec, path, NUMBERS, causes);
-    one_of(
-        &spec["completionMode"],
-        &format!("{path}.completionMode"),
-        &["NonIndexed", "Indexed"],
-        causes,
-    );
-    indexes(spec, path, causes);
-    let replacement = format!("{path}.podReplacementPolicy");
-    let policies = ["Failed", "TerminatingOrFailed"];
-    one_of(
-        &spec["podReplacementPolicy"],
-        &replacement,
-        &policies,
-        causes,
-    );
-    failures(spec, path, causes);
-    template(&spec["template"], &format!("{path}.template"), causes);
-    let restart = &spec["template"]["spec"]["restartPolicy"];
-    let field = format!("{path}.template.spec.restartPolicy");
-    if restart == "Always" || restart.is_null() {
-        let detail = "valid values: \"OnFailure\", \"Never\"";
-        causes.push(Cause::required(field, detail));
+pub(super) const CRON_JOB: &[Rule] = &[
+    ("metadata.name", By(cron_name)),
+    ("spec.schedule", Required),
+    ("spec.schedule", By(cron_schedule)),
+    ("spec.timeZone", By(time_zone)),
+    (
+        "spec.concurrencyPolicy",
+        OneOf(&["Allow", "Forbid", "Replace"]),
+    ),
+    (
+        "spec.startingDeadlineSeconds spec.successfulJobsHistoryLimit spec.failedJobsHistoryLimit",
+        NotNegative,
+    ),
+    ("spec.jobTemplate.spec", By(job_spec)),
+];
+
+const SPEC: &[Rule] = &[
+    (
+        "parallelism completions activeDeadlineSeconds backoffLimit ttlSecondsAfterFinished",
+        NotNegative,
+    ),
+    ("completionMode", OneOf(&["NonIndexed", "Indexed"])),
+    (
+        "podReplacementPolicy",
+        OneOf(&["Failed", "TerminatingOrFailed"]),
+    ),
+    ("", By(indexes)),
+    ("podFailurePolicy.rules[]", By(failure_rule)),
+    ("template", By(pod::template)),
+    ("template.spec.restartPolicy", By(restart_policy)),
+];
+
+const INDEXED: &[Rule] = &[
+    ("completions", Present),
+    ("parallelism", Between(i64::MIN, 100_000)),
+];
+
+fn job_spec(spec: &Field<'_>) {
+    apply(SPEC, spec);
+    if spec.get("maxFailedIndexes").is_set() {
+        Present.apply(&spec.get("backoffLimitPerIndex"));
+    }
+}
+
+fn restart_policy(policy: &Field<'_>) {
+    if !policy.is_set() || policy.text() == "Always" {
+        policy.required("must be OnFailure or Never");
     } else {
-        one_of(restart, &field, &["OnFailure", "Never"], causes);
+        OneOf(&["OnFailure", "Never"]).apply(policy);
+    }
+}
+
+/// Checks the fields of indexed jobs.
+fn indexes(spec: &Field<'_>) {
+    let most = spec.get("maxFailedIndexes");
+    if spec.text_of("completionMode") == "Indexed" {
+        apply(INDEXED, spec);
+        let all = spec.get("completions").number();
+        if most.number().zip(all).is_some_and(|(most, all)| most > all) {
+            most.invalid("must be less than or equal to completions");
+        }
+        return;
+    }
+    let success = spec.get("successPolicy");
+    let rules = success.get("rules").reported_at(success.path.as_str());
+    for field in [spec.get("backoffLimitPerIndex"), most, rules] {
+        if field.is_set() {
+            field.invalid("requires indexed completion mode");
+        }
+    }
+}
+
+/// Checks a rule of the pod failure policy.
+fn failure_rule(rule: &Field<'_>) {
+    const RULE: &[Rule] = &[
+        (
+            "action",
+            RequiredOneOf(&["Count", "FailIndex", "FailJob", "Ignore"]),
+        ),
+        (
+            "onExitCodes",
+            IfSet(&[
+                ("operator", RequiredOneOf(&["In", "NotIn"])),
+                ("values", By(exit_codes)),
+            ]),
+        ),
+    ];
+    apply(RULE, rule);
+    if !rule.get("onExitCodes").is_set() && rule.get("onPodConditions").is_empty() {
+        rule.invalid("one of onExitCodes and onPodConditions is required");
+    }
+}
+
+fn exit_codes(values: &Field<'_>) {
+    if values.count() == 0 {
+        values.invalid("at least one value is required");
     }
 }
 
@@ -54,210 +132,64 @@ const LABELS: [(&str, &str); 4] = [
 ];
 
 /// Checks that a job has the generated selector, unless it sets `manualSelector`.
-fn selects(job: &Value, creating: bool, causes: &mut Vec<Cause>) {
-    let spec = Field::new(&job["spec"], "spec");
-    let selector = spec.field("selector");
-    let labels = spec.field("template").field("metadata").field("labels");
-    if !creating || spec.value["manualSelector"] == true {
-        if !selector.is_set() {
-            selector.required("", causes);
-        }
+fn selects(job: &Field<'_>) {
+    let (selector, labels) = (
+        job.get("spec.selector"),
+        job.get("spec.template.metadata.labels"),
+    );
+    let meta = &job.value["metadata"];
+    if job.old.is_some() || job.value["spec"]["manualSelector"] == true {
+        Present.apply(&selector);
     } else {
         for (label, field) in LABELS {
-            let wanted = &job["metadata"][field];
-            if labels.value[label] != *wanted {
-                let detail = format!("must be '{}'", wanted.as_str().unwrap_or_default());
-                let label = Field::new(labels.value, format!("{}[{label}]", labels.path));
-                label.invalid(&detail, causes);
+            if labels.value[label] != meta[field] {
+                let detail = format!("must be {}", meta[field]);
+                labels.entry(label, labels.value).invalid(&detail);
             }
         }
-        if *selector.value != json!({"matchLabels": {OWN: job["metadata"]["uid"]}}) {
-            selector.invalid("`selector` not auto-generated", causes);
+        if *selector.value != json!({"matchLabels": {OWN: meta["uid"]}}) {
+            selector.invalid("`selector` not auto-generated");
         }
     }
     if !selector.is_set() || !matches_template(selector.value, labels.value) {
-        let detail = "`selector` does not match template `labels`";
-        labels.invalid(detail, causes);
+        labels.invalid("`selector` does not match template `labels`");
     }
 }
 
-/// Maximum parallelism of an indexed job.
-const MOST_INDEXED: i64 = 100_000;
-
-/// Checks the fields of indexed jobs.
-fn indexes(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let most = &spec["maxFailedIndexes"];
-    if !most.is_null() && spec["backoffLimitPerIndex"].is_null() {
-        let field = format!("{path}.backoffLimitPerIndex");
-        causes.push(Cause::required(field, "when maxFailedIndexes is specified"));
-    }
-    if spec["completionMode"] == "Indexed" {
-        if spec["completions"].is_null() {
-            let detail = "when completion mode is Indexed";
-            causes.push(Cause::required(format!("{path}.completions"), detail));
-        }
-        let parallel = spec["parallelism"].as_i64();
-        if let Some(parallel) = parallel.filter(|parallel| *parallel > MOST_INDEXED) {
-            let detail = format!(
-                "must be less than or equal to {MOST_INDEXED} when completion mode is Indexed"
-            );
-            causes.push(Cause::invalid(
-                format!("{path}.parallelism"),
-                &json!(parallel),
-                &detail,
-            ));
-        }
-        if let (Some(most), Some(all)) = (most.as_i64(), spec["completions"].as_i64())
-            && most > all
-        {
-            let detail = "must be less than or equal to completions";
-            causes.push(Cause::invalid(
-                format!("{path}.maxFailedIndexes"),
-                &json!(most),
-                detail,
-            ));
-        }
-        return;
-    }
-    let detail = "requires indexed completion mode";
-    for field in ["backoffLimitPerIndex", "maxFailedIndexes"] {
-        if !spec[field].is_null() {
-            causes.push(Cause::invalid(
-                format!("{path}.{field}"),
-                &spec[field],
-                detail,
-            ));
-        }
-    }
-    if let Some(rules) = spec["successPolicy"].get("rules") {
-        Field::new(rules, format!("{path}.successPolicy")).invalid(detail, causes);
+/// Checks that completions stay, or change together with the parallelism of an indexed job.
+fn completions_stay(spec: &Field<'_>) {
+    let completions = spec.get("completions");
+    let in_tandem = completions.value == spec.get("parallelism").value;
+    if spec.text_of("completionMode") != "Indexed" || !in_tandem {
+        Immutable.apply(&completions);
     }
 }
 
-/// Checks the exit codes of a failure rule.
-fn exit_codes(codes: &Value, path: &str, causes: &mut Vec<Cause>) {
-    if !codes.is_object() {
-        return;
-    }
-    let codes = Field::new(codes, path);
-    let operator = codes.field("operator");
-    if operator.text().is_empty() {
-        operator.required("valid values: [\"In\" \"NotIn\"]", causes);
-    } else {
-        operator.one_of(&["In", "NotIn"], causes);
-    }
-    if codes.field("values").count() == 0 {
-        codes
-            .field("values")
-            .invalid("at least one value is required", causes);
+/// Checks that the template changes only while the job is suspended.
+fn template_stays(spec: &Field<'_>) {
+    if spec.old.is_some_and(|old| old["suspend"] != true) {
+        Immutable.apply(&spec.get("template"));
     }
 }
 
-/// Checks the pod failure policy.
-fn failures(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let rules = spec["podFailurePolicy"]["rules"].as_array();
-    for (i, rule) in rules.into_iter().flatten().enumerate() {
-        let at = format!("{path}.podFailurePolicy.rules[{i}]");
-        let actions = ["Count", "FailIndex", "FailJob", "Ignore"];
-        let action = format!("{at}.action");
-        if rule["action"].as_str().is_none_or(str::is_empty) {
-            causes.push(Cause::required(
-                action,
-                "valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]",
-            ));
-        } else {
-            one_of(&rule["action"], &action, &actions, causes);
-        }
-        exit_codes(&rule["onExitCodes"], &format!("{at}.onExitCodes"), causes);
-        let given = |field: &str| {
-            rule[field].as_array().is_some_and(|l| !l.is_empty()) || rule[field].is_object()
-        };
-        if !given("onExitCodes") && !given("onPodConditions") {
-            let detail = "specifying one of OnExitCodes and OnPodConditions is required";
-            causes.push(Cause::invalid_unshown(at, detail));
-        }
+fn cron_name(name: &Field<'_>) {
+    /// Maximum length of the name of a cron job, whose jobs append a number.
+    const LONGEST: usize = 52;
+    if name.old.is_none() && name.text().len() > LONGEST {
+        name.invalid(&format!("must be no more than {LONGEST} characters"));
     }
 }
 
-pub(super) fn job(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    let spec = &value["spec"];
-    job_spec(spec, "spec", causes);
-    let manager = Field::new(&spec["managedBy"], "spec.managedBy");
-    if manager.is_set() {
-        manager.domain_path(causes);
-    }
-    selects(value, old.is_none(), causes);
-    let Some(old) = old else {
-        return;
-    };
-    let tandem = spec["completions"] == spec["parallelism"];
-    if spec["completionMode"] == "Indexed"
-        && old["spec"]["completions"] != spec["completions"]
-        && !tandem
-    {
-        let detail = "can only be modified in tandem with spec.parallelism";
-        causes.push(Cause::invalid(
-            "spec.completions",
-            &spec["completions"],
-            detail,
-        ));
-    }
-    let suspended = old["spec"]["suspend"] == true;
-    let indexed = spec["completionMode"] == "Indexed";
-    for (field, frozen) in [
-        ("completions", !indexed),
-        ("selector", true),
-        ("template", !suspended),
-        ("completionMode", true),
-        ("podFailurePolicy", true),
-        ("backoffLimitPerIndex", true),
-        ("managedBy", true),
-        ("successPolicy", true),
-    ] {
-        if frozen && old["spec"][field] != spec[field] {
-            Field::new(&spec[field], format!("spec.{field}")).invalid("field is immutable", causes);
-        }
+fn cron_schedule(schedule: &Field<'_>) {
+    if !schedule.is_empty() && !schedule::is_valid(schedule.text()) {
+        schedule.invalid(
+            "must have five fields, or be a descriptor such as @daily; use timeZone for the zone",
+        );
     }
 }
 
-/// Numbers of a cron job that cannot be negative.
-const LIMITS: &[&str] = &[
-    "startingDeadlineSeconds",
-    "successfulJobsHistoryLimit",
-    "failedJobsHistoryLimit",
-];
-/// Maximum length of the name of a cron job, whose jobs append a number.
-const LONGEST_NAME: usize = 52;
-
-pub(super) fn cron_job(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    let spec = &value["spec"];
-    let name = value["metadata"]["name"].as_str().unwrap_or_default();
-    if old.is_none() && name.len() > LONGEST_NAME {
-        let detail = format!("must be no more than {LONGEST_NAME} characters");
-        causes.push(Cause::invalid("metadata.name", &json!(name), &detail));
+fn time_zone(zone: &Field<'_>) {
+    if zone.is_set() && !schedule::is_zone(zone.text()) {
+        zone.invalid("must be a time zone as defined in https://www.iana.org/time-zones");
     }
-    let schedule = spec["schedule"].as_str().unwrap_or_default();
-    if schedule.is_empty() {
-        causes.push(Cause::required("spec.schedule", ""));
-    } else if let Some(problem) = schedule::problem(schedule) {
-        causes.push(Cause::invalid("spec.schedule", &spec["schedule"], &problem));
-    }
-    if let Some(zone) = spec["timeZone"].as_str() {
-        for problem in schedule::zone_problems(zone) {
-            causes.push(Cause::invalid("spec.timeZone", &spec["timeZone"], &problem));
-        }
-    }
-    let policies = ["Allow", "Forbid", "Replace"];
-    one_of(
-        &spec["concurrencyPolicy"],
-        "spec.concurrencyPolicy",
-        &policies,
-        causes,
-    );
-    not_negative(spec, "spec", LIMITS, causes);
-    job_spec(
-        &spec["jobTemplate"]["spec"],
-        "spec.jobTemplate.spec",
-        causes,
-    );
 }

@@ -1,72 +1,75 @@
 //! Validation of persistent volume claims.
 
-use berth_apimachinery::quantity::Quantity;
 use serde_json::Value;
 
+use super::checks::selector;
 use super::field::Field;
-use super::selector;
-use crate::error::Cause;
+use super::rules::Check::{By, Immutable, OneOf, OptionalText, PositiveAmount, Required};
+use super::rules::{Rule, apply};
 use crate::names;
 
-const MODES: [&str; 4] = [
+const MODES: &[&str] = &[
     "ReadOnlyMany",
     "ReadWriteMany",
     "ReadWriteOnce",
     "ReadWriteOncePod",
 ];
 
-pub(super) fn claim(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    spec(&Field::new(&value["spec"], "spec"), causes);
-    if let Some(old) = old {
-        update(&value["spec"], old, causes);
+const SPEC: &[Rule] = &[
+    ("accessModes", Required),
+    ("accessModes", By(access_modes)),
+    ("selector", By(selector)),
+    ("", By(size)),
+    (
+        "storageClassName volumeAttributesClassName",
+        OptionalText(names::subdomain),
+    ),
+    ("volumeMode", OneOf(&["Block", "Filesystem"])),
+    ("dataSource dataSourceRef", By(source)),
+];
+
+/// Checks a claim.
+pub(super) fn claim(claim: &Field<'_>) {
+    spec(&claim.get("spec"));
+    if let Some(old) = claim.old {
+        update(&claim.get("spec"), old);
     }
 }
 
 /// Checks the spec of a claim, alone or in a template.
-pub(super) fn spec(spec: &Field<'_>, causes: &mut Vec<Cause>) {
-    let modes = spec.field("accessModes");
-    if modes.count() == 0 {
-        modes.required("at least 1 access mode is required", causes);
+pub(super) fn spec(spec: &Field<'_>) {
+    apply(SPEC, spec);
+}
+
+fn access_modes(modes: &Field<'_>) {
+    for mode in modes.each() {
+        OneOf(MODES).apply(&mode.reported_at(modes.path.as_str()));
     }
-    let only = spec
-        .items("accessModes")
-        .any(|mode| mode.text() == "ReadWriteOncePod");
-    for mode in spec.items("accessModes") {
-        Field::new(mode.value, modes.path.as_str()).one_of(&MODES, causes);
+    if modes.count() > 1 && modes.texts().contains(&"ReadWriteOncePod") {
+        modes.forbidden("may not use ReadWriteOncePod with other access modes");
     }
-    if only && modes.count() > 1 {
-        let detail = "may not use ReadWriteOncePod with other access modes";
-        modes.forbidden(detail, causes);
-    }
-    selector::labels(&spec.field("selector"), causes);
-    let resources = spec.field("resources");
-    let storage = resources.field("requests").field("storage");
-    let size = Field::new(storage.value, format!("{}[storage]", resources.path));
+}
+
+fn size(spec: &Field<'_>) {
+    let path = format!("{}.resources[storage]", spec.path);
+    let size = spec.get("resources.requests.storage").reported_at(path);
     if !size.is_set() {
-        size.required("", causes);
-    } else if size.quantity().is_some_and(|size| size <= Quantity::ZERO) {
-        size.invalid("must be greater than zero", causes);
+        return size.required("");
     }
-    let class = spec.field("storageClassName");
-    class.optional(names::subdomain, causes);
-    let attributes = spec.field("volumeAttributesClassName");
-    attributes.optional(names::subdomain, causes);
-    spec.field("volumeMode")
-        .one_of(&["Block", "Filesystem"], causes);
-    for source in ["dataSource", "dataSourceRef"] {
-        let source = spec.field(source);
-        let named = |field: &str| !source.field(field).text().is_empty();
-        if named("name") || named("kind") {
-            source.field("name").not_empty(causes);
-            source.field("kind").not_empty(causes);
-        }
+    PositiveAmount.apply(&size);
+}
+
+fn source(source: &Field<'_>) {
+    if !source.get("name").is_empty() || !source.get("kind").is_empty() {
+        Required.apply(&source.get("name"));
+        Required.apply(&source.get("kind"));
     }
 }
 
 /// Checks an update: a bound claim may grow, and `volumeName` and an absent class may be set later.
-fn update(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
+fn update(spec: &Field<'_>, old: &Value) {
     let bound = old["status"]["phase"] == "Bound";
-    let (mut new, mut before) = (spec.clone(), old["spec"].clone());
+    let (mut new, mut before) = (spec.value.clone(), old["spec"].clone());
     for (field, free) in [
         ("volumeAttributesClassName", bound),
         ("volumeName", before["volumeName"].is_null()),
@@ -83,23 +86,23 @@ fn update(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
             before["resources"]["requests"]["storage"].clone();
     }
     if without_nulls(before) != without_nulls(new) {
-        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName of bound \
-                   claims";
-        causes.push(Cause::forbidden("spec", detail));
+        spec.forbidden(
+            "only resources.requests and volumeAttributesClassName of bound claims may change",
+        );
     }
-    let size = |of: &Value| of.as_str().and_then(|text| Quantity::parse(text).ok());
-    let requested = |spec: &Value| size(&spec["resources"]["requests"]["storage"]);
-    if let (true, Some(now), Some(then)) = (bound, requested(spec), requested(&old["spec"]))
-        && now < then
-        && size(&old["status"]["capacity"]["storage"]).is_some_and(|has| now <= has)
+    let requested = spec.get("resources.requests.storage");
+    let before = requested.old.and_then(|old| requested.with(old).quantity());
+    let has = requested
+        .with(&old["status"]["capacity"]["storage"])
+        .quantity();
+    if let (true, Some(now), Some(before), Some(has)) = (bound, requested.quantity(), before, has)
+        && now < before
+        && now <= has
     {
-        let detail = "field can not be less than status.capacity";
-        causes.push(Cause::forbidden("spec.resources.requests.storage", detail));
+        requested.forbidden("can not be less than status.capacity");
     }
-    if spec["volumeMode"] != old["spec"]["volumeMode"] {
-        let detail = "field is immutable";
-        causes.push(Cause::invalid("volumeMode", &spec["volumeMode"], detail));
-    }
+    let mode = spec.get("volumeMode").reported_at("volumeMode");
+    Immutable.apply(&mode);
 }
 
 /// Returns a value without the nulls of its objects.

@@ -1,164 +1,145 @@
-//! Validation of nodes, storage classes and endpoint slices, and of the finalizers of namespaces.
+//! Validation of nodes, namespaces, storage classes, priority classes, leases and disruption budgets.
 
-use std::collections::HashSet;
-use std::net::IpAddr;
+use serde_json::json;
 
-use berth_apimachinery::quantity::Quantity;
-use serde_json::{Value, json};
-
+use super::checks::{at_most_all, count_or_percent, qualified, selector};
 use super::field::Field;
-use super::network_policy::cidr;
+use super::network::cidr;
 use super::placement::EFFECTS;
+use super::rules::Check::{
+    Between, By, EmptyOrOneOf, NotNegative, NotNegativeAmount, OneOf, RequiredOneOf, Text,
+};
+use super::rules::{Rule, apply};
 use crate::builtins::metadata::STANDARD;
 use crate::error::Cause;
 use crate::names;
 
-/// Checks the finalizers of a namespace; `path` returns the field of each.
-pub(super) fn finalizers(value: &Value, path: impl Fn(usize) -> String, causes: &mut Vec<Cause>) {
-    let all = value["spec"]["finalizers"].as_array();
-    for (i, finalizer) in all.into_iter().flatten().enumerate() {
-        let name = finalizer.as_str().unwrap_or_default();
-        let problems = names::qualified_name(name);
-        for problem in &problems {
-            causes.push(Cause::invalid(path(i), finalizer, problem));
-        }
-        if !name.contains('/') && !STANDARD.contains(&name) {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            causes.push(Cause::invalid(path(i), finalizer, detail));
+pub(super) const STORAGE_CLASS: &[Rule] = &[
+    ("provisioner", By(provisioner)),
+    ("parameters", By(parameters)),
+    ("reclaimPolicy", EmptyOrOneOf(&["Delete", "Retain"])),
+    (
+        "volumeBindingMode",
+        OneOf(&["Immediate", "WaitForFirstConsumer"]),
+    ),
+];
+
+pub(super) const LEASE: &[Rule] = &[
+    ("spec.leaseDurationSeconds", Between(1, i64::MAX)),
+    ("spec.leaseTransitions", NotNegative),
+];
+
+pub(super) const DISRUPTION_BUDGET: &[Rule] = &[
+    ("spec", By(one_limit)),
+    (
+        "spec.minAvailable spec.maxUnavailable",
+        By(count_or_percent),
+    ),
+    ("spec.minAvailable spec.maxUnavailable", By(at_most_all)),
+    ("spec.selector", By(selector)),
+    (
+        "spec.unhealthyPodEvictionPolicy",
+        OneOf(&["AlwaysAllow", "IfHealthyBudget"]),
+    ),
+];
+
+pub(super) const PRIORITY_CLASS: &[Rule] = &[
+    ("", By(priority)),
+    ("value", By(priority_stays)),
+    (
+        "preemptionPolicy",
+        OneOf(&["PreemptLowerPriority", "Never"]),
+    ),
+];
+
+/// Checks the finalizers of a namespace, which are all reported for the list unless `indexed`.
+pub(super) fn finalizers(namespace: &Field<'_>, indexed: bool) {
+    let all = namespace.get("spec.finalizers");
+    for finalizer in all.each() {
+        let path = if indexed { &finalizer.path } else { &all.path }.clone();
+        let finalizer = finalizer.reported_at(path);
+        qualified(&finalizer);
+        if !finalizer.text().contains('/') && !STANDARD.contains(&finalizer.text()) {
+            finalizer.invalid("must be a standard finalizer or have a domain");
         }
     }
 }
 
-pub(super) fn node(value: &Value, causes: &mut Vec<Cause>) {
-    let mut taken: Vec<(&str, &str)> = Vec::new();
+/// Checks a node.
+pub(super) fn node(node: &Field<'_>) {
+    const TAINT: &[Rule] = &[
+        ("key", By(qualified)),
+        ("value", Text(names::label_value)),
+        ("effect", RequiredOneOf(EFFECTS)),
+    ];
     // Kubernetes reports taints below `metadata`.
-    for taint in Field::new(&value["spec"]["taints"], "metadata.taints").each() {
-        let (key, content, effect) = (
-            taint.field("key"),
-            taint.field("value"),
-            taint.field("effect"),
-        );
-        key.qualified(causes);
-        content.problems(names::label_value(content.text()), causes);
-        if effect.text().is_empty() {
-            effect.required("", causes);
-        } else {
-            effect.one_of(EFFECTS, causes);
-        }
-        let pair = (key.text(), effect.text());
+    let mut taken = Vec::new();
+    for taint in node
+        .get("spec.taints")
+        .reported_at("metadata.taints")
+        .each()
+    {
+        apply(TAINT, &taint);
+        let pair = (taint.text_of("key"), taint.text_of("effect"));
         if taken.contains(&pair) {
-            taint.duplicate(causes);
+            taint.duplicate();
         }
         taken.push(pair);
     }
-    let spec = Field::new(&value["spec"], "spec");
-    let ranges = spec.field("podCIDRs");
-    let mut families = Vec::new();
-    for range in spec.items("podCIDRs") {
-        if cidr(&range, causes).is_some() {
-            families.push(range.text().contains(':'));
-        }
+    let ranges = node.get("spec.podCIDRs");
+    let valid = ranges.each().filter(|range| cidr(range).is_some());
+    let (six, four): (Vec<_>, Vec<_>) = valid.partition(|range| range.text().contains(':'));
+    if six.len() > 1 || four.len() > 1 {
+        ranges.invalid("may specify no more than one CIDR for each IP family");
     }
-    families.sort_unstable();
-    if families.windows(2).any(|pair| pair[0] == pair[1]) {
-        let detail = "may specify no more than one CIDR for each IP family";
-        ranges.invalid(detail, causes);
-    }
-    for list in ["capacity", "allocatable"] {
-        for (name, amount) in value["status"][list].as_object().into_iter().flatten() {
-            let amount = Field::new(amount, format!("status.{list}.{name}"));
-            if amount.quantity().is_some_and(|a| a < Quantity::ZERO) {
-                amount.invalid("must be greater than or equal to 0", causes);
-            }
+    for list in ["status.capacity", "status.allocatable"] {
+        for (name, amount) in node.entries(list) {
+            NotNegativeAmount.apply(&amount.reported_at(format!("{list}.{name}")));
         }
     }
 }
 
-pub(super) fn storage_class(value: &Value, causes: &mut Vec<Cause>) {
-    let at = |field: &'static str| Field::new(&value[field], field);
-    let provisioner = at("provisioner");
-    if provisioner.text().is_empty() {
-        provisioner.required("", causes);
-    } else {
-        let lower = json!(provisioner.text().to_lowercase());
-        Field::new(&lower, "provisioner").qualified(causes);
+fn provisioner(provisioner: &Field<'_>) {
+    if provisioner.is_empty() {
+        return provisioner.required("");
     }
-    let parameters = at("parameters");
+    qualified(&provisioner.with(&json!(provisioner.text().to_lowercase())));
+}
+
+fn parameters(parameters: &Field<'_>) {
     if parameters.value.get("").is_some() {
-        parameters.invalid("field can not be empty.", causes);
-    }
-    let policy = at("reclaimPolicy");
-    if !policy.text().is_empty() {
-        policy.one_of(&["Delete", "Retain"], causes);
-    }
-    at("volumeBindingMode").one_of(&["Immediate", "WaitForFirstConsumer"], causes);
-}
-
-pub(super) fn slice(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    let family = Field::new(&value["addressType"], "addressType");
-    if family.text().is_empty() {
-        family.required("", causes);
-    } else {
-        family.one_of(&["FQDN", "IPv4", "IPv6"], causes);
-    }
-    if old.is_some_and(|old| old["addressType"] != *family.value) {
-        family.invalid("field is immutable", causes);
-    }
-    // The server may listen on a loopback address.
-    let meta = &value["metadata"];
-    let is_api = meta["namespace"] == "default" && meta["name"] == "kubernetes";
-    for endpoint in Field::new(&value["endpoints"], "endpoints").each() {
-        let addresses = endpoint.field("addresses");
-        if addresses.count() == 0 {
-            addresses.required("must contain at least 1 address", causes);
-        }
-        for address in endpoint.items("addresses").filter(|_| !is_api) {
-            self::address(&address, &addresses, family.text(), causes);
-        }
-        let host = endpoint.field("hostname");
-        host.optional(names::dns_label, causes);
-    }
-    let mut taken: HashSet<&str> = HashSet::new();
-    for port in Field::new(&value["ports"], "ports").each() {
-        let name = port.field("name");
-        name.optional(names::dns_label, causes);
-        if !taken.insert(name.text()) {
-            name.duplicate(causes);
-        }
-        port.field("protocol")
-            .one_of(&["SCTP", "TCP", "UDP"], causes);
+        parameters.invalid("keys can not be empty");
     }
 }
 
-fn address(address: &Field<'_>, all: &Field<'_>, family: &str, causes: &mut Vec<Cause>) {
-    if family == "FQDN" {
-        return;
+fn one_limit(spec: &Field<'_>) {
+    if spec.get("minAvailable").is_set() && spec.get("maxUnavailable").is_set() {
+        spec.invalid("minAvailable and maxUnavailable cannot be both set");
     }
-    let Ok(ip) = address.text().parse::<IpAddr>() else {
-        address.problems(names::ip(address.text()), causes);
-        return;
-    };
-    let is_known = matches!(family, "IPv4" | "IPv6");
-    if is_known
-        && !matches!(
-            (family, ip),
-            ("IPv6", IpAddr::V6(_)) | ("IPv4", IpAddr::V4(_))
-        )
-    {
-        all.invalid(&format!("must be an {family} address"), causes);
-        return;
-    }
-    refuse_special(address, ip, causes);
 }
 
-/// Refuses unspecified and loopback addresses.
-pub(super) fn refuse_special(field: &Field<'_>, ip: IpAddr, causes: &mut Vec<Cause>) {
-    if ip.is_unspecified() {
-        let detail = "may not be unspecified (0.0.0.0 or ::)";
-        field.invalid(detail, causes);
+fn priority(class: &Field<'_>) {
+    /// Maximum priority of a class that users create.
+    const HIGHEST: i64 = 1_000_000_000;
+    /// The classes of the system.
+    const SYSTEM: [(&str, i64); 2] = [
+        ("system-node-critical", 2_000_001_000),
+        ("system-cluster-critical", 2_000_000_000),
+    ];
+    let name = class.text_of("metadata.name");
+    let number = class.get("value").number().unwrap_or(0);
+    if SYSTEM.contains(&(name, number)) {
+    } else if name.starts_with("system-") {
+        let detail = "the prefix 'system-' is reserved for system use";
+        class.report(Cause::forbidden("metadata.name", detail));
+    } else if number > HIGHEST {
+        let detail = format!("the maximum priority of a class is {HIGHEST}");
+        class.report(Cause::forbidden("value", &detail));
     }
-    if ip.is_loopback() {
-        let detail = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
-        field.invalid(detail, causes);
+}
+
+fn priority_stays(value: &Field<'_>) {
+    if value.old.is_some_and(|old| old != value.value) {
+        value.forbidden("may not be changed");
     }
 }

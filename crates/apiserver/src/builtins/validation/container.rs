@@ -1,105 +1,107 @@
 //! Validation of containers.
 
-use std::collections::HashSet;
-
-use serde_json::json;
-
+use super::checks::port_number;
+use super::environment;
 use super::field::Field;
-use super::{environment, pod, probe, resources, security, volume};
+use super::rules::Check::{By, Forbidden, OneOf};
+use super::rules::{Rule, apply};
+use super::{pod, probe, resources, security, volume};
 use crate::error::Cause;
 use crate::names;
+use serde_json::json;
 
-const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
-const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
+/// The rules of all kinds of containers.
+const CONTAINER: &[Rule] = &[
+    ("image", By(image)),
+    (
+        "imagePullPolicy",
+        OneOf(&["Always", "IfNotPresent", "Never"]),
+    ),
+    (
+        "terminationMessagePolicy",
+        OneOf(&["File", "FallbackToLogsOnError"]),
+    ),
+    ("", By(environment::of_container)),
+    ("securityContext", By(security::of_container)),
+    ("resources", By(resources::of_container)),
+];
 
-/// Checks a container, except for its name.
-pub(super) fn check(
-    container: &Field<'_>,
-    list: &str,
-    spec: &Field<'_>,
-    volumes: &HashSet<&str>,
-    causes: &mut Vec<Cause>,
-) {
-    image(container, causes);
-    let restart = container.field("restartPolicy");
-    restart.one_of(&["Always", "Never", "OnFailure"], causes);
-    if list == "initContainers" && restart.text() != "Always" {
-        probe::of_init_container(container, causes);
-    } else {
-        probe::of_container(container, pod::grace(spec), causes);
+const RESTART: &[Rule] = &[("restartPolicy", OneOf(&["Always", "Never", "OnFailure"]))];
+
+/// The rules of init containers that end.
+const ENDING: &[Rule] = &[(
+    "lifecycle livenessProbe readinessProbe startupProbe",
+    Forbidden("may only be set for init containers with restartPolicy=Always"),
+)];
+
+/// Checks a container that runs as long as its pod.
+pub(super) fn main(container: &Field<'_>, spec: &Field<'_>) {
+    common(container, spec);
+    apply(RESTART, container);
+    probe::of_container(container, pod::grace(spec));
+}
+
+/// Checks an init container.
+pub(super) fn init(container: &Field<'_>, spec: &Field<'_>) {
+    if container.text_of("restartPolicy") == "Always" {
+        return main(container, spec);
     }
-    settings(container, spec, volumes, causes);
+    common(container, spec);
+    apply(RESTART, container);
+    apply(ENDING, container);
 }
 
-/// Checks the fields that all kinds of containers have.
-pub(super) fn common(
-    container: &Field<'_>,
-    spec: &Field<'_>,
-    volumes: &HashSet<&str>,
-    causes: &mut Vec<Cause>,
-) {
-    image(container, causes);
-    settings(container, spec, volumes, causes);
+/// Checks the fields that all kinds of containers have, except for the name.
+pub(super) fn common(container: &Field<'_>, spec: &Field<'_>) {
+    apply(CONTAINER, container);
+    ports(container, spec.value["hostNetwork"] == true);
+    volume::mounts(container, spec);
 }
 
-fn image(container: &Field<'_>, causes: &mut Vec<Cause>) {
-    let image = container.field("image");
-    if image.text().is_empty() {
-        image.required("", causes);
+/// Checks the name of an image.
+fn image(image: &Field<'_>) {
+    if image.is_empty() {
+        image.required("");
     } else if image.text().trim() != image.text() {
-        image.invalid("must not have leading or trailing whitespace", causes);
+        image.invalid("must not have leading or trailing whitespace");
     }
 }
 
-fn settings(
-    container: &Field<'_>,
-    spec: &Field<'_>,
-    volumes: &HashSet<&str>,
-    causes: &mut Vec<Cause>,
-) {
-    container
-        .field("imagePullPolicy")
-        .one_of(PULL_POLICIES, causes);
-    let messages = container.field("terminationMessagePolicy");
-    messages.one_of(&["File", "FallbackToLogsOnError"], causes);
-    ports(container, spec.value["hostNetwork"] == true, causes);
-    environment::of_container(container, causes);
-    volume::mounts(container, volumes, causes);
-    security::of_container(container, causes);
-    resources::of_container(&container.field("resources"), causes);
-}
-
-fn ports(container: &Field<'_>, host_network: bool, causes: &mut Vec<Cause>) {
-    let mut taken: HashSet<&str> = HashSet::new();
-    let mut on_host: HashSet<String> = HashSet::new();
+fn ports(container: &Field<'_>, host_network: bool) {
+    let (mut names, mut on_host) = (Vec::new(), Vec::new());
     for port in container.items("ports") {
-        let name = port.field("name");
-        if !name.text().is_empty() {
-            let problems = names::port_name(name.text());
-            if !taken.insert(name.text()) && problems.is_empty() {
-                name.duplicate(causes);
+        let name = port.get("name");
+        if !name.is_empty() {
+            let problem = names::port_name(name.text());
+            if problem.is_none() && names.contains(&name.text()) {
+                name.duplicate();
             }
-            name.problems(problems, causes);
+            name.problem(problem);
+            names.push(name.text());
         }
-        let number = port.field("containerPort");
+        let (number, host) = (port.get("containerPort"), port.get("hostPort"));
         if number.number().unwrap_or(0) == 0 {
-            number.required("", causes);
+            number.required("");
         } else {
-            number.port_number(causes);
+            port_number(&number);
         }
-        let host = port.field("hostPort");
-        if let Some(outside) = host.number().filter(|outside| *outside != 0) {
-            host.port_number(causes);
-            if host_network && Some(outside) != number.number() {
-                let detail = "must match `containerPort` when `hostNetwork` is true";
-                host.invalid(detail, causes);
-            }
-            let text = |field: &str| port.field(field).text();
-            let host_port = format!("{}/{}/{outside}", text("protocol"), text("hostIP"));
-            if !on_host.insert(host_port.clone()) {
-                causes.push(Cause::duplicate(host.path.as_str(), &json!(host_port)));
-            }
+        OneOf(&["SCTP", "TCP", "UDP"]).apply(&port.get("protocol"));
+        let Some(outside) = host.number().filter(|outside| *outside != 0) else {
+            continue;
+        };
+        port_number(&host);
+        if host_network && Some(outside) != number.number() {
+            host.invalid("must match `containerPort` when `hostNetwork` is true");
         }
-        port.field("protocol").one_of(PROTOCOLS, causes);
+        let taken = [
+            port.text_of("protocol"),
+            port.text_of("hostIP"),
+            &outside.to_string(),
+        ]
+        .join("/");
+        if on_host.contains(&taken) {
+            host.report(Cause::duplicate(host.path.as_str(), &json!(taken)));
+        }
+        on_host.push(taken);
     }
 }

@@ -1,279 +1,48 @@
 //! Validation of a CustomResourceDefinition: names, versions and subresources. `schema::structural` validates its
 //! schemas.
 
-use std::collections::BTreeSet;
+use serde_json::Value;
 
-use serde_json::{Value, json};
-
-use super::conversion;
-use crate::error::Cause;
+use super::field::Field;
+use super::rules::Check::{By, IfSet, Immutable, Required, RequiredOneOf, RequiredText, Text};
+use super::rules::{Rule, apply};
+use super::webhook;
 use crate::names;
 use crate::schema::structural;
 
-pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
-    value[name].as_str().unwrap_or_default()
-}
+pub(super) const DEFINITION: &[Rule] = &[
+    ("", By(group)),
+    ("spec.group", RequiredText(names::subdomain)),
+    ("spec.names", By(kind_names)),
+    (
+        "spec.names.plural spec.names.singular",
+        RequiredText(names::dns_1035),
+    ),
+    (
+        "spec.names.kind spec.names.listKind",
+        RequiredText(mixed_case),
+    ),
+    (
+        "spec.names.shortNames[] spec.names.categories[]",
+        Text(names::dns_1035),
+    ),
+    ("spec.scope", RequiredOneOf(&["Cluster", "Namespaced"])),
+    ("spec.preserveUnknownFields", By(preserve_unknown_fields)),
+    ("spec.versions", By(versions)),
+    (
+        "spec.conversion",
+        IfSet(&[("strategy", RequiredOneOf(&["None", "Webhook"]))]),
+    ),
+    ("spec.conversion", By(conversion)),
+    (
+        "spec.group spec.scope spec.names.plural spec.names.kind",
+        Immutable,
+    ),
+    ("", By(stored_versions)),
+];
 
-pub(super) fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-/// Returns the problems of a definition that replaces `old`.
-pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let spec = &crd["spec"];
-    let mut causes = Vec::new();
-    group(crd, &mut causes);
-    names(&spec["names"], &mut causes);
-    match text(spec, "scope") {
-        "Namespaced" | "Cluster" => {}
-        "" => causes.push(Cause::required("spec.scope", "")),
-        other => {
-            let allowed = ["Cluster", "Namespaced"].map(str::to_owned);
-            causes.push(Cause::not_supported("spec.scope", &json!(other), &allowed));
-        }
-    }
-    if spec["preserveUnknownFields"] == true {
-        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
-        causes.push(Cause::invalid(
-            "spec.preserveUnknownFields",
-            &json!(true),
-            detail,
-        ));
-    }
-    versions(spec, &mut causes);
-    conversion::validate(&spec["conversion"], &mut causes);
-    if let Some(old) = old {
-        for (field, before, after) in [
-            ("spec.group", &old["spec"]["group"], &spec["group"]),
-            ("spec.scope", &old["spec"]["scope"], &spec["scope"]),
-            (
-                "spec.names.plural",
-                &old["spec"]["names"]["plural"],
-                &spec["names"]["plural"],
-            ),
-            (
-                "spec.names.kind",
-                &old["spec"]["names"]["kind"],
-                &spec["names"]["kind"],
-            ),
-        ] {
-            if before != after {
-                causes.push(Cause::invalid(field, after, "field is immutable"));
-            }
-        }
-        for (i, stored) in list(&old["status"]["storedVersions"]).iter().enumerate() {
-            if !list(&spec["versions"]).iter().any(|v| v["name"] == *stored) {
-                let detail = "missing from spec.versions; must be removed from status.storedVersions after stored objects were migrated";
-                causes.push(Cause::invalid(
-                    format!("status.storedVersions[{i}]"),
-                    stored,
-                    detail,
-                ));
-            }
-        }
-    }
-    causes
-}
-
-fn group(crd: &Value, causes: &mut Vec<Cause>) {
-    let spec = &crd["spec"];
-    let (name, group, plural) = (
-        text(&crd["metadata"], "name"),
-        text(spec, "group"),
-        text(&spec["names"], "plural"),
-    );
-    if name != format!("{plural}.{group}") {
-        let detail = "must be spec.names.plural+\".\"+spec.group";
-        causes.push(Cause::invalid("metadata.name", &json!(name), detail));
-    }
-    if group.is_empty() {
-        causes.push(Cause::required("spec.group", ""));
-    } else if let Some(problem) = names::subdomain(group) {
-        causes.push(Cause::invalid("spec.group", &json!(group), &problem));
-    } else if !group.contains('.') {
-        let detail = "should be a domain with at least one dot";
-        causes.push(Cause::invalid("spec.group", &json!(group), detail));
-    }
-    let protected = group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io");
-    if protected && crd["metadata"]["annotations"]["api-approved.kubernetes.io"].is_null() {
-        let detail = "protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111";
-        causes.push(Cause::required(
-            "metadata.annotations[api-approved.kubernetes.io]",
-            detail,
-        ));
-    }
-}
-
-fn names(names: &Value, causes: &mut Vec<Cause>) {
-    for (field, mixed) in [
-        ("plural", false),
-        ("singular", false),
-        ("kind", true),
-        ("listKind", true),
-    ] {
-        let value = text(names, field);
-        let at = format!("spec.names.{field}");
-        if value.is_empty() {
-            causes.push(Cause::required(at, ""));
-        } else if mixed {
-            if let Some(problem) = names::dns_1035(&value.to_lowercase()) {
-                let detail = format!("may have mixed case, but should otherwise match: {problem}");
-                causes.push(Cause::invalid(at, &json!(value), &detail));
-            }
-        } else if let Some(problem) = names::dns_1035(value) {
-            causes.push(Cause::invalid(at, &json!(value), &problem));
-        }
-    }
-    for field in ["shortNames", "categories"] {
-        for (i, name) in list(&names[field]).iter().enumerate() {
-            if let Some(problem) = names::dns_1035(name.as_str().unwrap_or_default()) {
-                causes.push(Cause::invalid(
-                    format!("spec.names.{field}[{i}]"),
-                    name,
-                    &problem,
-                ));
-            }
-        }
-    }
-    if !text(names, "kind").is_empty() && names["kind"] == names["listKind"] {
-        let detail = "kind and listKind may not be the same";
-        causes.push(Cause::invalid(
-            "spec.names.listKind",
-            &names["listKind"],
-            detail,
-        ));
-    }
-}
-
-/// Maximum length of a deprecation warning.
-const MAX_WARNING: usize = 256;
-
-/// Adds the problems of the deprecation warning of a version.
-fn deprecation(version: &Value, at: usize, causes: &mut Vec<Cause>) {
-    let Some(warning) = version["deprecationWarning"].as_str() else {
-        return;
-    };
-    let mut refuse = |detail: &str| {
-        let field = format!("spec.versions[{at}].deprecationWarning");
-        causes.push(Cause::invalid(field, &json!(warning), detail));
-    };
-    if version["deprecated"] != true {
-        return refuse("can only be set for deprecated versions");
-    }
-    if warning.is_empty() {
-        refuse("must not be an empty string");
-    }
-    if warning.len() > MAX_WARNING {
-        refuse("must be <= 256 characters long");
-    }
-    if let Some((at, _)) = warning.char_indices().find(|(_, c)| c.is_control()) {
-        refuse(&format!(
-            "must only contain printable UTF-8 characters; non-printable character found at index {at}"
-        ));
-    }
-}
-
-fn versions(spec: &Value, causes: &mut Vec<Cause>) {
-    let versions = list(&spec["versions"]);
-    let stored = versions.iter().filter(|v| v["storage"] == true).count();
-    if stored != 1 {
-        let detail = "must have exactly one version marked as storage version";
-        causes.push(Cause::invalid_unshown("spec.versions", detail));
-    }
-    let unique: BTreeSet<&str> = versions.iter().map(|v| text(v, "name")).collect();
-    if unique.len() != versions.len() {
-        let detail = "must contain unique version names";
-        causes.push(Cause::invalid_unshown("spec.versions", detail));
-    }
-    for (i, version) in versions.iter().enumerate() {
-        let name = text(version, "name");
-        if let Some(problem) = names::dns_1035(name) {
-            causes.push(Cause::invalid(
-                format!("spec.versions[{i}].name"),
-                &json!(name),
-                &problem,
-            ));
-            if i == 0 {
-                causes.push(Cause::invalid("spec.version", &json!(name), &problem));
-            }
-        }
-        deprecation(version, i, causes);
-        // A problem that all versions share is reported once, for `spec`.
-        let common = |field: &str| versions.iter().all(|v| v[field] == version[field]);
-        let path = |field: &str| match common(field) {
-            true if i > 0 => None,
-            true => Some("spec".to_owned()),
-            false => Some(format!("spec.versions[{i}]")),
-        };
-        schema(version, i, path("schema"), causes);
-        if let Some(at) = path("subresources") {
-            scale(
-                &version["subresources"]["scale"],
-                &format!("{at}.subresources.scale"),
-                causes,
-            );
-        }
-        if let Some(at) = path("additionalPrinterColumns") {
-            columns(&version["additionalPrinterColumns"], &at, causes);
-        }
-        if let Some(at) = path("selectableFields") {
-            selectable(version, &at, causes);
-        }
-    }
-}
-
-fn schema(version: &Value, i: usize, path: Option<String>, causes: &mut Vec<Cause>) {
-    let schema = &version["schema"]["openAPIV3Schema"];
-    if schema.is_null() {
-        causes.push(Cause::required(
-            format!("spec.versions[{i}].schema.openAPIV3Schema"),
-            "",
-        ));
-        return;
-    }
-    let Some(at) = path else {
-        return;
-    };
-    let at = if at == "spec" {
-        "spec.validation.openAPIV3Schema".to_owned()
-    } else {
-        format!("{at}.schema.openAPIV3Schema")
-    };
-    causes.extend(structural::problems(schema, &at));
-}
-
-fn is_simple_path(path: &str) -> bool {
-    path.starts_with('.') && path.len() > 1
-}
-
-fn scale(scale: &Value, path: &str, causes: &mut Vec<Cause>) {
-    if scale.is_null() {
-        return;
-    }
-    for (field, below, required) in [
-        ("specReplicasPath", vec![".spec."], true),
-        ("statusReplicasPath", vec![".status."], true),
-        ("labelSelectorPath", vec![".status.", ".spec."], false),
-    ] {
-        let value = text(scale, field);
-        let at = format!("{path}.{field}");
-        if value.is_empty() {
-            if required {
-                causes.push(Cause::required(at, ""));
-            }
-        } else if !is_simple_path(value) {
-            let detail = "must be a simple json path starting with .";
-            causes.push(Cause::invalid(at, &json!(value), detail));
-        } else if !below.iter().any(|b| value.starts_with(b)) {
-            let names: Vec<&str> = below.iter().map(|b| b.trim_end_matches('.')).collect();
-            let detail = format!("should be a json path under {}", names.join(" or "));
-            causes.push(Cause::invalid(at, &json!(value), &detail));
-        }
-    }
-}
-
-const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
-const COLUMN_FORMATS: [&str; 8] = [
+const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
+const COLUMN_FORMATS: &[&str] = &[
     "byte",
     "date",
     "date-time",
@@ -284,58 +53,229 @@ const COLUMN_FORMATS: [&str; 8] = [
     "password",
 ];
 
-fn columns(columns: &Value, path: &str, causes: &mut Vec<Cause>) {
-    for (i, column) in list(columns).iter().enumerate() {
-        let at = |field: &str| format!("{path}.additionalPrinterColumns[{i}].{field}");
-        if text(column, "name").is_empty() {
-            causes.push(Cause::required(at("name"), ""));
-        }
-        match text(column, "type") {
-            "" => {
-                let detail = format!("must be one of {}", COLUMN_TYPES.join(","));
-                causes.push(Cause::required(at("type"), &detail));
-            }
-            known if COLUMN_TYPES.contains(&known) => {}
-            other => {
-                let detail = format!("must be one of {}", COLUMN_TYPES.join(","));
-                causes.push(Cause::invalid(at("type"), &json!(other), &detail));
-            }
-        }
-        let format = text(column, "format");
-        if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
-            let detail = format!("must be one of {}", COLUMN_FORMATS.join(","));
-            causes.push(Cause::invalid(at("format"), &json!(format), &detail));
-        }
-        match text(column, "jsonPath") {
-            "" => causes.push(Cause::required(at("JSONPath"), "")),
-            json_path if !is_simple_path(json_path) => {
-                let detail = "must be a simple json path starting with .";
-                causes.push(Cause::invalid(at("JSONPath"), &json!(json_path), detail));
-            }
-            _ => {}
+fn group(definition: &Field<'_>) {
+    let (name, group) = (
+        definition.get("metadata.name"),
+        definition.get("spec.group"),
+    );
+    let plural = definition.text_of("spec.names.plural");
+    if name.text() != format!("{plural}.{}", group.text()) {
+        name.invalid("must be spec.names.plural+\".\"+spec.group");
+    }
+    if !group.is_empty() && !group.text().contains('.') {
+        group.invalid("should be a domain with at least one dot");
+    }
+    let protected = [".k8s.io", ".kubernetes.io"]
+        .iter()
+        .any(|end| group.text().ends_with(end));
+    let annotations = definition.get("metadata.annotations");
+    let approval = "api-approved.kubernetes.io";
+    if protected && annotations.value[approval].is_null() {
+        let approval = annotations.entry(approval, &Value::Null);
+        approval.required("protected groups must have this annotation");
+    }
+}
+
+fn mixed_case(name: &str) -> Option<String> {
+    names::dns_1035(&name.to_lowercase())
+}
+
+fn kind_names(names: &Field<'_>) {
+    let (kind, list) = (names.get("kind"), names.get("listKind"));
+    if !kind.is_empty() && kind.value == list.value {
+        list.invalid("kind and listKind may not be the same");
+    }
+}
+
+fn preserve_unknown_fields(preserve: &Field<'_>) {
+    if *preserve.value == true {
+        preserve.invalid("set x-kubernetes-preserve-unknown-fields in the schemas instead");
+    }
+}
+
+fn stored_versions(definition: &Field<'_>) {
+    let Some(old) = definition.old else { return };
+    let names = definition
+        .items("spec.versions")
+        .map(|version| version.text_of("name"));
+    let names: Vec<&str> = names.collect();
+    for stored in definition.with(old).items("status.storedVersions") {
+        if !names.contains(&stored.text()) {
+            stored.invalid("is missing from spec.versions, but may be stored");
         }
     }
 }
 
-fn selectable(version: &Value, path: &str, causes: &mut Vec<Cause>) {
-    for (i, field) in list(&version["selectableFields"]).iter().enumerate() {
-        let json_path = text(field, "jsonPath");
-        let at = format!("{path}.selectableFields[{i}].jsonPath");
-        let Some(steps) = json_path.strip_prefix('.') else {
-            let detail = format!("is an invalid path: expected [ or . but got: {json_path}");
-            causes.push(Cause::invalid(at, &json!(json_path), &detail));
-            continue;
-        };
-        let schema = &version["schema"]["openAPIV3Schema"];
-        let leaf = steps
-            .split('.')
-            .fold(schema, |s, step| &s["properties"][step]);
-        if leaf.is_null() {
-            let detail = "is an invalid path: does not refer to a valid field";
-            causes.push(Cause::invalid(at, &json!(json_path), detail));
-        } else if !matches!(text(leaf, "type"), "string" | "boolean" | "integer") {
-            let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
-            causes.push(Cause::invalid(at, &json!(json_path), detail));
+fn versions(versions: &Field<'_>) {
+    let is_stored = |version: &Field<'_>| version.value["storage"] == true;
+    let names: Vec<&str> = versions
+        .each()
+        .map(|version| version.text_of("name"))
+        .collect();
+    if versions.each().filter(is_stored).count() != 1 {
+        versions.invalid("must have exactly one version marked as storage version");
+    }
+    if (1..names.len()).any(|i| names[..i].contains(&names[i])) {
+        versions.invalid("must contain unique version names");
+    }
+    for (i, version) in versions.each().enumerate() {
+        let name = version.get("name");
+        Text(names::dns_1035).apply(&name);
+        if i == 0 {
+            Text(names::dns_1035).apply(&name.reported_at("spec.version"));
         }
+        deprecation(&version);
+        // A problem that all versions share is reported once, for `spec`.
+        let reported = |field: &str| {
+            let common = versions
+                .each()
+                .all(|other| other.value[field] == version.value[field]);
+            match common {
+                true if i > 0 => None,
+                true => Some(version.clone().reported_at("spec")),
+                false => Some(version.clone()),
+            }
+        };
+        schema(&version, reported("schema"));
+        if let Some(version) = reported("subresources") {
+            apply(SUBRESOURCES, &version);
+        }
+        if let Some(version) = reported("additionalPrinterColumns") {
+            apply(COLUMNS, &version);
+        }
+        if let Some(version) = reported("selectableFields") {
+            selectable(&version);
+        }
+    }
+}
+
+/// Checks the deprecation warning of a version.
+fn deprecation(version: &Field<'_>) {
+    const LONGEST: usize = 256;
+    let warning = version.get("deprecationWarning");
+    if !warning.value.is_string() {
+        return;
+    }
+    let text = warning.text();
+    if version.value["deprecated"] != true {
+        warning.invalid("can only be set for deprecated versions");
+    } else if text.is_empty() || text.len() > LONGEST || text.contains(char::is_control) {
+        warning.invalid("must have 1 to 256 printable characters");
+    }
+}
+
+fn schema(version: &Field<'_>, reported: Option<Field<'_>>) {
+    let schema = version.get("schema.openAPIV3Schema");
+    if !schema.is_set() {
+        return schema.required("");
+    }
+    let path = match reported.map(|version| version.path) {
+        None => return,
+        Some(path) if path == "spec" => "spec.validation.openAPIV3Schema".to_owned(),
+        Some(_) => schema.path,
+    };
+    let problems = structural::problems(schema.value, &path);
+    version.causes.borrow_mut().extend(problems);
+}
+
+const SUBRESOURCES: &[Rule] = &[(
+    "subresources.scale",
+    IfSet(&[
+        ("specReplicasPath statusReplicasPath", Required),
+        ("specReplicasPath", Text(|path| below(path, &[".spec."]))),
+        (
+            "statusReplicasPath",
+            Text(|path| below(path, &[".status."])),
+        ),
+        (
+            "labelSelectorPath",
+            Text(|path| below(path, &[".status.", ".spec."])),
+        ),
+    ]),
+)];
+
+/// Checks that a path, if any, leads below one of some fields.
+fn below(path: &str, parents: &[&str]) -> Option<String> {
+    let good = path.is_empty() || parents.iter().any(|parent| path.starts_with(parent));
+    (!good).then(|| format!("should be a json path under {}", parents.join(" or ")))
+}
+
+const COLUMNS: &[Rule] = &[
+    ("additionalPrinterColumns[].name", Required),
+    ("additionalPrinterColumns[].type", Required),
+    (
+        "additionalPrinterColumns[].type",
+        By(|kind| one_of(kind, COLUMN_TYPES)),
+    ),
+    (
+        "additionalPrinterColumns[].format",
+        By(|format| one_of(format, COLUMN_FORMATS)),
+    ),
+    ("additionalPrinterColumns[]", By(column_path)),
+];
+
+fn one_of(field: &Field<'_>, allowed: &[&str]) {
+    if !field.is_empty() && !allowed.contains(&field.text()) {
+        field.invalid(&format!("must be one of {}", allowed.join(",")));
+    }
+}
+
+fn column_path(column: &Field<'_>) {
+    // Kubernetes spells this field with capitals.
+    let path = column
+        .get("jsonPath")
+        .reported_at(format!("{}.JSONPath", column.path));
+    Required.apply(&path);
+    if !path.is_empty() && (path.text() == "." || !path.text().starts_with('.')) {
+        path.invalid("must be a simple json path starting with .");
+    }
+}
+
+fn selectable(version: &Field<'_>) {
+    let schema = &version.value["schema"]["openAPIV3Schema"];
+    for path in version
+        .items("selectableFields")
+        .map(|field| field.get("jsonPath"))
+    {
+        let mut steps = path.text().split('.');
+        let leaf = match steps.next() {
+            Some("") => steps.fold(schema, |schema, step| &schema["properties"][step]),
+            _ => &Value::Null,
+        };
+        if !matches!(
+            leaf["type"].as_str(),
+            Some("string" | "boolean" | "integer")
+        ) {
+            path.invalid("must refer to a field of type string, boolean or integer");
+        }
+    }
+}
+
+/// Checks the conversion. Webhooks are accepted, as installers ship them, but never called: objects keep the version
+/// they were written in.
+fn conversion(conversion: &Field<'_>) {
+    // Kubernetes reports these fields at the paths of an older version.
+    let at = |field: &str, path: &str| {
+        let path = format!("{}.{path}", conversion.path);
+        conversion.get("webhook").get(field).reported_at(path)
+    };
+    let config = at("clientConfig", "webhookClientConfig");
+    let reviews = at("conversionReviewVersions", "conversionReviewVersions");
+    if conversion.text_of("strategy") != "Webhook" {
+        for field in [config, reviews].iter().filter(|field| !field.is_empty()) {
+            field.forbidden("requires the strategy Webhook");
+        }
+        return;
+    }
+    if config.is_set() {
+        webhook::client(&config);
+    } else {
+        config.required("");
+    }
+    let known = |version: &&str| webhook::REVIEWS.contains(version);
+    if reviews.count() == 0 {
+        reviews.required("");
+    } else if !reviews.texts().iter().any(known) {
+        reviews.invalid("must include v1 or v1beta1");
     }
 }

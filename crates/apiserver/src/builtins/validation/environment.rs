@@ -1,11 +1,23 @@
-//! Validation of environment variables and their sources.
+//! Validation of environment variables, and of references to fields and resources of the pod.
 
 use berth_apimachinery::quantity::Quantity;
 
+use super::checks::set_among;
 use super::field::Field;
-use crate::error::Cause;
+use super::rules::Check::{By, EmptyOrOneOf, OptionalText, RequiredText, Text};
+use super::rules::{Rule, apply};
 use crate::names;
 
+const CONTAINER: &[Rule] = &[
+    ("env[].name", RequiredText(names::variable)),
+    ("env[]", By(value_from)),
+    ("env[].valueFrom.fieldRef", By(pod_field)),
+    ("env[].valueFrom.resourceFieldRef", By(resource)),
+    ("env[].valueFrom.configMapKeyRef", By(key)),
+    ("env[].valueFrom.secretKeyRef", By(key)),
+    ("envFrom[].prefix", OptionalText(names::variable)),
+    ("envFrom", By(env_from)),
+];
 const SOURCES: [&str; 5] = [
     "fieldRef",
     "resourceFieldRef",
@@ -44,153 +56,102 @@ const RESOURCES: &[&str] = &[
 ];
 
 /// Checks all variables of a container.
-pub(super) fn of_container(container: &Field<'_>, causes: &mut Vec<Cause>) {
-    for variable in container.items("env") {
-        variable.field("name").named(names::variable, causes);
-        let from = variable.field("valueFrom");
-        if from.is_set() {
-            value_from(&from, variable.field("value").text(), causes);
-        }
-    }
-    let all = container.field("envFrom");
-    for source in container.items("envFrom") {
-        source.field("prefix").optional(names::variable, causes);
-        let mut found = 0;
-        for kind in ["configMapRef", "secretRef"] {
-            let reference = source.field(kind);
-            if reference.is_set() {
-                found += 1;
-                reference.field("name").named(names::subdomain, causes);
-            }
-        }
-        match found {
-            0 => all.invalid("must specify one of: `configMapRef` or `secretRef`", causes),
-            1 => {}
-            _ => one_only(&all, causes),
-        }
-    }
+pub(super) fn of_container(container: &Field<'_>) {
+    apply(CONTAINER, container);
 }
 
-fn one_only(source: &Field<'_>, causes: &mut Vec<Cause>) {
-    let detail = "may not have more than one field specified at a time";
-    source.invalid(detail, causes);
-}
+const ONE: &str = "must have exactly one source";
 
-fn value_from(from: &Field<'_>, value: &str, causes: &mut Vec<Cause>) {
-    let mut found = 0;
-    for kind in SOURCES {
-        let source = from.field(kind);
-        if !source.is_set() {
-            continue;
-        }
-        found += 1;
-        match kind {
-            "fieldRef" => field_path(&source, Some(FIELDS), causes),
-            "resourceFieldRef" => resource_field(&source, false, causes),
-            "fileKeyRef" => {}
-            _ => {
-                let name = source.field("name");
-                name.problems(names::subdomain(name.text()), causes);
-                source.field("key").named(names::config_key, causes);
-            }
-        }
-    }
-    match found {
-        0 => {
-            let detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or \
-                       `fileKeyRef`";
-            from.invalid(detail, causes);
-        }
-        _ if !value.is_empty() => {
-            let detail = "may not be specified when `value` is not empty";
-            from.invalid(detail, causes);
-        }
-        1 => {}
-        _ => one_only(from, causes),
-    }
-}
-
-/// Checks a reference to a field of the pod. `allowed` restricts the fields.
-pub(super) fn field_path(reference: &Field<'_>, allowed: Option<&[&str]>, causes: &mut Vec<Cause>) {
-    let path = reference.field("fieldPath");
-    if path.text().is_empty() {
-        path.required("", causes);
+fn value_from(variable: &Field<'_>) {
+    let from = variable.get("valueFrom");
+    if !from.is_set() {
         return;
     }
-    let keyed = path
-        .text()
-        .strip_suffix("']")
-        .and_then(|rest| rest.split_once("['"));
-    if let Some((map, key)) = keyed {
-        if !matches!(map, "metadata.labels" | "metadata.annotations") {
-            path.invalid(
-                &format!("error converting fieldPath: field label not supported: {map}"),
-                causes,
-            );
-            return;
-        }
-        for problem in names::qualified_name(key) {
-            reference.invalid(&problem, causes);
-        }
-        return;
+    let found = set_among(&from, &SOURCES).len();
+    if found != 1 {
+        from.invalid(ONE);
+    } else if !variable.get("value").is_empty() {
+        from.invalid("may not be specified when `value` is not empty");
     }
-    let version = reference.field("apiVersion");
-    if version.text() != "v1" {
-        let detail = format!(
-            "error converting fieldPath: unsupported pod version: {}",
-            version.text()
-        );
-        path.invalid(&detail, causes);
+}
+
+fn env_from(all: &Field<'_>) {
+    for source in all.each() {
+        let found = set_among(&source, &["configMapRef", "secretRef"]);
+        if found.len() != 1 {
+            all.invalid(ONE);
+        }
+        for (_, reference) in found {
+            RequiredText(names::subdomain).apply(&reference.get("name"));
+        }
+    }
+}
+
+/// Checks a reference to a key of a ConfigMap or Secret.
+fn key(reference: &Field<'_>) {
+    const RULES: &[Rule] = &[
+        ("name", Text(names::subdomain)),
+        ("key", RequiredText(names::config_key)),
+    ];
+    if reference.is_set() {
+        apply(RULES, reference);
+    }
+}
+
+fn pod_field(reference: &Field<'_>) {
+    if reference.is_set() && field_path(reference) {
+        let path = reference.get("fieldPath");
+        if !path.text().ends_with("']") {
+            EmptyOrOneOf(FIELDS).apply(&path);
+        }
+    }
+}
+
+/// Checks a reference to a field of the pod. Returns false if the field does not exist.
+pub(super) fn field_path(reference: &Field<'_>) -> bool {
+    let path = reference.get("fieldPath");
+    let keyed = path.text().strip_suffix("']");
+    if path.is_empty() {
+        path.required("");
+    } else if let Some((map, key)) = keyed.and_then(|rest| rest.split_once("['")) {
+        if matches!(map, "metadata.labels" | "metadata.annotations") {
+            reference.problem(names::qualified_name(key));
+            return true;
+        }
+        path.invalid("only labels and annotations have keys");
+    } else if reference.text_of("apiVersion") != "v1" {
+        path.invalid("requires apiVersion v1");
     } else if !FIELDS.contains(&path.text()) && !OTHER_FIELDS.contains(&path.text()) {
-        let detail = format!(
-            "error converting fieldPath: field label not supported: {}",
-            path.text()
-        );
-        path.invalid(&detail, causes);
-    } else if let Some(allowed) = allowed {
-        path.one_of(allowed, causes);
+        path.invalid("is not a field of pods that can be referred to");
+    } else {
+        return true;
+    }
+    false
+}
+
+fn resource(reference: &Field<'_>) {
+    if reference.is_set() {
+        resource_field(reference);
     }
 }
 
-/// Checks a reference to a resource of a container. In volumes it names the container.
-pub(super) fn resource_field(reference: &Field<'_>, in_volume: bool, causes: &mut Vec<Cause>) {
-    let (container, resource) = (
-        reference.field("containerName"),
-        reference.field("resource"),
-    );
-    if in_volume && container.text().is_empty() {
-        container.required("", causes);
-        return;
-    }
-    if resource.text().is_empty() {
-        resource.required("", causes);
-        return;
+/// Checks a reference to a resource of a container.
+pub(super) fn resource_field(reference: &Field<'_>) {
+    let (resource, divisor) = (reference.get("resource"), reference.get("divisor"));
+    if resource.is_empty() {
+        return resource.required("");
     }
     if !RESOURCES.contains(&resource.text()) && !resource.text().contains(".hugepages-") {
-        resource.one_of(RESOURCES, causes);
-        return;
+        return resource.not_supported(RESOURCES);
     }
-    let divisor = reference.field("divisor");
-    let Some(amount) = divisor.quantity().filter(|d| *d != Quantity::ZERO) else {
-        return;
+    let amounts: &[&str] = match resource.text() {
+        "limits.cpu" | "requests.cpu" => &["0", "1m", "1"],
+        _ => &[
+            "0", "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
+        ],
     };
-    let one_of = |allowed: &[&str]| allowed.iter().any(|a| Quantity::parse(a) == Ok(amount));
-    let of_processors = matches!(resource.text(), "limits.cpu" | "requests.cpu");
-    let (good, detail) = if of_processors {
-        (
-            one_of(&["1m", "1"]),
-            "only divisor's values 1m and 1 are supported with the cpu resource",
-        )
-    } else {
-        (
-            one_of(&[
-                "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
-            ]),
-            "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the \
-             memory resource",
-        )
-    };
-    if !good {
-        divisor.invalid(detail, causes);
+    let is_amount = |amount| amounts.iter().any(|a| Quantity::parse(a) == Ok(amount));
+    if divisor.quantity().is_some_and(|amount| !is_amount(amount)) {
+        divisor.invalid(&format!("must be one of {}", amounts.join(", ")));
     }
 }

@@ -1,10 +1,7 @@
 //! Validation of ephemeral containers.
 
-use std::collections::HashSet;
-
-use serde_json::Value;
-
 use super::field::Field;
+use super::rules::Check::RequiredText;
 use super::{container, pod_update};
 use crate::error::Cause;
 use crate::names;
@@ -21,67 +18,51 @@ const FORBIDDEN: [&str; 9] = [
     "startupProbe",
     "lifecycle",
 ];
-const WHY: &str = "cannot be set for an Ephemeral Container";
+const WHY: &str = "cannot be set for an ephemeral container";
+const LIST: &str = "ephemeralContainers";
 
 /// Checks the ephemeral containers of a spec.
-pub(super) fn containers(spec: &Field<'_>, volumes: &HashSet<&str>, causes: &mut Vec<Cause>) {
-    let lists = ["containers", "initContainers"];
-    let others = lists.iter().flat_map(|list| spec.items(list));
-    let others: Vec<&str> = others.map(|other| other.field("name").text()).collect();
+pub(super) fn containers(spec: &Field<'_>) {
+    let others = spec.items("containers").chain(spec.items("initContainers"));
+    let others: Vec<&str> = others.map(|other| other.text_of("name")).collect();
     let mut taken = others.clone();
-    for container in spec.items("ephemeralContainers") {
-        let name = container.field("name");
-        name.named(names::dns_label, causes);
-        container::common(&container, spec, volumes, causes);
+    for container in spec.items(LIST) {
+        let (name, target) = (container.get("name"), container.get("targetContainerName"));
+        RequiredText(names::dns_label).apply(&name);
         if taken.contains(&name.text()) {
-            name.duplicate(causes);
+            name.duplicate();
         }
         taken.push(name.text());
-        let target = container.field("targetContainerName");
-        if !target.text().is_empty() && !others.contains(&target.text()) {
-            causes.push(Cause::not_found(target.path.as_str(), target.value));
+        container::common(&container, spec);
+        if !target.is_empty() && !others.contains(&target.text()) {
+            target.report(Cause::not_found(target.path.as_str(), target.value));
         }
-        for field in FORBIDDEN {
-            let field = container.field(field);
-            let empty = field
-                .value
-                .as_object()
-                .is_some_and(serde_json::Map::is_empty)
-                || field.value.as_array().is_some_and(Vec::is_empty);
-            if field.is_set() && !empty {
-                field.forbidden(WHY, causes);
-            }
-        }
-        for mount in container.items("volumeMounts") {
-            for field in ["subPath", "subPathExpr"] {
-                let path = mount.field(field);
-                if !path.text().is_empty() {
-                    path.forbidden(WHY, causes);
-                }
-            }
+        let forbidden = FORBIDDEN.iter().map(|field| container.get(field));
+        let mounts = container.items("volumeMounts");
+        let paths = mounts.flat_map(|mount| [mount.get("subPath"), mount.get("subPathExpr")]);
+        for field in forbidden.chain(paths).filter(|field| !field.is_empty()) {
+            field.forbidden(WHY);
         }
     }
 }
 
 /// Checks an update: containers may be added, not changed.
-pub(super) fn update(value: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    if pod_update::is_mirror(old) {
+pub(super) fn update(pod: &Field<'_>) {
+    if pod.old.is_some_and(pod_update::is_mirror) {
         let detail = "static pods do not support ephemeral containers";
-        *causes = vec![Cause::forbidden("[]", detail)];
+        *pod.causes.borrow_mut() = vec![Cause::forbidden("[]", detail)];
         return;
     }
-    pod_update::annotations(value, old, causes);
-    let list = "ephemeralContainers";
-    let now = value["spec"][list]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice);
-    for before in old["spec"][list].as_array().into_iter().flatten() {
-        let name = &before["name"];
-        let detail = match now.iter().rev().find(|now| now["name"] == *name) {
-            Some(now) if now == before => continue,
-            Some(_) => format!("ephemeral container {name} may not be changed"),
-            None => format!("ephemeral container {name} may not be removed"),
-        };
-        causes.push(Cause::forbidden(format!("spec.{list}"), &detail));
+    pod_update::annotations(pod);
+    let containers = pod.get("spec.ephemeralContainers");
+    let before = containers.old.and_then(|old| old.as_array());
+    for before in before.into_iter().flatten() {
+        let same_name = containers
+            .each()
+            .filter(|now| now.value["name"] == before["name"]);
+        if same_name.last().is_none_or(|now| now.value != before) {
+            let name = &before["name"];
+            containers.forbidden(&format!("ephemeral container {name} may not be changed"));
+        }
     }
 }

@@ -1,243 +1,173 @@
 //! Validation of affinity, tolerations and topology spread.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::checks::{operator, positive, qualified, selector};
 use super::field::Field;
-use super::selector::{self, refuse_values, require_values};
+use super::rules::Check::{By, EmptyOrOneOf, ExactlyOneOf, IfSet, OneOf, Required};
+use super::rules::{Check, Rule, apply};
 use crate::error::Cause;
 use crate::names;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const BAD_OPERATOR: &str = "not a valid selector operator";
+
+/// The effects of taints.
 pub(super) const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
+const POD: &[Rule] = &[
+    ("affinity.nodeAffinity", By(nodes)),
+    ("affinity.podAffinity affinity.podAntiAffinity", By(pods)),
+    ("tolerations[]", By(toleration)),
+    ("topologySpreadConstraints", By(spread)),
+];
+
 /// Checks where a pod may run.
-pub(super) fn of_pod(spec: &Field<'_>, causes: &mut Vec<Cause>) {
-    let affinity = spec.field("affinity");
-    nodes(&affinity.field("nodeAffinity"), causes);
-    for kind in ["podAffinity", "podAntiAffinity"] {
-        pods(&affinity.field(kind), causes);
-    }
-    for toleration in spec.items("tolerations") {
-        self::toleration(&toleration, causes);
-    }
-    spread(spec, causes);
+pub(super) fn of_pod(spec: &Field<'_>) {
+    apply(POD, spec);
 }
 
-fn nodes(affinity: &Field<'_>, causes: &mut Vec<Cause>) {
-    let required = affinity.field(REQUIRED);
+fn nodes(affinity: &Field<'_>) {
+    let required = affinity.get(REQUIRED);
     if required.is_set() {
-        let terms = required.field("nodeSelectorTerms");
-        if terms.count() == 0 {
-            terms.required("must have at least one node selector term", causes);
-        }
-        for term in terms.each() {
-            node_term(&term, causes);
-        }
+        Required.apply(&required.get("nodeSelectorTerms"));
+    }
+    for term in required.items("nodeSelectorTerms") {
+        node_term(&term);
     }
     for preferred in affinity.items(PREFERRED) {
-        weight(&preferred, causes);
-        node_term(&preferred.field("preference"), causes);
+        weight(&preferred);
+        node_term(&preferred.get("preference"));
     }
 }
 
-fn weight(preferred: &Field<'_>, causes: &mut Vec<Cause>) {
-    let weight = preferred.field("weight");
-    let number = weight.number().unwrap_or(0);
-    if !(1..=100).contains(&number) {
-        weight.invalid("must be in the range 1-100", causes);
+/// Checks a weight, which is required.
+fn weight(preferred: &Field<'_>) {
+    let weight = preferred.get("weight");
+    if !weight.number().is_some_and(|n| (1..=100).contains(&n)) {
+        weight.invalid("must be in the range 1-100");
     }
 }
 
-fn node_term(term: &Field<'_>, causes: &mut Vec<Cause>) {
+fn node_term(term: &Field<'_>) {
     for expression in term.items("matchExpressions") {
-        let (operator, values) = (expression.field("operator"), expression.field("values"));
-        match operator.text() {
-            "In" | "NotIn" => require_values(&values, causes),
-            "Exists" | "DoesNotExist" => refuse_values(&values, causes),
-            "Gt" | "Lt" => {
-                if values.count() != 1 {
-                    let detail = "must be specified single value when `operator` is 'Lt' or 'Gt'";
-                    values.required(detail, causes);
-                }
-            }
-            _ => operator.invalid(BAD_OPERATOR, causes),
-        }
-        expression.field("key").qualified(causes);
-        for value in values.each() {
-            value.problems(names::label_value(value.text()), causes);
-        }
+        operator(&expression, |operator, values| match operator.text() {
+            "Gt" | "Lt" if values.count() == 1 => {}
+            "Gt" | "Lt" => values.required("must be a single value for 'Lt' and 'Gt'"),
+            _ => operator.invalid(BAD_OPERATOR),
+        });
     }
     for field in term.items("matchFields") {
-        let (operator, values, key) = (
-            field.field("operator"),
-            field.field("values"),
-            field.field("key"),
-        );
+        let (operator, values, key) =
+            (field.get("operator"), field.get("values"), field.get("key"));
         match operator.text() {
-            "In" | "NotIn" => {
-                if values.count() != 1 {
-                    let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
-                    values.required(detail, causes);
-                }
-            }
-            _ => operator.invalid(BAD_OPERATOR, causes),
+            "In" | "NotIn" if values.count() == 1 => {}
+            "In" | "NotIn" => values.required("must be a single value for fields of nodes"),
+            _ => operator.invalid(BAD_OPERATOR),
         }
-        if key.text() == "metadata.name" {
-            for value in values.each() {
-                value.problems(names::subdomain(value.text()), causes);
-            }
-        } else {
-            key.invalid("not a valid field selector key", causes);
+        if key.text() != "metadata.name" {
+            key.invalid("not a valid field selector key");
+            continue;
+        }
+        for value in values.each() {
+            value.problem(names::subdomain(value.text()));
         }
     }
 }
 
-fn pods(affinity: &Field<'_>, causes: &mut Vec<Cause>) {
+fn pods(affinity: &Field<'_>) {
     for term in affinity.items(REQUIRED) {
-        pod_term(&term, causes);
+        pod_term(&term);
     }
     for preferred in affinity.items(PREFERRED) {
-        weight(&preferred, causes);
-        pod_term(&preferred.field("podAffinityTerm"), causes);
+        weight(&preferred);
+        pod_term(&preferred.get("podAffinityTerm"));
     }
 }
 
-fn pod_term(term: &Field<'_>, causes: &mut Vec<Cause>) {
-    selector::labels(&term.field("labelSelector"), causes);
-    selector::labels(&term.field("namespaceSelector"), causes);
-    for namespace in term.field("namespaces").each() {
-        if let Some(problem) = names::dns_label(namespace.text()) {
-            term.field("namespace").invalid(&problem, causes);
-        }
+fn pod_term(term: &Field<'_>) {
+    const TERM: &[Rule] = &[
+        ("labelSelector namespaceSelector", By(selector)),
+        ("topologyKey", Required),
+        ("topologyKey", By(qualified)),
+    ];
+    apply(TERM, term);
+    for namespace in term.items("namespaces") {
+        // Kubernetes reports the field in the singular.
+        let path = format!("{}.namespace", term.path);
+        let problem = names::dns_label(namespace.text());
+        namespace.reported_at(path).problem(problem);
     }
     for list in ["matchLabelKeys", "mismatchLabelKeys"] {
-        label_keys(term, list, causes);
+        label_keys(term, list);
     }
-    let other = term.field("mismatchLabelKeys");
+    let others = term.get("mismatchLabelKeys").texts();
     for key in term.items("matchLabelKeys") {
-        if other
-            .value
-            .as_array()
-            .is_some_and(|o| o.contains(key.value))
-        {
-            let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
-            key.invalid(detail, causes);
+        if others.contains(&key.text()) {
+            key.invalid("exists in both matchLabelKeys and mismatchLabelKeys");
         }
     }
-    let key = term.field("topologyKey");
-    if key.text().is_empty() {
-        key.required("can not be empty", causes);
-    }
-    key.qualified(causes);
 }
 
 /// Checks keys of labels that extend a selector.
-fn label_keys(term: &Field<'_>, list: &str, causes: &mut Vec<Cause>) {
-    let keys = term.field(list);
-    if keys.count() > 0 && !term.field("labelSelector").is_set() {
-        let detail = "must not be specified when labelSelector is not set";
-        keys.forbidden(detail, causes);
-        return;
+fn label_keys(term: &Field<'_>, list: &str) {
+    let keys = term.get(list);
+    if keys.count() > 0 && !term.get("labelSelector").is_set() {
+        return keys.forbidden("must not be specified when labelSelector is not set");
     }
     for key in keys.each() {
-        key.qualified(causes);
+        qualified(&key);
     }
 }
 
-pub(super) fn toleration(toleration: &Field<'_>, causes: &mut Vec<Cause>) {
-    let (key, operator, value) = (
-        toleration.field("key"),
-        toleration.field("operator"),
-        toleration.field("value"),
-    );
-    if !key.text().is_empty() {
-        key.qualified(causes);
+/// Checks a toleration.
+pub(super) fn toleration(toleration: &Field<'_>) {
+    let (key, operator) = (toleration.get("key"), toleration.get("operator"));
+    let (value, effect) = (toleration.get("value"), toleration.get("effect"));
+    if !key.is_empty() {
+        qualified(&key);
     } else if operator.text() != "Exists" {
-        let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-        operator.invalid(detail, causes);
+        operator.invalid("must be Exists when `key` is empty, which matches all keys");
     }
-    let effect = toleration.field("effect");
-    if toleration.field("tolerationSeconds").is_set() && effect.text() != "NoExecute" {
-        effect.invalid(
-            "effect must be 'NoExecute' when `tolerationSeconds` is set",
-            causes,
-        );
+    if toleration.get("tolerationSeconds").is_set() && effect.text() != "NoExecute" {
+        effect.invalid("must be 'NoExecute' when `tolerationSeconds` is set");
     }
     match operator.text() {
-        "" | "Equal" => {
-            if let Some(problem) = names::label_value(value.text()) {
-                operator.invalid(&problem, causes);
-            }
-        }
-        "Exists" => {
-            if !value.text().is_empty() {
-                let detail = "value must be empty when `operator` is 'Exists'";
-                operator.invalid(detail, causes);
-            }
-        }
-        "Lt" | "Gt" => {
-            let known = ["Equal", "Exists", "Lt", "Gt"].map(str::to_owned);
-            let path = operator.path.as_str();
-            causes.push(Cause::not_supported(path, operator.value, &known));
-        }
-        _ => operator.one_of(&["Equal", "Exists"], causes),
+        "" | "Equal" => operator.problem(names::label_value(value.text())),
+        "Exists" if !value.is_empty() => operator.invalid("requires an empty `value`"),
+        "Exists" => {}
+        _ => operator.not_supported(&["Equal", "Exists"]),
     }
-    if !effect.text().is_empty() {
-        effect.one_of(EFFECTS, causes);
-    }
+    EmptyOrOneOf(EFFECTS).apply(&effect);
 }
 
-fn spread(spec: &Field<'_>, causes: &mut Vec<Cause>) {
-    let all = spec.field("topologySpreadConstraints");
-    let pair = |constraint: &Value| {
-        let text = |field: &str| constraint[field].as_str().unwrap_or_default().to_owned();
-        (text("topologyKey"), text("whenUnsatisfiable"))
-    };
-    let pairs: Vec<_> = all
-        .value
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(pair)
-        .collect();
+fn spread(all: &Field<'_>) {
+    const POLICY: Check = OneOf(&["Honor", "Ignore"]);
+    const CONSTRAINT: &[Rule] = &[
+        ("maxSkew", By(positive)),
+        ("topologyKey", Required),
+        (
+            "whenUnsatisfiable",
+            ExactlyOneOf(&["DoNotSchedule", "ScheduleAnyway"]),
+        ),
+        ("minDomains", IfSet(&[("", By(positive))])),
+        ("nodeAffinityPolicy nodeTaintsPolicy", POLICY),
+        ("labelSelector", By(selector)),
+    ];
+    let pair =
+        |of: &Field<'_>| [of.text_of("topologyKey"), of.text_of("whenUnsatisfiable")].join(", ");
+    let pairs: Vec<String> = all.each().map(|constraint| pair(&constraint)).collect();
     for (i, constraint) in all.each().enumerate() {
-        let skew = constraint.field("maxSkew");
-        if skew.number().unwrap_or(0) <= 0 {
-            skew.invalid("must be greater than zero", causes);
+        apply(CONSTRAINT, &constraint);
+        label_keys(&constraint, "matchLabelKeys");
+        if pairs[i + 1..].contains(&pairs[i]) {
+            let path = format!("{}.{{topologyKey, whenUnsatisfiable}}", constraint.path);
+            constraint.report(Cause::duplicate(path, &json!(pairs[i])));
         }
-        let key = constraint.field("topologyKey");
-        if key.text().is_empty() {
-            key.required("can not be empty", causes);
+        let domains = constraint.get("minDomains");
+        if domains.is_set() && constraint.text_of("whenUnsatisfiable") != "DoNotSchedule" {
+            domains.invalid("requires whenUnsatisfiable=DoNotSchedule");
         }
-        let unsatisfiable = constraint.field("whenUnsatisfiable");
-        unsatisfiable.exactly_one_of(&["DoNotSchedule", "ScheduleAnyway"], causes);
-        if let Some((key, action)) = pairs.get(i).filter(|pair| pairs[i + 1..].contains(pair)) {
-            causes.push(Cause::duplicate(
-                format!("{}.{{topologyKey, whenUnsatisfiable}}", constraint.path),
-                &json!(format!("{{{key}, {action}}}")),
-            ));
-        }
-        let domains = constraint.field("minDomains");
-        if let Some(number) = domains.number() {
-            if number <= 0 {
-                domains.invalid("must be greater than zero", causes);
-            }
-            let action = unsatisfiable.text();
-            if action != "DoNotSchedule" {
-                let detail = format!(
-                    "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-                );
-                domains.invalid(&detail, causes);
-            }
-        }
-        for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
-            constraint
-                .field(policy)
-                .one_of(&["Honor", "Ignore"], causes);
-        }
-        label_keys(&constraint, "matchLabelKeys", causes);
-        selector::labels(&constraint.field("labelSelector"), causes);
     }
 }

@@ -1,159 +1,62 @@
 //! Validation of pod specs, alone and in templates.
 
-use std::collections::HashSet;
-
+use super::checks::{keys, labels, qualified};
 use super::field::Field;
+use super::rules::Check::{Between, By, OneOf, OptionalText, Required, RequiredText, Text};
+use super::rules::{Rule, apply};
 use super::{container, ephemeral, placement, resources, security, volume};
-use crate::error::Cause;
 use crate::names;
 
-const DNS_POLICIES: &[&str] = &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
-/// Limits of a resolver configuration.
-const MAX_NAMESERVERS: usize = 3;
-const MAX_SEARCHES: usize = 32;
+const SPEC: &[Rule] = &[
+    ("", By(volumes)),
+    ("containers", Required),
+    ("", By(containers)),
+    ("", By(ephemeral::containers)),
+    ("restartPolicy", OneOf(&["Always", "OnFailure", "Never"])),
+    (
+        "dnsPolicy",
+        OneOf(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]),
+    ),
+    ("nodeSelector", By(labels)),
+    ("", By(security::of_pod)),
+    ("", By(placement::of_pod)),
+    ("", By(dns)),
+    ("readinessGates[].conditionType", By(qualified)),
+    ("schedulingGates", By(scheduling_gates)),
+    ("resources", By(resources::of_container)),
+    (
+        "serviceAccountName nodeName priorityClassName",
+        OptionalText(names::subdomain),
+    ),
+    ("activeDeadlineSeconds", Between(1, i32::MAX as i64)),
+    ("hostname subdomain", OptionalText(names::dns_label)),
+    ("hostAliases[].ip", Text(names::ip)),
+    ("hostAliases[].hostnames[]", Text(names::subdomain)),
+    ("os", By(system)),
+];
 
 /// Checks a pod spec.
-pub(super) fn spec(spec: &Field<'_>, causes: &mut Vec<Cause>) {
-    let mut volumes: HashSet<&str> = HashSet::new();
-    let account = !spec.field("serviceAccountName").text().is_empty();
-    for volume in spec.items("volumes") {
-        named(&volume, &mut volumes, causes);
-        volume::source(&volume, account, causes);
-    }
-    let containers = spec.field("containers");
-    if containers.count() == 0 {
-        containers.required("", causes);
-    }
-    let mut names: HashSet<&str> = HashSet::new();
-    for list in ["containers", "initContainers"] {
-        for container in spec.items(list) {
-            named(&container, &mut names, causes);
-            container::check(&container, list, spec, &volumes, causes);
-        }
-    }
-    ephemeral::containers(spec, &volumes, causes);
-    let restart = spec.field("restartPolicy");
-    restart.one_of(&["Always", "OnFailure", "Never"], causes);
-    spec.field("dnsPolicy").one_of(DNS_POLICIES, causes);
-    let selector = spec.field("nodeSelector");
-    names::labels(selector.value, &selector.path, causes);
-    security::of_pod(spec, causes);
-    placement::of_pod(spec, causes);
-    dns(spec, causes);
-    for gate in spec.items("readinessGates") {
-        gate.field("conditionType").qualified(causes);
-    }
-    let mut gates: HashSet<&str> = HashSet::new();
-    for gate in spec.items("schedulingGates") {
-        let name = gate.field("name");
-        let shown = Field::new(name.value, gate.path.as_str());
-        shown.qualified(causes);
-        if !gates.insert(name.text()) {
-            shown.duplicate(causes);
-        }
-    }
-    resources::of_container(&spec.field("resources"), causes);
-    let account = spec.field("serviceAccountName");
-    account.optional(names::subdomain, causes);
-    spec.field("nodeName").optional(names::subdomain, causes);
-    let deadline = spec.field("activeDeadlineSeconds");
-    let most = i64::from(i32::MAX);
-    if deadline.number().is_some_and(|s| !(1..=most).contains(&s)) {
-        let detail = format!("must be between 1 and {most}, inclusive");
-        deadline.invalid(&detail, causes);
-    }
-    for field in ["hostname", "subdomain"] {
-        spec.field(field).optional(names::dns_label, causes);
-    }
-    for alias in spec.items("hostAliases") {
-        let ip = alias.field("ip");
-        ip.problems(names::ip(ip.text()), causes);
-        for name in alias.items("hostnames") {
-            name.problems(names::subdomain(name.text()), causes);
-        }
-    }
-    let class = spec.field("priorityClassName");
-    class.optional(names::subdomain, causes);
-    let system = spec.field("os");
-    if system.is_set() {
-        let name = system.field("name");
-        if name.text().is_empty() {
-            name.required("", causes);
-        } else if !matches!(name.text(), "linux" | "windows") {
-            let known = ["linux", "windows"].map(str::to_owned);
-            let path = system.path.as_str();
-            causes.push(Cause::not_supported(path, name.value, &known));
-        }
-    }
+pub(super) fn spec(spec: &Field<'_>) {
+    apply(SPEC, spec);
 }
 
-/// Checks a name that must be a unique label.
-fn named<'a>(item: &Field<'a>, taken: &mut HashSet<&'a str>, causes: &mut Vec<Cause>) {
-    let name = item.field("name");
-    let is_new = taken.insert(name.text());
-    if name.text().is_empty() {
-        name.required("", causes);
-    } else if let Some(problem) = names::dns_label(name.text()) {
-        name.invalid(&problem, causes);
-    } else if !is_new {
-        name.duplicate(causes);
+/// Checks a pod template.
+pub(super) fn template(template: &Field<'_>) {
+    // Kubernetes omits `metadata` from these paths.
+    for (map, check) in [("labels", labels as fn(&Field<'_>)), ("annotations", keys)] {
+        let path = format!("{}.{map}", template.path);
+        check(&template.get("metadata").get(map).reported_at(path));
     }
+    let pods = template.get("spec");
+    spec(&pods);
+    no_ephemeral(&pods);
 }
 
-fn dns(spec: &Field<'_>, causes: &mut Vec<Cause>) {
-    let config = spec.field("dnsConfig");
-    let servers = config.field("nameservers");
-    if spec.value["dnsPolicy"] == "None" {
-        if !config.is_set() {
-            config.required("must provide `dnsConfig` when `dnsPolicy` is None", causes);
-            return;
-        }
-        if servers.count() == 0 {
-            let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-            servers.required(detail, causes);
-            return;
-        }
-    }
-    if servers.count() > MAX_NAMESERVERS {
-        let detail = format!("must not have more than {MAX_NAMESERVERS} nameservers");
-        servers.invalid(&detail, causes);
-    }
-    for server in servers.each() {
-        server.problems(names::ip(server.text()), causes);
-    }
-    let searches = config.field("searches");
-    if searches.count() > MAX_SEARCHES {
-        let detail = format!("must not have more than {MAX_SEARCHES} search paths");
-        searches.invalid(&detail, causes);
-    }
-    for search in searches.each() {
-        let domain = search.text();
-        if domain != "." {
-            let domain = domain.strip_suffix('.').unwrap_or(domain);
-            search.problems(names::search_domain(domain), causes);
-        }
-    }
-    for option in config.items("options") {
-        if option.field("name").text().is_empty() {
-            option.required("must not be empty", causes);
-        }
-    }
-}
-
-/// Refuses fields that the template of a controller cannot have.
-pub(super) fn of_controller(spec: &Field<'_>, controller: &str, causes: &mut Vec<Cause>) {
-    let deadline = spec.field("activeDeadlineSeconds");
-    if deadline.is_set() {
-        let detail = format!("activeDeadlineSeconds in {controller} is not Supported");
-        deadline.forbidden(&detail, causes);
-    }
-}
-
-/// Refuses ephemeral containers.
-pub(super) fn no_ephemeral(spec: &Field<'_>, detail: &str, causes: &mut Vec<Cause>) {
-    let containers = spec.field("ephemeralContainers");
+/// Refuses ephemeral containers, which can only be added to running pods.
+pub(super) fn no_ephemeral(spec: &Field<'_>) {
+    let containers = spec.get("ephemeralContainers");
     if containers.count() > 0 {
-        containers.forbidden(detail, causes);
+        containers.forbidden("may only be added to existing pods");
     }
 }
 
@@ -161,6 +64,98 @@ pub(super) fn no_ephemeral(spec: &Field<'_>, detail: &str, causes: &mut Vec<Caus
 pub(super) fn grace(spec: &Field<'_>) -> i64 {
     /// The default grace period.
     const DEFAULT: i64 = 30;
-    let seconds = spec.field("terminationGracePeriodSeconds");
+    let seconds = spec.get("terminationGracePeriodSeconds");
     seconds.number().unwrap_or(DEFAULT)
+}
+
+fn volumes(spec: &Field<'_>) {
+    unique_labels(spec.items("volumes"));
+    let account = !spec.get("serviceAccountName").is_empty();
+    for volume in spec.items("volumes") {
+        volume::source(&volume, account);
+    }
+}
+
+fn containers(spec: &Field<'_>) {
+    unique_labels(spec.items("containers").chain(spec.items("initContainers")));
+    for container in spec.items("containers") {
+        container::main(&container, spec);
+    }
+    for container in spec.items("initContainers") {
+        container::init(&container, spec);
+    }
+}
+
+/// Checks that the names of items are unique labels.
+fn unique_labels<'a>(items: impl Iterator<Item = Field<'a>>) {
+    let mut seen = Vec::new();
+    for item in items {
+        let name = item.get("name");
+        if !name.is_empty()
+            && names::dns_label(name.text()).is_none()
+            && seen.contains(&name.text())
+        {
+            name.duplicate();
+        }
+        RequiredText(names::dns_label).apply(&name);
+        seen.push(name.text());
+    }
+}
+
+fn scheduling_gates(gates: &Field<'_>) {
+    let mut seen = Vec::new();
+    for gate in gates.each() {
+        let name = gate.get("name").reported_at(gate.path);
+        qualified(&name);
+        if seen.contains(&name.text()) {
+            name.duplicate();
+        }
+        seen.push(name.text());
+    }
+}
+
+fn system(system: &Field<'_>) {
+    let name = system.get("name");
+    if system.is_set() && name.is_empty() {
+        name.required("");
+    } else if system.is_set() && !matches!(name.text(), "linux" | "windows") {
+        name.reported_at(system.path.as_str())
+            .not_supported(&["linux", "windows"]);
+    }
+}
+
+/// Limits of a resolver configuration.
+const MAX_NAMESERVERS: usize = 3;
+const MAX_SEARCHES: usize = 32;
+
+fn dns(spec: &Field<'_>) {
+    let config = spec.get("dnsConfig");
+    let (servers, searches) = (config.get("nameservers"), config.get("searches"));
+    if spec.text_of("dnsPolicy") == "None" {
+        for needed in [&config, &servers] {
+            if !needed.is_set() || needed.path == servers.path && needed.count() == 0 {
+                return needed.required("must be set when `dnsPolicy` is None");
+            }
+        }
+    }
+    if servers.count() > MAX_NAMESERVERS {
+        servers.invalid(&format!("must have at most {MAX_NAMESERVERS} nameservers"));
+    }
+    if searches.count() > MAX_SEARCHES {
+        searches.invalid(&format!("must have at most {MAX_SEARCHES} search paths"));
+    }
+    for server in servers.each() {
+        server.problem(names::ip(server.text()));
+    }
+    for search in searches.each().filter(|search| search.text() != ".") {
+        let domain = search.text();
+        search.problem(names::search_domain(
+            domain.strip_suffix('.').unwrap_or(domain),
+        ));
+    }
+    for option in config.items("options") {
+        if option.get("name").is_empty() {
+            option.required("must have a name");
+        }
+    }
 }

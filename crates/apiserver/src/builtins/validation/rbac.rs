@@ -1,113 +1,97 @@
 //! Validation of roles and their bindings.
 
-use serde_json::Value;
-
+use super::checks::selector;
 use super::field::Field;
-use super::selector;
-use crate::error::Cause;
+use super::rules::Check::{
+    By, EmptyOrOneOf, ExactlyOneOf, IfSet, OneOf, OptionalText, Required, RequiredText,
+};
+use super::rules::{Rule, apply};
 use crate::names;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
+const ROLE: &[Rule] = &[("rules[].verbs", Required), ("rules[]", By(resources))];
+
+const AGGREGATION: &[Rule] = &[(
+    "aggregationRule",
+    IfSet(&[
+        ("clusterRoleSelectors", Required),
+        ("clusterRoleSelectors[]", By(role_selector)),
+    ]),
+)];
+
+const BINDING: &[Rule] = &[
+    ("roleRef.apiGroup", OneOf(&[GROUP])),
+    ("roleRef.name", RequiredText(names::path_segment)),
+    ("roleRef", By(role_stays)),
+    ("subjects[].name", Required),
+    ("subjects[]", By(subject)),
+];
+
 /// Checks a role or cluster role.
-pub(super) fn role(value: &Value, namespaced: bool, causes: &mut Vec<Cause>) {
-    for rule in Field::new(&value["rules"], "rules").each() {
-        self::rule(&rule, namespaced, causes);
+pub(super) fn role(role: &Field<'_>, namespaced: bool) {
+    apply(ROLE, role);
+    if !namespaced {
+        return apply(AGGREGATION, role);
     }
-    let aggregation = Field::new(&value["aggregationRule"], "aggregationRule");
-    if !aggregation.is_set() || namespaced {
-        return;
-    }
-    let selectors = aggregation.field("clusterRoleSelectors");
-    if selectors.count() == 0 {
-        let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
-        selectors.required(detail, causes);
-    }
-    for selector in selectors.each() {
-        let before = causes.len();
-        selector::labels(&selector, causes);
-        if causes.len() > before {
-            selector.invalid("invalid label selector.", causes);
+    for paths in role.items("rules").map(|rule| rule.get("nonResourceURLs")) {
+        if paths.count() > 0 {
+            paths.invalid("namespaced rules cannot apply to non-resource URLs");
         }
     }
 }
 
-fn rule(rule: &Field<'_>, namespaced: bool, causes: &mut Vec<Cause>) {
-    let list = |field: &str| rule.field(field);
-    if list("verbs").count() == 0 {
-        list("verbs").required("verbs must contain at least one value", causes);
+fn role_selector(labels: &Field<'_>) {
+    let before = labels.causes.borrow().len();
+    selector(labels);
+    if labels.causes.borrow().len() > before {
+        labels.invalid("invalid label selector");
     }
-    let paths = list("nonResourceURLs");
-    if paths.count() > 0 {
-        if namespaced {
-            let detail = "namespaced rules cannot apply to non-resource URLs";
-            paths.invalid(detail, causes);
-        }
-        let mixed = ["apiGroups", "resources", "resourceNames"];
-        if mixed.iter().any(|field| list(field).count() > 0) {
-            let detail = "rules cannot apply to both regular resources and non-resource URLs";
-            paths.invalid(detail, causes);
-        }
-        return;
-    }
-    for (field, detail) in [
-        (
-            "apiGroups",
-            "resource rules must supply at least one api group",
-        ),
-        (
-            "resources",
-            "resource rules must supply at least one resource",
-        ),
-    ] {
-        if list(field).count() == 0 {
-            list(field).required(detail, causes);
-        }
+}
+
+fn resources(rule: &Field<'_>) {
+    let paths = rule.get("nonResourceURLs");
+    if paths.count() == 0 {
+        Required.apply(&rule.get("apiGroups"));
+        Required.apply(&rule.get("resources"));
+    } else if ["apiGroups", "resources", "resourceNames"]
+        .iter()
+        .any(|list| !rule.get(list).is_empty())
+    {
+        paths.invalid("rules cannot apply to both resources and non-resource URLs");
     }
 }
 
 /// Checks a role binding or cluster role binding.
-pub(super) fn binding(
-    value: &Value,
-    old: Option<&Value>,
-    namespaced: bool,
-    causes: &mut Vec<Cause>,
-) {
-    let role = Field::new(&value["roleRef"], "roleRef");
-    role.field("apiGroup").one_of(&[GROUP], causes);
-    let kinds: &[&str] = if namespaced {
-        &["Role", "ClusterRole"]
-    } else {
-        &["ClusterRole"]
-    };
-    role.field("kind").exactly_one_of(kinds, causes);
-    role.field("name").named(names::path_segment, causes);
-    for subject in Field::new(&value["subjects"], "subjects").each() {
-        self::subject(&subject, namespaced, causes);
+pub(super) fn binding(binding: &Field<'_>, namespaced: bool) {
+    apply(BINDING, binding);
+    let kind = binding.get("roleRef.kind");
+    if namespaced {
+        ExactlyOneOf(&["Role", "ClusterRole"]).apply(&kind);
+        return;
     }
-    if old.is_some_and(|old| old["roleRef"] != *role.value) {
-        role.invalid("cannot change roleRef", causes);
+    ExactlyOneOf(&["ClusterRole"]).apply(&kind);
+    for subject in binding.items("subjects") {
+        if subject.text_of("kind") == "ServiceAccount" {
+            Required.apply(&subject.get("namespace"));
+        }
     }
 }
 
-fn subject(subject: &Field<'_>, namespaced: bool, causes: &mut Vec<Cause>) {
-    let (kind, name, group) = (
-        subject.field("kind"),
-        subject.field("name"),
-        subject.field("apiGroup"),
-    );
-    name.not_empty(causes);
+fn role_stays(role: &Field<'_>) {
+    if role.old.is_some_and(|old| old != role.value) {
+        role.invalid("cannot change roleRef");
+    }
+}
+
+fn subject(subject: &Field<'_>) {
+    let (kind, group) = (subject.get("kind"), subject.get("apiGroup"));
     match kind.text() {
         "ServiceAccount" => {
-            name.optional(names::subdomain, causes);
-            if !group.text().is_empty() {
-                group.one_of(&[""], causes);
-            }
-            if !namespaced {
-                subject.field("namespace").not_empty(causes);
-            }
+            OptionalText(names::subdomain).apply(&subject.get("name"));
+            EmptyOrOneOf(&[""]).apply(&group);
         }
-        "User" | "Group" => group.one_of(&[GROUP], causes),
-        _ => kind.exactly_one_of(&["ServiceAccount", "User", "Group"], causes),
+        "User" | "Group" => OneOf(&[GROUP]).apply(&group),
+        _ => kind.not_supported(&["ServiceAccount", "User", "Group"]),
     }
 }

@@ -1,57 +1,54 @@
-//! Validation of requests and limits.
-
-use berth_apimachinery::quantity::Quantity;
-use serde_json::json;
+//! Validation of requests and limits, and of the names of resources.
 
 use super::field::Field;
-use crate::error::Cause;
+use super::rules::Check::NotNegativeAmount;
 use crate::names;
 
 /// Checks the requests and limits of a container.
-pub(super) fn of_container(resources: &Field<'_>, causes: &mut Vec<Cause>) {
+pub(super) fn of_container(resources: &Field<'_>) {
+    let (limits, requests) = (resources.get("limits"), resources.get("requests"));
+    let mut all = Vec::new();
     for list in ["limits", "requests"] {
         for (name, amount) in resources.entries(list) {
-            self::name(name, &amount.path, causes);
-            if amount.quantity().is_some_and(|a| a < Quantity::ZERO) {
-                amount.invalid("must be greater than or equal to 0", causes);
+            container_name(name, &amount);
+            NotNegativeAmount.apply(&amount);
+            if !is_native(name) {
+                integer(&amount);
             }
-            if !is_native(name) && amount.quantity().is_some_and(|a| !a.is_integer()) {
-                amount.invalid("must be an integer", causes);
-            }
+            all.push(name);
         }
     }
-    let (limits, requests) = (resources.field("limits"), resources.field("requests"));
     for (name, request) in resources.entries("requests") {
-        let limit = limits.field(name).quantity();
-        let (Some(requested), Some(most)) = (request.quantity(), limit) else {
-            if limit.is_none() && !may_be_overcommitted(name) {
-                limits.required("Limit must be set for non overcommitable resources", causes);
+        let native = is_native(name) && !name.starts_with("hugepages-");
+        let limit = limits.entry(name, &limits.value[name]).quantity();
+        match (request.quantity(), limit) {
+            (_, None) if !native => {
+                limits.required("must be set for resources without overcommitment");
             }
-            continue;
-        };
-        let detail = if may_be_overcommitted(name) {
-            (requested > most)
-                .then(|| format!("must be less than or equal to {name} limit of {most}"))
-        } else {
-            (requested != most).then(|| format!("must be equal to {name} limit of {most}"))
-        };
-        if let Some(detail) = detail {
-            Field::new(request.value, requests.path.as_str()).invalid(&detail, causes);
+            (Some(asked), Some(limit)) if native && asked > limit || !native && asked != limit => {
+                let relation = if native {
+                    "less than or equal to"
+                } else {
+                    "equal to"
+                };
+                let request = request.reported_at(requests.path.as_str());
+                request.invalid(&format!("must be {relation} {name} limit of {limit}"));
+            }
+            _ => {}
         }
     }
-    let names =
-        |list: &str| -> Vec<&str> { resources.entries(list).map(|(name, _)| name).collect() };
-    let all = [names("limits"), names("requests")].concat();
     if all.iter().any(|name| name.starts_with("hugepages-"))
         && !all.iter().any(|name| matches!(*name, "cpu" | "memory"))
     {
-        resources.forbidden("HugePages require cpu or memory", causes);
+        resources.forbidden("HugePages require cpu or memory");
     }
 }
 
-/// Reports whether limits of a resource may exceed requests.
-fn may_be_overcommitted(name: &str) -> bool {
-    is_native(name) && !name.starts_with("hugepages-")
+/// Checks that a quantity is an integer.
+pub(super) fn integer(amount: &Field<'_>) {
+    if amount.quantity().is_some_and(|amount| !amount.is_integer()) {
+        amount.invalid("must be an integer");
+    }
 }
 
 /// Reports whether a resource is defined by Kubernetes.
@@ -59,42 +56,25 @@ fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Checks the name of a container's resource.
-pub(super) fn name(name: &str, path: &str, causes: &mut Vec<Cause>) {
-    let problems = names::qualified_name(name);
-    let well_formed = problems.is_empty();
-    let mut say = |detail: &str| causes.push(Cause::invalid(path, &json!(name), detail));
-    for problem in &problems {
-        say(problem);
-    }
-    if name.contains('/') {
-        return;
-    }
-    let of_containers =
-        matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-");
-    if !of_containers {
-        if well_formed && !is_standard(name) {
-            say("must be a standard resource type or fully qualified");
-        }
-        say("must be a standard resource for containers");
+/// Checks the name of a container's resource; `amount` is its entry in a map.
+pub(super) fn container_name(name: &str, amount: &Field<'_>) {
+    let known = matches!(name, "cpu" | "memory" | "ephemeral-storage");
+    check_name(name, amount, known || name.starts_with("hugepages-"));
+}
+
+/// Checks the name of a resource, which has a domain or is known.
+pub(super) fn check_name(name: &str, amount: &Field<'_>, known: bool) {
+    amount.problem(names::qualified_name(name));
+    if !name.contains('/') && !known {
+        amount.invalid("must be a standard resource type or fully qualified");
     }
 }
 
 /// Reports whether a resource name needs no domain.
 pub(super) fn is_standard(name: &str) -> bool {
     const NAMES: &[&str] = &[
-        "cpu",
-        "memory",
-        "ephemeral-storage",
         "storage",
-        "requests.cpu",
-        "requests.memory",
-        "requests.ephemeral-storage",
         "requests.storage",
-        "limits.cpu",
-        "limits.memory",
-        "limits.ephemeral-storage",
-        "pods",
         "resourcequotas",
         "services",
         "replicationcontrollers",
@@ -104,7 +84,26 @@ pub(super) fn is_standard(name: &str) -> bool {
         "services.nodeports",
         "services.loadbalancers",
     ];
-    NAMES.contains(&name)
+    (of_pods(name) && name != "count/pods")
+        || NAMES.contains(&name)
         || name.starts_with("hugepages-")
         || name.starts_with("requests.hugepages-")
+}
+
+/// Reports whether a quota of a resource counts what pods use.
+pub(super) fn of_pods(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "cpu",
+        "memory",
+        "ephemeral-storage",
+        "requests.cpu",
+        "requests.memory",
+        "requests.ephemeral-storage",
+        "limits.cpu",
+        "limits.memory",
+        "limits.ephemeral-storage",
+        "pods",
+        "count/pods",
+    ];
+    NAMES.contains(&name)
 }

@@ -1,232 +1,217 @@
 //! Validation of services.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::cluster::refuse_special;
+use super::checks::{labels, optionally_qualified, port, port_number, public_address};
 use super::field::Field;
-use super::network_policy::cidr;
+use super::network::cidr;
+use super::rules::Check::{Between, By, Forbidden, OneOf, RequiredText, Text, When};
+use super::rules::{Rule, apply};
 use crate::error::Cause;
 use crate::names;
 
-/// The types of services.
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
+const POLICIES: &[&str] = &["Cluster", "Local"];
 
-pub(super) fn service(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    let before = old.map(|old| &old["spec"]);
-    let spec = Field::new(spec, "spec");
-    let kind = spec.field("type");
-    ports(&spec, causes);
-    kind.one_of(TYPES, causes);
-    names::labels(spec.field("selector").value, "spec.selector", causes);
-    affinity(&spec, causes);
-    addresses(&spec, causes);
-    if kind.text() == "ExternalName" {
-        spec.field("externalName").named(names::subdomain, causes);
-    }
-    balancer(&spec, causes);
-    traffic(&spec, causes);
-    // A headless service without a selector may have any family.
-    let selects = spec.value["selector"]
-        .as_object()
-        .is_some_and(|s| !s.is_empty());
-    let open = spec.value["clusterIP"] == "None" && !selects;
-    let policy = spec.field("ipFamilyPolicy");
-    policy.one_of(
-        &["PreferDualStack", "RequireDualStack", "SingleStack"],
-        causes,
-    );
-    if policy.text() == "RequireDualStack" && !open {
-        let detail = "this cluster is not configured for dual-stack services";
-        policy.invalid(detail, causes);
-    }
-    for family in spec.items("ipFamilies") {
-        family.one_of(&["IPv4", "IPv6"], causes);
-        if family.text() == "IPv6" && !open {
-            family.invalid("not configured on this cluster", causes);
-        }
-    }
-    if let Some(before) = before {
-        address(spec.value, before, causes);
-        let health_port = |spec: &Value| spec["healthCheckNodePort"].as_i64().filter(|n| *n != 0);
-        if health_port(before).is_some()
-            && health_port(spec.value).is_some()
-            && health_port(before) != health_port(spec.value)
-        {
-            let health = spec.field("healthCheckNodePort");
-            health.forbidden("field is immutable", causes);
-        }
+const SERVICE: &[Rule] = &[
+    ("", By(ports)),
+    ("ports[].port", By(port_number)),
+    ("ports[].protocol", OneOf(&["SCTP", "TCP", "UDP"])),
+    ("ports[].targetPort", By(target_port)),
+    ("ports[].appProtocol", By(optionally_qualified)),
+    ("type", OneOf(TYPES)),
+    ("selector", By(labels)),
+    ("sessionAffinity", OneOf(&["ClientIP", "None"])),
+    ("", When("sessionAffinity", &["ClientIP"], AFFINITY)),
+    ("externalIPs[]", By(public_address)),
+    ("", By(type_rules)),
+    ("internalTrafficPolicy", OneOf(POLICIES)),
+    ("", By(traffic)),
+    (
+        "trafficDistribution",
+        OneOf(&["PreferClose", "PreferSameZone", "PreferSameNode"]),
+    ),
+    (
+        "ipFamilyPolicy",
+        OneOf(&["PreferDualStack", "RequireDualStack", "SingleStack"]),
+    ),
+    ("ipFamilies[]", OneOf(&["IPv4", "IPv6"])),
+    ("", By(families)),
+    ("", By(allocated_fields_stay)),
+];
+
+const AFFINITY: &[Rule] = &[(
+    "sessionAffinityConfig.clientIP.timeoutSeconds",
+    Between(1, 86_400),
+)];
+
+const EXTERNAL_NAME: &[Rule] = &[
+    ("externalName", RequiredText(names::subdomain)),
+    (
+        "clusterIPs ipFamilies ipFamilyPolicy",
+        By(|field| {
+            if !field.is_empty() {
+                field.forbidden("may not be set for ExternalName services");
+            }
+        }),
+    ),
+];
+
+const LOAD_BALANCER: &[Rule] = &[("loadBalancerClass", By(optionally_qualified))];
+
+const NO_LOAD_BALANCER: &[Rule] = &[(
+    "allocateLoadBalancerNodePorts loadBalancerClass",
+    Forbidden("may only be used when `type` is 'LoadBalancer'"),
+)];
+
+/// Checks a service.
+pub(super) fn service(service: &Field<'_>) {
+    apply(SERVICE, &service.get("spec"));
+}
+
+fn target_port(target: &Field<'_>) {
+    if !target.is_empty() {
+        port(target);
     }
 }
 
-fn ports(spec: &Field<'_>, causes: &mut Vec<Cause>) {
-    let all = spec.field("ports");
-    if all.count() == 0 && spec.value["type"] != "ExternalName" && spec.value["clusterIP"] != "None"
-    {
-        all.required("", causes);
+fn ports(spec: &Field<'_>) {
+    let all = spec.get("ports");
+    let kind = spec.text_of("type");
+    if all.count() == 0 && kind != "ExternalName" && spec.text_of("clusterIP") != "None" {
+        all.required("");
     }
-    let mut names: Vec<&str> = Vec::new();
-    let mut taken: Vec<(&Value, &Value)> = Vec::new();
-    let mut nodes: Vec<(i64, &str)> = Vec::new();
-    for port in spec.items("ports") {
-        let name = port.field("name");
-        if name.text().is_empty() {
+    let (mut names, mut taken, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
+    for port in all.each() {
+        let (name, node) = (port.get("name"), port.get("nodePort"));
+        let (number, protocol) = (port.get("port").value, port.get("protocol").value);
+        if name.is_empty() {
             if all.count() > 1 {
-                name.required("", causes);
+                name.required("");
             }
         } else if let Some(problem) = names::dns_label(name.text()) {
-            name.invalid(&problem, causes);
+            name.invalid(&problem);
         } else if names.contains(&name.text()) {
-            name.duplicate(causes);
+            name.duplicate();
+        }
+        if taken.contains(&(protocol, number)) {
+            port.duplicate();
+        }
+        let on_nodes = node.number().filter(|number| *number != 0);
+        if on_nodes.is_some() && nodes.contains(&(on_nodes, protocol)) {
+            node.invalid("provided port is already allocated");
+        }
+        if on_nodes.is_some() && kind == "ClusterIP" {
+            node.forbidden("may not be used when `type` is 'ClusterIP'");
         }
         names.push(name.text());
-        port.field("port").port_number(causes);
-        port.field("protocol").one_of(PROTOCOLS, causes);
-        let target = port.field("targetPort");
-        if target.is_set() && target.value != "" {
-            target.port(causes);
-        }
-        let protocol = port.field("appProtocol");
-        if protocol.is_set() {
-            protocol.qualified(causes);
-        }
-        let node = port.field("nodePort");
-        let number = node.number().unwrap_or(0);
-        let protocol = port.field("protocol").text();
-        if number != 0 && nodes.contains(&(number, protocol)) {
-            node.invalid("provided port is already allocated", causes);
-        }
-        nodes.push((number, protocol));
-        if number != 0 && spec.value["type"] == "ClusterIP" {
-            let detail = "may not be used when `type` is 'ClusterIP'";
-            node.forbidden(detail, causes);
-        }
-        let protocol_and_port = (port.field("protocol").value, port.field("port").value);
-        if taken.contains(&protocol_and_port) {
-            port.duplicate(causes);
-        }
-        taken.push(protocol_and_port);
+        taken.push((protocol, number));
+        nodes.push((on_nodes, protocol));
     }
 }
 
-fn affinity(spec: &Field<'_>, causes: &mut Vec<Cause>) {
-    let affinity = spec.field("sessionAffinity");
-    affinity.one_of(&["ClientIP", "None"], causes);
-    let seconds = spec
-        .field("sessionAffinityConfig")
-        .field("clientIP")
-        .field("timeoutSeconds");
-    let in_time = |seconds: i64| (1..=86_400).contains(&seconds);
-    if affinity.text() == "ClientIP" && seconds.number().is_some_and(|s| !in_time(s)) {
-        let detail = "must be greater than 0 and less than 86400";
-        seconds.invalid(detail, causes);
-    }
-}
-
-fn addresses(spec: &Field<'_>, causes: &mut Vec<Cause>) {
-    let (kind, all) = (spec.field("type"), spec.field("clusterIPs"));
-    if kind.text() == "ExternalName" {
-        for field in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"].map(|field| spec.field(field)) {
-            if field.count() > 0 || !field.text().is_empty() {
-                field.forbidden("may not be set for ExternalName services", causes);
-            }
-        }
+/// Checks the fields that depend on the type of the service.
+fn type_rules(spec: &Field<'_>) {
+    let kind = spec.text_of("type");
+    if kind == "ExternalName" {
+        apply(EXTERNAL_NAME, spec);
     } else {
-        let first = spec.field("clusterIP");
-        if all.count() > 0 && first.text().is_empty() {
-            all.invalid("must be empty when `clusterIP` is not specified", causes);
-        } else if all.count() > 0 && all.value[0] != *first.value {
-            all.invalid("first value must match `clusterIP`", causes);
-        }
-        for address in spec.items("clusterIPs") {
-            if address.text() != "None" {
-                address.problems(names::ip(address.text()), causes);
-                if address.text().parse::<Ipv6Addr>().is_ok() && !first.text().is_empty() {
-                    let detail = "IPv6 is not configured on this cluster";
-                    Field::new(all.value, address.path.as_str()).invalid(detail, causes);
-                }
-            } else if matches!(kind.text(), "NodePort" | "LoadBalancer") {
-                let detail = format!("may not be set to 'None' for {} services", kind.text());
-                address.invalid(&detail, causes);
-            }
-        }
-        let of_one_family = spec
-            .items("clusterIPs")
-            .filter(|a| a.text().parse::<Ipv4Addr>().is_ok());
-        if of_one_family.count() > 1 {
-            let detail = "may specify no more than one IP for each IP family";
-            all.invalid(detail, causes);
-        }
+        addresses(spec);
     }
-    for address in spec.items("externalIPs") {
-        match address.text().parse::<IpAddr>() {
-            Ok(ip) => refuse_special(&address, ip, causes),
-            Err(_) => address.problems(names::ip(address.text()), causes),
-        }
-    }
-}
-
-/// Checks the fields of load balancers.
-fn balancer(spec: &Field<'_>, causes: &mut Vec<Cause>) {
-    let balances = spec.value["type"] == "LoadBalancer";
-    let detail = "may only be used when `type` is 'LoadBalancer'";
     // Kubernetes spells this field with a capital.
-    let ranges = Field::new(
-        &spec.value["loadBalancerSourceRanges"],
-        "spec.LoadBalancerSourceRanges",
-    );
-    if ranges.count() > 0 && !balances {
-        ranges.forbidden(detail, causes);
-    } else {
+    let ranges = spec
+        .get("loadBalancerSourceRanges")
+        .reported_at("spec.LoadBalancerSourceRanges");
+    if kind == "LoadBalancer" || ranges.count() == 0 {
         for range in ranges.each() {
-            cidr(&range, causes);
+            cidr(&range);
+        }
+    } else {
+        ranges.forbidden("may only be used when `type` is 'LoadBalancer'");
+    }
+    apply(
+        match kind {
+            "LoadBalancer" => LOAD_BALANCER,
+            _ => NO_LOAD_BALANCER,
+        },
+        spec,
+    );
+}
+
+fn addresses(spec: &Field<'_>) {
+    let (all, first) = (spec.get("clusterIPs"), spec.get("clusterIP"));
+    if all.count() > 0 && first.is_empty() {
+        all.invalid("must be empty when `clusterIP` is not specified");
+    } else if all.count() > 0 && all.value[0] != *first.value {
+        all.invalid("first value must match `clusterIP`");
+    }
+    for address in all.each() {
+        if address.text() == "None" {
+            if matches!(spec.text_of("type"), "NodePort" | "LoadBalancer") {
+                address.invalid("may not be 'None' for services with node ports");
+            }
+            continue;
+        }
+        Text(names::ip).apply(&address);
+        if address.text().parse::<Ipv6Addr>().is_ok() && !first.is_empty() {
+            address.invalid("IPv6 is not configured on this cluster");
         }
     }
-    for field in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
-        let field = spec.field(field);
-        if field.is_set() && !balances {
-            field.forbidden(detail, causes);
-        }
-    }
-    let class = spec.field("loadBalancerClass");
-    if balances && class.is_set() {
-        class.qualified(causes);
+    let of_one_family = all.each().filter(|a| a.text().parse::<Ipv4Addr>().is_ok());
+    if of_one_family.count() > 1 {
+        all.invalid("may specify no more than one IP for each IP family");
     }
 }
 
-fn traffic(spec: &Field<'_>, causes: &mut Vec<Cause>) {
-    let policies = ["Cluster", "Local"];
-    spec.field("internalTrafficPolicy")
-        .one_of(&policies, causes);
-    let (kind, external) = (spec.field("type"), spec.field("externalTrafficPolicy"));
-    let reachable = matches!(kind.text(), "NodePort" | "LoadBalancer");
-    if reachable {
-        external.one_of(&policies, causes);
-    } else if !external.text().is_empty() && spec.field("externalIPs").count() == 0 {
-        let detail = "may only be set for externally-accessible services";
-        external.invalid(detail, causes);
+fn traffic(spec: &Field<'_>) {
+    let (kind, external) = (spec.text_of("type"), spec.get("externalTrafficPolicy"));
+    if matches!(kind, "NodePort" | "LoadBalancer") {
+        OneOf(POLICIES).apply(&external);
+    } else if !external.is_empty() && spec.get("externalIPs").count() == 0 {
+        external.invalid("may only be set for externally-accessible services");
     }
-    let health = spec.field("healthCheckNodePort");
+    let health = spec.get("healthCheckNodePort");
     let is_set = health.number().unwrap_or(0) != 0;
-    if is_set && !(kind.text() == "LoadBalancer" && external.text() == "Local") {
-        let detail =
-            "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
-        health.invalid(detail, causes);
+    if is_set && !(kind == "LoadBalancer" && external.text() == "Local") {
+        health.invalid("requires a LoadBalancer with externalTrafficPolicy 'Local'");
     }
-    let distribution = spec.field("trafficDistribution");
-    let known = ["PreferClose", "PreferSameZone", "PreferSameNode"];
-    distribution.one_of(&known, causes);
 }
 
-/// Checks that the cluster IP stays.
-fn address(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    let (before, now) = (&old["clusterIP"], &spec["clusterIP"]);
-    let has = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
-    let outside = |spec: &Value| spec["type"] == "ExternalName";
-    if has(before) && has(now) && before != now && !outside(old) && !outside(spec) {
+fn families(spec: &Field<'_>) {
+    // A headless service without a selector may have any family.
+    if spec.text_of("clusterIP") == "None" && spec.get("selector").is_empty() {
+        return;
+    }
+    let policy = spec.get("ipFamilyPolicy");
+    if policy.text() == "RequireDualStack" {
+        policy.invalid("this cluster is not configured for dual-stack services");
+    }
+    for family in spec
+        .items("ipFamilies")
+        .filter(|family| family.text() == "IPv6")
+    {
+        family.invalid("not configured on this cluster");
+    }
+}
+
+/// Checks that the cluster IP and the port of the health check stay.
+fn allocated_fields_stay(spec: &Field<'_>) {
+    let Some(old) = spec.old.map(|old| spec.with(old)) else {
+        return;
+    };
+    let (before, now) = (old.text_of("clusterIP"), spec.text_of("clusterIP"));
+    let outside = [&old, spec]
+        .iter()
+        .any(|spec| spec.text_of("type") == "ExternalName");
+    if !before.is_empty() && !now.is_empty() && before != now && !outside {
         let detail = "may not change once set";
-        causes.push(Cause::invalid("spec.clusterIPs[0]", &json!([now]), detail));
+        spec.report(Cause::invalid("spec.clusterIPs[0]", &json!([now]), detail));
+    }
+    let port = |spec: &Field<'_>| spec.get("healthCheckNodePort").number().unwrap_or(0);
+    if port(&old) != 0 && port(spec) != 0 && port(&old) != port(spec) {
+        spec.get("healthCheckNodePort")
+            .forbidden("field is immutable");
     }
 }

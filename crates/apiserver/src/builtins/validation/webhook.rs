@@ -1,203 +1,187 @@
-//! Validation of webhook configurations.
-
-use std::collections::HashSet;
+//! Validation of webhook configurations, and of the clients of webhooks.
 
 use serde_json::Value;
 
+use super::checks::{qualified, selector};
 use super::field::Field;
-use super::selector;
-use crate::builtins::webhook_client;
+use super::rules::Check::{
+    Between, By, ExactlyOneOf, OneOf, Required, RequiredOneOf, RequiredText, Text, Unique,
+};
+use super::rules::{Rule, apply};
 use crate::cel::Condition;
 use crate::error::Cause;
 use crate::names;
 
-/// Versions of AdmissionReview that the server can send.
-const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
-const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+/// Versions of reviews that the server can send.
+pub(super) const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 /// Maximum match conditions of a webhook.
 const MOST_CONDITIONS: usize = 64;
 
+const WEBHOOK: &[Rule] = &[
+    ("name", RequiredText(names::subdomain)),
+    ("name", By(three_segments)),
+    ("admissionReviewVersions", By(review_versions)),
+    (
+        "rules[].operations rules[].apiGroups rules[].apiVersions",
+        Required,
+    ),
+    (
+        "rules[].operations rules[].apiGroups rules[].apiVersions",
+        By(wildcard),
+    ),
+    (
+        "rules[].operations[]",
+        ExactlyOneOf(&["*", "CONNECT", "CREATE", "DELETE", "UPDATE"]),
+    ),
+    (
+        "rules[].resources rules[].apiVersions[] rules[].resources[]",
+        Required,
+    ),
+    ("rules[].resources", By(resources)),
+    ("rules[].scope", OneOf(&["*", "Cluster", "Namespaced"])),
+    ("failurePolicy", OneOf(&["Fail", "Ignore"])),
+    ("matchPolicy", OneOf(&["Equivalent", "Exact"])),
+    ("reinvocationPolicy", OneOf(&["IfNeeded", "Never"])),
+    ("sideEffects", RequiredOneOf(&["None", "NoneOnDryRun"])),
+    ("timeoutSeconds", Between(1, 30)),
+    ("namespaceSelector objectSelector", By(selector)),
+    ("clientConfig", By(client)),
+];
+
 /// Checks a `ValidatingWebhookConfiguration` or a `MutatingWebhookConfiguration`.
-pub(super) fn configuration(value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    let mut seen = HashSet::new();
-    for webhook in Field::new(&value["webhooks"], "webhooks").each() {
-        let name = webhook.field("name");
-        if !seen.insert(name.text()) {
-            name.duplicate(causes);
-        }
-        let stored = old.and_then(|old| {
-            let mut all = old["webhooks"].as_array()?.iter();
-            all.find(|stored| stored["name"] == *name.value)
-        });
-        self::webhook(&webhook, stored, causes);
+pub(super) fn configuration(configuration: &Field<'_>) {
+    let webhooks = configuration.get("webhooks");
+    Unique("name").apply(&webhooks);
+    for webhook in webhooks.each() {
+        apply(WEBHOOK, &webhook);
+        let mut before = webhooks.old.and_then(Value::as_array).into_iter().flatten();
+        let before = before.find(|before| before["name"] == webhook.value["name"]);
+        conditions(&webhook.get("matchConditions"), before);
     }
 }
 
-fn webhook(webhook: &Field<'_>, stored: Option<&Value>, causes: &mut Vec<Cause>) {
-    let name = webhook.field("name");
-    name.named(names::subdomain, causes);
-    if !name.text().is_empty() && name.text().split('.').count() < 3 {
-        let detail = "should be a domain with at least three segments separated by dots";
-        name.invalid(detail, causes);
-    }
-    review_versions(&webhook.field("admissionReviewVersions"), causes);
-    for rule in webhook.items("rules") {
-        self::rule(&rule, causes);
-    }
-    for (field, allowed) in [
-        ("failurePolicy", &["Fail", "Ignore"][..]),
-        ("matchPolicy", &["Equivalent", "Exact"]),
-        ("reinvocationPolicy", &["IfNeeded", "Never"]),
-    ] {
-        webhook.field(field).one_of(allowed, causes);
-    }
-    let effects = webhook.field("sideEffects");
-    if effects.is_set() {
-        effects.exactly_one_of(&["None", "NoneOnDryRun"], causes);
-    } else {
-        effects.required("must specify one of None, NoneOnDryRun", causes);
-    }
-    let timeout = webhook.field("timeoutSeconds");
-    if timeout.number().is_some_and(|t| !(1..=30).contains(&t)) {
-        let detail = "the timeout value must be between 1 and 30 seconds";
-        timeout.invalid(detail, causes);
-    }
-    for field in ["namespaceSelector", "objectSelector"] {
-        selector::labels(&webhook.field(field), causes);
-    }
-    let client = webhook.field("clientConfig");
-    webhook_client::validate(client.value, &client.path, causes);
-    conditions(&webhook.field("matchConditions"), stored, causes);
-}
-
-fn review_versions(versions: &Field<'_>, causes: &mut Vec<Cause>) {
-    if versions.count() == 0 {
-        let detail = "must specify one of v1, v1beta1";
-        versions.required(detail, causes);
-        return;
-    }
-    let (mut seen, mut known) = (HashSet::new(), false);
-    for version in Field::new(versions.value, versions.path.as_str()).each() {
-        if !seen.insert(version.text()) {
-            version.invalid("duplicate version", causes);
-        }
-        version.problems(names::dns_1035(version.text()), causes);
-        known |= REVIEWS.contains(&version.text());
-    }
-    if !known {
-        let detail = "must include at least one of v1, v1beta1";
-        versions.invalid(detail, causes);
+fn three_segments(name: &Field<'_>) {
+    if !name.is_empty() && name.text().split('.').count() < 3 {
+        name.invalid("should be a domain with at least three segments separated by dots");
     }
 }
 
-fn rule(rule: &Field<'_>, causes: &mut Vec<Cause>) {
-    let operations = rule.field("operations");
-    for operation in rule.items("operations") {
-        operation.exactly_one_of(&OPERATIONS, causes);
+fn review_versions(versions: &Field<'_>) {
+    let all = versions.texts();
+    if all.is_empty() {
+        return versions.required("must include v1 or v1beta1");
     }
-    if operations.count() == 0 {
-        operations.required("", causes);
-    }
-    check_wildcard(&operations, "operations", causes);
-    for field in ["apiGroups", "apiVersions"] {
-        let list = rule.field(field);
-        if list.count() == 0 {
-            list.required("", causes);
-        }
-        check_wildcard(&list, field, causes);
-    }
-    for version in rule.items("apiVersions") {
-        if version.text().is_empty() {
-            version.required("", causes);
+    for (i, version) in versions.each().enumerate() {
+        Text(names::dns_1035).apply(&version);
+        if all[..i].contains(&version.text()) {
+            version.invalid("duplicate version");
         }
     }
-    resources(rule, causes);
-    rule.field("scope")
-        .one_of(&["*", "Cluster", "Namespaced"], causes);
+    if !REVIEWS.iter().any(|known| all.contains(known)) {
+        versions.invalid("must include v1 or v1beta1");
+    }
 }
 
 /// Refuses a wildcard beside other items.
-fn check_wildcard(list: &Field<'_>, what: &str, causes: &mut Vec<Cause>) {
-    let items = list.value.as_array().map_or(&[][..], Vec::as_slice);
-    if items.len() > 1 && items.iter().any(|item| item == "*") {
-        let detail = format!("if '*' is present, must not specify other {what}");
-        list.invalid(&detail, causes);
+fn wildcard(list: &Field<'_>) {
+    if list.count() > 1 && list.texts().contains(&"*") {
+        list.invalid("if '*' is present, there must not be other items");
     }
 }
 
 /// Refuses resources that another item includes.
-fn resources(rule: &Field<'_>, causes: &mut Vec<Cause>) {
-    let list = rule.field("resources");
-    if list.count() == 0 {
-        list.required("", causes);
-    }
-    let (mut seen, mut all, mut wildcard) = (HashSet::new(), false, false);
-    let (mut all_subresources, mut all_kinds) = (HashSet::new(), HashSet::new());
-    for resource in rule.items("resources") {
-        let text = resource.text();
-        if text.is_empty() {
-            resource.required("", causes);
-        }
-        all |= text == "*/*";
-        wildcard |= text == "*";
+fn resources(list: &Field<'_>) {
+    let all = list.texts();
+    let parts = |text: &'_ str| -> (String, String) {
         let (kind, part) = text.split_once('/').unwrap_or((text, ""));
-        if all_subresources.contains(kind) {
-            let detail = format!("if '{kind}/*' is present, must not specify {text}");
-            resource.invalid(&detail, causes);
+        (kind.to_owned(), part.to_owned())
+    };
+    for (i, resource) in list.each().enumerate() {
+        let (kind, part) = parts(resource.text());
+        let includes = |other: &&str| {
+            let (other_kind, other_part) = parts(other);
+            other_part == "*" && other_kind == kind
+                || other_kind == "*" && other_part == part && !part.is_empty()
+        };
+        if all[..i].iter().any(includes) {
+            resource.invalid("is included in another item");
         }
-        if all_kinds.contains(part) && !part.is_empty() {
-            let detail = format!("if '*/{part}' is present, must not specify {text}");
-            resource.invalid(&detail, causes);
-        }
-        if part == "*" {
-            all_subresources.insert(kind);
-        }
-        if kind == "*" {
-            all_kinds.insert(part);
-        }
-        seen.insert(text);
-    }
-    if all && seen.len() > 1 {
-        let detail = "if '*/*' is present, must not specify other resources";
-        list.invalid(detail, causes);
     }
     let plain = |text: &&str| !text.contains('/') && *text != "*";
-    if wildcard && seen.iter().any(plain) {
-        let detail = "if '*' is present, must not specify other resources without subresources";
-        list.invalid(detail, causes);
+    if all.contains(&"*/*") && all.iter().any(|text| *text != "*/*")
+        || all.contains(&"*") && all.iter().any(plain)
+    {
+        list.invalid("must not specify other resources beside a wildcard");
     }
 }
 
-fn conditions(list: &Field<'_>, stored: Option<&Value>, causes: &mut Vec<Cause>) {
+fn conditions(list: &Field<'_>, stored: Option<&Value>) {
     if list.count() > MOST_CONDITIONS {
-        let most = u64::try_from(MOST_CONDITIONS).unwrap_or_default();
-        causes.push(Cause::too_many(list.path.as_str(), list.count(), most));
-        return;
+        let most = MOST_CONDITIONS as u64;
+        return list.report(Cause::too_many(list.path.as_str(), list.count(), most));
     }
-    let mut seen = HashSet::new();
-    for condition in Field::new(list.value, list.path.as_str()).each() {
-        let (name, expression) = (condition.field("name"), condition.field("expression"));
-        if name.text().is_empty() {
-            name.required("", causes);
+    let mut seen = Vec::new();
+    for condition in list.each() {
+        let (name, expression) = (condition.get("name"), condition.get("expression"));
+        if name.is_empty() {
+            name.required("");
         } else {
-            name.qualified(causes);
-            if !seen.insert(name.text()) {
-                name.duplicate(causes);
+            qualified(&name);
+            if seen.contains(&name.text()) {
+                name.duplicate();
             }
+            seen.push(name.text());
         }
         if expression.text().trim().is_empty() {
-            expression.required("", causes);
+            expression.required("");
             continue;
         }
         // An update may keep an invalid expression.
-        let kept = stored.is_some_and(|stored| {
-            let mut all = stored["matchConditions"].as_array().into_iter().flatten();
-            all.any(|known| known["expression"] == *expression.value)
-        });
+        let mut stored = stored
+            .and_then(|s| s["matchConditions"].as_array())
+            .into_iter()
+            .flatten();
         if let Err(problem) = Condition::parse(expression.text())
-            && !kept
+            && !stored.any(|known| known["expression"] == *expression.value)
         {
-            expression.invalid(&problem, causes);
+            expression.invalid(&problem);
         }
+    }
+}
+
+/// Checks a `clientConfig`, which conversion and admission webhooks share.
+pub(super) fn client(config: &Field<'_>) {
+    const SERVICE: &[Rule] = &[
+        ("name namespace", Required),
+        ("port", Between(1, 65535)),
+        ("path", By(service_path)),
+    ];
+    let (url, service) = (config.get("url"), config.get("service"));
+    match (url.value.is_string(), service.is_set()) {
+        (true, false) => self::url(&url),
+        (false, true) => apply(SERVICE, &service),
+        _ => config.required("exactly one of url or service is required"),
+    }
+}
+
+fn url(url: &Field<'_>) {
+    let rest = url.text().strip_prefix("https://").unwrap_or_default();
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if host.is_empty() || host.contains('@') || rest.contains(['?', '#']) {
+        url.invalid("must be https://HOST[/PATH] without a user, query or fragment");
+    }
+}
+
+fn service_path(path: &Field<'_>) {
+    if path.is_empty() || path.text() == "/" {
+        return;
+    }
+    let steps = path.text().strip_prefix('/').unwrap_or_default();
+    let steps = steps.strip_suffix('/').unwrap_or(steps);
+    if steps
+        .split('/')
+        .any(|step| names::subdomain(step).is_some())
+    {
+        path.invalid("must start with '/' and consist of valid segments");
     }
 }

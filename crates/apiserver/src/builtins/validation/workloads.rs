@@ -2,136 +2,178 @@
 
 use serde_json::Value;
 
+use super::checks::{at_most_all, count_or_percent, selector};
 use super::field::Field;
-use super::{claim, matches_template, pod, selector, template};
-use crate::error::Cause;
+use super::rules::Check::{
+    By, Forbidden, Immutable, NotNegative, OneOf, OptionalText, Present, Required,
+};
+use super::rules::{Rule, apply};
+use super::{claim, matches_template, pod};
 use crate::names;
 
-const NUMBERS: &[&str] = &["replicas", "minReadySeconds", "revisionHistoryLimit"];
+/// The rules of pod templates that a controller keeps running.
+const TEMPLATE: &[Rule] = &[
+    ("template", By(pod::template)),
+    ("template.spec.restartPolicy", OneOf(&["Always"])),
+    (
+        "template.spec.activeDeadlineSeconds",
+        Forbidden("not supported by controllers that keep their pods running"),
+    ),
+];
 
-/// Checks a workload of the apps group.
-pub(super) fn workload(plural: &str, value: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    let spec = Field::new(&value["spec"], "spec");
-    // A stateful set with a negative limit keeps its whole history.
-    let kept = |number: &&&str| plural != "statefulsets" || **number != "revisionHistoryLimit";
-    for number in NUMBERS.iter().filter(kept) {
-        spec.field(number).not_negative(causes);
-    }
-    selects(plural, &spec, old, causes);
-    template(spec.field("template").value, "spec.template", causes);
-    let pods = spec.field("template").field("spec");
-    pods.field("restartPolicy").one_of(&["Always"], causes);
-    let controller = match plural {
-        "statefulsets" => "StatefulSet",
-        "daemonsets" => "DaemonSet",
-        _ => "ReplicaSet",
-    };
-    pod::of_controller(&pods, controller, causes);
-    match plural {
-        "deployments" => deployment(&spec, causes),
-        "statefulsets" => stateful_set(&spec, old, causes),
-        "daemonsets" => daemon_set(&spec, causes),
-        _ => {}
-    }
-}
+/// The rules of all workloads of the apps group.
+const WORKLOAD: &[Rule] = &[("replicas minReadySeconds", NotNegative), ("", By(selects))];
 
-fn selects(plural: &str, spec: &Field<'_>, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    let chosen = spec.field("selector");
-    let labels = spec.field("template").field("metadata").field("labels");
-    let is_empty = |field: &str| match &chosen.value[field] {
-        Value::Object(map) => map.is_empty(),
-        Value::Array(list) => list.is_empty(),
-        _ => true,
-    };
-    let before = causes.len();
-    if chosen.is_set() {
-        selector::labels(&chosen, causes);
-        if is_empty("matchLabels") && is_empty("matchExpressions") {
-            let kind = plural.trim_end_matches('s');
-            let detail = format!("empty selector is invalid for {kind}");
-            chosen.invalid(&detail, causes);
+const DEPLOYMENT: &[Rule] = &[
+    ("revisionHistoryLimit progressDeadlineSeconds", NotNegative),
+    ("selector", Present),
+    ("selector", Immutable),
+    ("strategy", By(strategy)),
+    ("", By(deadline)),
+];
+
+const REPLICA_SET: &[Rule] = &[
+    ("revisionHistoryLimit", NotNegative),
+    ("selector", Present),
+    ("selector", Immutable),
+];
+
+/// A stateful set with a negative `revisionHistoryLimit` keeps its whole history.
+const STATEFUL_SET: &[Rule] = &[
+    ("selector", Present),
+    ("podManagementPolicy", By(management_policy)),
+    ("updateStrategy", By(stateful_strategy)),
+    (
+        "persistentVolumeClaimRetentionPolicy.whenDeleted persistentVolumeClaimRetentionPolicy.whenScaled",
+        OneOf(&["Retain", "Delete"]),
+    ),
+    ("ordinals.start", NotNegative),
+    ("", By(claim_templates)),
+    ("", By(only_free_fields_change)),
+];
+
+const DAEMON_SET: &[Rule] = &[
+    ("revisionHistoryLimit", NotNegative),
+    ("selector", Immutable),
+    ("updateStrategy", By(daemon_strategy)),
+];
+
+const REPLICATION_CONTROLLER: &[Rule] = &[
+    ("minReadySeconds replicas", NotNegative),
+    ("selector", Required),
+    ("template", Present),
+    ("", By(selects_labels)),
+];
+
+/// Checks a workload of the apps group, or a replication controller.
+pub(super) fn workload(plural: &str, object: &Field<'_>) {
+    let spec = object.get("spec");
+    if plural == "replicationcontrollers" {
+        apply(REPLICATION_CONTROLLER, &spec);
+        if spec.get("template").is_set() {
+            apply(TEMPLATE, &spec);
         }
-    } else if plural != "daemonsets" {
-        chosen.required("", causes);
-    }
-    let well_formed = causes.len() == before;
-    if well_formed || !chosen.is_set() {
-        if !matches_template(chosen.value, labels.value) || !chosen.is_set() {
-            let detail = "`selector` does not match template `labels`";
-            labels.invalid(detail, causes);
-        }
-    } else if !(is_empty("matchLabels") && is_empty("matchExpressions")) {
-        chosen.invalid("invalid label selector", causes);
-    }
-    let frozen = plural != "statefulsets";
-    if old.is_some_and(|old| frozen && old["spec"]["selector"] != *chosen.value) {
-        chosen.invalid("field is immutable", causes);
-    }
-}
-
-/// Checks a replication controller, whose selector is a map of labels.
-pub(super) fn replication_controller(value: &Value, causes: &mut Vec<Cause>) {
-    let spec = Field::new(&value["spec"], "spec");
-    spec.field("minReadySeconds").not_negative(causes);
-    let chosen = spec.field("selector");
-    let wanted = chosen.value.as_object().filter(|labels| !labels.is_empty());
-    if wanted.is_none() {
-        chosen.required("", causes);
-    }
-    spec.field("replicas").not_negative(causes);
-    let pod_template = spec.field("template");
-    if !pod_template.is_set() {
-        pod_template.required("", causes);
         return;
     }
-    let labels = pod_template.field("metadata").field("labels");
-    if wanted.is_some_and(|wanted| wanted.iter().any(|(k, v)| labels.value[k] != *v)) {
-        labels.invalid("`selector` does not match template `labels`", causes);
+    apply(WORKLOAD, &spec);
+    apply(TEMPLATE, &spec);
+    match plural {
+        "deployments" => apply(DEPLOYMENT, &spec),
+        "statefulsets" => apply(STATEFUL_SET, &spec),
+        "daemonsets" => apply(DAEMON_SET, &spec),
+        _ => apply(REPLICA_SET, &spec),
     }
-    template(pod_template.value, "spec.template", causes);
-    let pods = pod_template.field("spec");
-    pods.field("restartPolicy").one_of(&["Always"], causes);
-    pod::of_controller(&pods, "ReplicationController", causes);
 }
 
-fn deployment(spec: &Field<'_>, causes: &mut Vec<Cause>) {
-    let strategy = spec.field("strategy");
-    let rolling = strategy.field("rollingUpdate");
-    match strategy.field("type").text() {
-        "Recreate" => {
-            if rolling.is_set() {
-                let detail = "may not be specified when strategy `type` is 'Recreate'";
-                rolling.forbidden(detail, causes);
-            }
-        }
-        "RollingUpdate" => {
-            let (out, more) = (rolling.field("maxUnavailable"), rolling.field("maxSurge"));
-            out.count_or_percent(causes);
-            more.count_or_percent(causes);
-            if is_zero(&out) && is_zero(&more) {
-                out.invalid("may not be 0 when `maxSurge` is 0", causes);
-            }
-            out.at_most_all(causes);
-        }
-        _ => {
-            strategy.not_supported(&["Recreate", "RollingUpdate"], causes);
-        }
+const MISMATCH: &str = "`selector` does not match template `labels`";
+
+/// Checks that the selector is valid and selects the pods of the template.
+fn selects(spec: &Field<'_>) {
+    let (chosen, labels) = (spec.get("selector"), spec.get("template.metadata.labels"));
+    let empty = |field: &str| chosen.get(field).is_empty();
+    if !chosen.is_set() {
+        return labels.invalid(MISMATCH);
     }
-    let (deadline, ready) = (
-        spec.field("progressDeadlineSeconds"),
-        spec.field("minReadySeconds"),
-    );
-    deadline.not_negative(causes);
-    if deadline
-        .number()
-        .is_some_and(|s| s <= ready.number().unwrap_or(0))
+    if empty("matchLabels") && empty("matchExpressions") {
+        return chosen.invalid("must not be empty");
+    }
+    let before = chosen.causes.borrow().len();
+    selector(&chosen);
+    if chosen.causes.borrow().len() > before {
+        chosen.invalid("invalid label selector");
+    } else if !matches_template(chosen.value, labels.value) {
+        labels.invalid(MISMATCH);
+    }
+}
+
+/// Checks the selector of a replication controller, a map of labels.
+fn selects_labels(spec: &Field<'_>) {
+    let labels = spec.get("template.metadata.labels");
+    let mut wanted = spec.entries("selector");
+    if spec.get("template").is_set() && wanted.any(|(key, value)| labels.value[key] != *value.value)
     {
-        deadline.invalid("must be greater than minReadySeconds", causes);
+        labels.invalid(MISMATCH);
+    }
+}
+
+fn strategy(strategy: &Field<'_>) {
+    let rolling = strategy.get("rollingUpdate");
+    match strategy.text_of("type") {
+        "Recreate" => Forbidden("may not be set when `type` is 'Recreate'").apply(&rolling),
+        "RollingUpdate" => {
+            let (out, more) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
+            count_or_percent(&out);
+            count_or_percent(&more);
+            if is_zero(&out) && is_zero(&more) {
+                out.invalid("may not be 0 when `maxSurge` is 0");
+            }
+            at_most_all(&out);
+        }
+        _ => strategy.not_supported(&["Recreate", "RollingUpdate"]),
+    }
+}
+
+fn deadline(spec: &Field<'_>) {
+    let deadline = spec.get("progressDeadlineSeconds");
+    let ready = spec.get("minReadySeconds").number().unwrap_or(0);
+    if deadline.number().is_some_and(|seconds| seconds <= ready) {
+        deadline.invalid("must be greater than minReadySeconds");
     }
 }
 
 fn is_zero(share: &Field<'_>) -> bool {
     *share.value == 0 || share.value == "0%"
+}
+
+fn management_policy(policy: &Field<'_>) {
+    if policy.is_set() && !matches!(policy.text(), "OrderedReady" | "Parallel") {
+        policy.invalid("must be 'OrderedReady' or 'Parallel'");
+    }
+}
+
+fn stateful_strategy(strategy: &Field<'_>) {
+    let rolling = strategy.get("rollingUpdate");
+    match strategy.text_of("type") {
+        "RollingUpdate" => NotNegative.apply(&rolling.get("partition")),
+        "OnDelete" if rolling.is_set() => {
+            rolling.invalid("only allowed for updateStrategy 'RollingUpdate'");
+        }
+        "OnDelete" => {}
+        _ => strategy.invalid("must be 'RollingUpdate' or 'OnDelete'"),
+    }
+}
+
+fn claim_templates(spec: &Field<'_>) {
+    if spec.old.is_none() {
+        OptionalText(names::dns_label).apply(&spec.get("serviceName"));
+    }
+    // Each template becomes a volume of the pods.
+    let volume = format!("{}.template.spec.volumes[0].name", spec.path);
+    for template in spec.items("volumeClaimTemplates") {
+        claim::spec(&template.get("spec"));
+        let name = template.get("metadata.name").reported_at(volume.as_str());
+        OptionalText(names::dns_label).apply(&name);
+    }
 }
 
 /// Fields of a stateful set that may change.
@@ -145,8 +187,8 @@ const FREE: [&str; 7] = [
     "minReadySeconds",
 ];
 
-/// Reports whether any other field differs. An empty name equals an absent one.
-fn differs(spec: &Value, before: &Value) -> bool {
+fn only_free_fields_change(spec: &Field<'_>) {
+    // An empty name equals an absent one.
     let rest = |spec: &Value| {
         let mut rest = spec.clone();
         if let Some(fields) = rest.as_object_mut() {
@@ -154,72 +196,30 @@ fn differs(spec: &Value, before: &Value) -> bool {
         }
         rest
     };
-    rest(spec) != rest(before)
-}
-
-fn stateful_set(spec: &Field<'_>, old: Option<&Value>, causes: &mut Vec<Cause>) {
-    let policy = spec.field("podManagementPolicy");
-    if policy.is_set() && !matches!(policy.text(), "OrderedReady" | "Parallel") {
-        policy.invalid("must be 'OrderedReady' or 'Parallel'", causes);
-    }
-    let strategy = spec.field("updateStrategy");
-    let rolling = strategy.field("rollingUpdate");
-    match strategy.field("type").text() {
-        "RollingUpdate" => rolling.field("partition").not_negative(causes),
-        "OnDelete" => {
-            if rolling.is_set() {
-                let detail = "only allowed for updateStrategy 'RollingUpdate'";
-                rolling.invalid(detail, causes);
-            }
-        }
-        _ => {
-            let detail = "must be 'RollingUpdate' or 'OnDelete'";
-            strategy.invalid(detail, causes);
-        }
-    }
-    let retention = spec.field("persistentVolumeClaimRetentionPolicy");
-    for field in ["whenDeleted", "whenScaled"] {
-        retention.field(field).one_of(&["Retain", "Delete"], causes);
-    }
-    spec.field("ordinals").field("start").not_negative(causes);
-    if old.is_none() {
-        spec.field("serviceName").optional(names::dns_label, causes);
-    }
-    for template in spec.items("volumeClaimTemplates") {
-        claim::spec(&template.field("spec"), causes);
-        // Each template becomes a volume of the pods.
-        let name = &template.value["metadata"]["name"];
-        let volumes = spec.field("template").field("spec").field("volumes");
-        let volume = Field::new(name, format!("{}[0].name", volumes.path));
-        volume.optional(names::dns_label, causes);
-    }
-    if old.is_some_and(|old| differs(spec.value, &old["spec"])) {
-        let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
-                   'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
-                   'minReadySeconds' are forbidden";
-        spec.forbidden(detail, causes);
+    if spec.old.is_some_and(|old| rest(old) != rest(spec.value)) {
+        spec.forbidden(&format!(
+            "only these fields may change: {}",
+            FREE.join(", ")
+        ));
     }
 }
 
-fn daemon_set(spec: &Field<'_>, causes: &mut Vec<Cause>) {
-    let strategy = spec.field("updateStrategy");
-    match strategy.field("type").text() {
+fn daemon_strategy(strategy: &Field<'_>) {
+    match strategy.text_of("type") {
         "OnDelete" => {}
         "RollingUpdate" => {
-            let rolling = strategy.field("rollingUpdate");
-            let (out, more) = (rolling.field("maxUnavailable"), rolling.field("maxSurge"));
+            let rolling = strategy.get("rollingUpdate");
+            let (out, more) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
             for share in [&out, &more] {
-                share.count_or_percent(causes);
-                share.at_most_all(causes);
+                count_or_percent(share);
+                at_most_all(share);
             }
             if is_zero(&out) && is_zero(&more) {
-                out.required("cannot be 0 when maxSurge is 0", causes);
+                out.required("cannot be 0 when maxSurge is 0");
             } else if !is_zero(&out) && more.is_set() && !is_zero(&more) {
-                more.invalid("may not be set when maxUnavailable is non-zero", causes);
+                more.invalid("may not be set when maxUnavailable is non-zero");
             }
         }
-        _ => {
-            strategy.not_supported(&["RollingUpdate", "OnDelete"], causes);
-        }
+        _ => strategy.not_supported(&["RollingUpdate", "OnDelete"]),
     }
 }

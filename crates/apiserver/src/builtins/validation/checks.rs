@@ -1,0 +1,137 @@
+//! Checks that several kinds share.
+
+use std::net::IpAddr;
+
+use super::field::Field;
+use crate::names;
+
+/// Checks a name with an optional domain.
+pub(super) fn qualified(field: &Field<'_>) {
+    field.problem(names::qualified_name(field.text()));
+}
+
+/// Checks a name with an optional domain, if there is one.
+pub(super) fn optionally_qualified(field: &Field<'_>) {
+    if field.is_set() {
+        qualified(field);
+    }
+}
+
+/// Checks a map of labels.
+pub(super) fn labels(field: &Field<'_>) {
+    names::labels(field.value, &field.path, &mut field.causes.borrow_mut());
+}
+
+/// Checks the keys of a map.
+pub(super) fn keys(field: &Field<'_>) {
+    names::keys(field.value, &field.path, &mut field.causes.borrow_mut());
+}
+
+/// Checks a label selector, if present.
+pub(super) fn selector(selector: &Field<'_>) {
+    labels(&selector.get("matchLabels"));
+    for expression in selector.items("matchExpressions") {
+        requirement(&expression);
+    }
+}
+
+/// Checks a requirement of a selector for labels. Returns false if the operator is unknown.
+pub(super) fn requirement(expression: &Field<'_>) {
+    operator(expression, |operator, _| {
+        operator.invalid("not a valid selector operator");
+    });
+}
+
+/// Checks a requirement; `other` checks operators that not all selectors know.
+pub(super) fn operator(expression: &Field<'_>, other: fn(&Field<'_>, &Field<'_>)) {
+    let (operator, values) = (expression.get("operator"), expression.get("values"));
+    match operator.text() {
+        "In" | "NotIn" => {
+            if values.count() == 0 {
+                values.required("must be specified when `operator` is 'In' or 'NotIn'");
+            }
+        }
+        "Exists" | "DoesNotExist" => {
+            if values.count() > 0 {
+                values.forbidden("must be empty when `operator` is 'Exists' or 'DoesNotExist'");
+            }
+        }
+        _ => other(&operator, &values),
+    }
+    qualified(&expression.get("key"));
+    for value in values.each() {
+        value.problem(names::label_value(value.text()));
+    }
+}
+
+/// Checks a path with a domain prefix.
+pub(super) fn domain_path(field: &Field<'_>) {
+    const USUAL: &str = "/-._~%!$&'()*+,;=:";
+    let usual = |c: char| c.is_ascii_alphanumeric() || USUAL.contains(c);
+    match field.text().split_once('/') {
+        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
+            field.problem(names::subdomain(domain));
+            if !path.chars().all(usual) {
+                field.invalid("the path after the domain contains an invalid character");
+            }
+        }
+        _ => field.invalid("must be a domain-prefixed path (such as \"acme.io/foo\")"),
+    }
+}
+
+/// Checks the number of a port.
+pub(super) fn port_number(field: &Field<'_>) {
+    field.problem(names::port_number(field.number().unwrap_or(0)));
+}
+
+/// Checks the name or number of a port.
+pub(super) fn port(field: &Field<'_>) {
+    if field.value.is_string() {
+        field.problem(names::port_name(field.text()));
+    } else {
+        port_number(field);
+    }
+}
+
+/// Checks that the value is absent, a count or a percentage.
+pub(super) fn count_or_percent(field: &Field<'_>) {
+    if field.value.is_string() {
+        field.problem(names::percent(field.text()));
+    } else if field.number().is_some_and(|number| number < 0) {
+        field.invalid("must be greater than or equal to 0");
+    }
+}
+
+/// Checks that a percentage is at most 100%.
+pub(super) fn at_most_all(field: &Field<'_>) {
+    let share = field.text().strip_suffix('%').map(str::parse::<u64>);
+    if share.is_some_and(|share| share.is_ok_and(|share| share > 100)) {
+        field.invalid("must not be greater than 100%");
+    }
+}
+
+/// Checks that a number is set and greater than zero.
+pub(super) fn positive(field: &Field<'_>) {
+    if field.number().unwrap_or(0) <= 0 {
+        field.invalid("must be greater than zero");
+    }
+}
+
+/// Checks that the address of an endpoint is neither unspecified nor a loopback address.
+pub(super) fn public_address(field: &Field<'_>) {
+    match field.text().parse::<IpAddr>() {
+        Ok(ip) if ip.is_unspecified() => field.invalid("may not be unspecified (0.0.0.0 or ::)"),
+        Ok(ip) if ip.is_loopback() => field.invalid("may not be a loopback address"),
+        Ok(_) => {}
+        Err(_) => field.problem(names::ip(field.text())),
+    }
+}
+
+/// Checks that exactly one of some fields is set; the fields are reported at most once. Returns the fields that are set.
+pub(super) fn set_among<'a>(
+    field: &Field<'a>,
+    names: &[&'static str],
+) -> Vec<(&'static str, Field<'a>)> {
+    let fields = names.iter().map(|name| (*name, field.get(name)));
+    fields.filter(|(_, field)| field.is_set()).collect()
+}

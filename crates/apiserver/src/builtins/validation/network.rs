@@ -1,0 +1,270 @@
+//! Validation of ingresses and their classes, network policies and endpoint slices.
+
+use std::net::IpAddr;
+
+use super::checks::{domain_path, port, port_number, public_address, selector};
+use super::field::Field;
+use super::rules::Check::{
+    By, ExactlyOneOf, Forbidden, IfSet, Immutable, OneOf, OptionalText, Present, Required,
+    RequiredOneOf, RequiredText, Text, Unique, When,
+};
+use super::rules::{Rule, apply};
+use crate::error::Cause;
+use crate::names;
+
+/// A reference to an object of a group.
+const REFERENCE: &[Rule] = &[
+    ("apiGroup", OptionalText(names::subdomain)),
+    ("kind name", RequiredText(names::path_segment)),
+];
+
+pub(super) const INGRESS: &[Rule] = &[
+    ("", By(class_annotation)),
+    ("spec", By(rules_or_backend)),
+    ("spec.tls[].hosts[]", Text(names::host)),
+    ("spec.tls[].secretName", OptionalText(names::subdomain)),
+    ("spec.rules[].host", By(host)),
+    ("spec.rules[].http", IfSet(&[("paths", Required)])),
+    ("spec.rules[].http.paths[]", By(path)),
+    ("spec.defaultBackend", IfSet(&[("", By(backend))])),
+    (
+        "spec.ingressClassName",
+        IfSet(&[("", Text(names::subdomain))]),
+    ),
+];
+
+pub(super) const INGRESS_CLASS: &[Rule] = &[
+    ("spec.controller", By(controller)),
+    ("spec.parameters", IfSet(REFERENCE)),
+    ("spec.parameters.scope", OneOf(&["Cluster", "Namespace"])),
+    (
+        "spec.parameters",
+        When("scope", &["Namespace"], &[("namespace", Present)]),
+    ),
+    (
+        "spec.parameters",
+        When(
+            "scope",
+            &["Cluster"],
+            &[("namespace", Forbidden("`scope` is 'Cluster'"))],
+        ),
+    ),
+];
+
+pub(super) const NETWORK_POLICY: &[Rule] = &[
+    ("spec.podSelector", By(selector)),
+    (
+        "spec.ingress[].ports[] spec.egress[].ports[]",
+        By(policy_port),
+    ),
+    ("spec.ingress[].from[] spec.egress[].to[]", By(peer)),
+    ("spec.policyTypes", By(policy_types)),
+];
+
+pub(super) const ENDPOINT_SLICE: &[Rule] = &[
+    ("addressType", RequiredOneOf(&["FQDN", "IPv4", "IPv6"])),
+    ("addressType", Immutable),
+    ("endpoints[].addresses", Required),
+    ("endpoints[].hostname", OptionalText(names::dns_label)),
+    ("", By(endpoint_addresses)),
+    ("ports[].name", OptionalText(names::dns_label)),
+    ("ports", Unique("name")),
+    ("ports[].protocol", OneOf(&["SCTP", "TCP", "UDP"])),
+];
+
+/// The annotation that named a class before the field existed.
+const OLD_CLASS: &str = "kubernetes.io/ingress.class";
+
+fn class_annotation(ingress: &Field<'_>) {
+    let class = ingress.get("spec.ingressClassName");
+    let annotation = &ingress.value["metadata"]["annotations"][OLD_CLASS];
+    let differs = annotation.is_string() && class.is_set() && annotation != class.value;
+    if ingress.old.is_none() && differs {
+        let detail = "must match `ingressClassName` when both are specified";
+        let path = format!("annotations.{OLD_CLASS}");
+        ingress.report(Cause::invalid(path, annotation, detail));
+    }
+}
+
+fn rules_or_backend(spec: &Field<'_>) {
+    if spec.get("rules").count() == 0 && !spec.get("defaultBackend").is_set() {
+        spec.invalid("either `defaultBackend` or `rules` must be specified");
+    }
+}
+
+fn host(host: &Field<'_>) {
+    if host.text().parse::<IpAddr>().is_ok() {
+        host.invalid("must be a DNS name, not an IP address");
+    } else {
+        OptionalText(names::host).apply(host);
+    }
+}
+
+fn path(entry: &Field<'_>) {
+    let (kind, path) = (entry.get("pathType"), entry.get("path"));
+    if !kind.is_set() {
+        return kind.required("");
+    }
+    ExactlyOneOf(&["Exact", "ImplementationSpecific", "Prefix"]).apply(&kind);
+    let exact = matches!(kind.text(), "Exact" | "Prefix");
+    if !path.text().starts_with('/') && (exact || !path.is_empty()) {
+        path.invalid("must be an absolute path");
+    }
+    let parts = ["//", "/./", "/../", "%2f", "%2F"];
+    let ends = ["/..", "/."];
+    let has_part = parts.iter().any(|part| path.text().contains(part));
+    if exact && (has_part || ends.iter().any(|end| path.text().ends_with(end))) {
+        path.invalid("must not contain '//', '/./', '/../' or an encoded slash");
+    }
+    backend(&entry.get("backend"));
+}
+
+fn backend(backend: &Field<'_>) {
+    let (resource, service) = (backend.get("resource"), backend.get("service"));
+    if resource.is_set() == service.is_set() {
+        return backend.invalid("exactly one of resource and service must be set");
+    }
+    if resource.is_set() {
+        return apply(REFERENCE, &resource);
+    }
+    RequiredText(names::dns_label).apply(&service.get("name"));
+    let (name, number) = (service.get("port.name"), service.get("port.number"));
+    match (name.is_empty(), number.number().unwrap_or(0) == 0) {
+        (false, false) => backend.invalid("cannot set both port name and port number"),
+        (true, false) => port_number(&number),
+        (true, true) => backend.required("port name or number is required"),
+        (false, true) => name.problem(names::port_name(name.text())),
+    }
+}
+
+fn controller(controller: &Field<'_>) {
+    if controller.old.is_some() {
+        Immutable.apply(controller);
+    } else if controller.is_empty() {
+        controller.required("");
+    } else {
+        domain_path(controller);
+    }
+}
+
+fn policy_types(types: &Field<'_>) {
+    if types.count() > 2 {
+        return types.invalid("may not specify more than two policyTypes");
+    }
+    for kind in types.each() {
+        OneOf(&["Ingress", "Egress"]).apply(&kind);
+    }
+}
+
+fn policy_port(rule: &Field<'_>) {
+    OneOf(&["TCP", "UDP", "SCTP"]).apply(&rule.get("protocol"));
+    let (first, last) = (rule.get("port"), rule.get("endPort"));
+    if first.is_set() {
+        port(&first);
+    }
+    match (first.number(), last.number()) {
+        (_, None) => {}
+        (None, Some(_)) => last.invalid("may not be specified without a numeric `port`"),
+        (Some(from), Some(to)) => {
+            if to < from {
+                last.invalid("must be greater than or equal to `port`");
+            }
+            port_number(&last);
+        }
+    }
+}
+
+fn peer(peer: &Field<'_>) {
+    let selectors = [peer.get("podSelector"), peer.get("namespaceSelector")];
+    let selects = selectors.iter().any(Field::is_set);
+    selectors.iter().for_each(selector);
+    let block = peer.get("ipBlock");
+    match (block.is_set(), selects) {
+        (true, true) => peer.forbidden("may not specify both ipBlock and another peer"),
+        (true, false) => self::block(&block),
+        (false, false) => peer.required("must specify a peer"),
+        (false, true) => {}
+    }
+}
+
+fn block(block: &Field<'_>) {
+    let range = block.get("cidr");
+    if range.is_empty() {
+        return range.required("");
+    }
+    let Some(outer) = cidr(&range) else { return };
+    for except in block.items("except") {
+        if cidr(&except).is_some_and(|inner| !outer.strictly_contains(&inner)) {
+            except.invalid("must be a strict subset of `cidr`");
+        }
+    }
+}
+
+/// A CIDR range.
+pub(super) struct Range {
+    address: u128,
+    length: u32,
+    width: u32,
+}
+
+impl Range {
+    fn parse(text: &str) -> Option<Self> {
+        let (address, length) = text.split_once('/')?;
+        let (address, width) = match address.parse().ok()? {
+            IpAddr::V4(v4) => (u128::from(v4.to_bits()), 32),
+            IpAddr::V6(v6) => (v6.to_bits(), 128),
+        };
+        let length = length.parse().ok().filter(|length| *length <= width)?;
+        Some(Self {
+            address,
+            length,
+            width,
+        })
+    }
+
+    /// Returns a mask of the host bits.
+    fn rest(&self, length: u32) -> u128 {
+        let bit = 1_u128.checked_shl(self.width - length);
+        bit.map_or(u128::MAX, |bit| bit - 1)
+    }
+
+    /// Reports whether another range is a strict subset.
+    fn strictly_contains(&self, other: &Self) -> bool {
+        self.width == other.width
+            && self.length < other.length
+            && self.address | self.rest(self.length) == other.address | self.rest(self.length)
+    }
+}
+
+/// Parses a CIDR range, or reports the problem.
+pub(super) fn cidr(field: &Field<'_>) -> Option<Range> {
+    let range = Range::parse(field.text());
+    let valid = range.filter(|range| range.address & range.rest(range.length) == 0);
+    if valid.is_none() {
+        field.invalid("must be a CIDR range without host bits, such as 10.9.8.0/24");
+    }
+    valid
+}
+
+fn endpoint_addresses(slice: &Field<'_>) {
+    let family = slice.text_of("addressType");
+    // The server may listen on a loopback address.
+    let meta = &slice.value["metadata"];
+    let is_api = meta["namespace"] == "default" && meta["name"] == "kubernetes";
+    if family == "FQDN" || is_api {
+        return;
+    }
+    for all in slice
+        .items("endpoints")
+        .map(|endpoint| endpoint.get("addresses"))
+    {
+        for address in all.each() {
+            match (family, address.text().parse::<IpAddr>()) {
+                ("IPv4", Ok(IpAddr::V6(_))) | ("IPv6", Ok(IpAddr::V4(_))) => {
+                    all.invalid(&format!("must be {family} addresses"));
+                }
+                _ => public_address(&address),
+            }
+        }
+    }
+}
