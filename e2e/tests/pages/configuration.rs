@@ -18,7 +18,7 @@ const HEAD: &str = "\
 # Configuration
 
 Look up a field of the scheduler's configuration file, a flag of a command, or a feature gate. Names and defaults are
-Karmada's where it has them; [compatibility](compatibility.md#different-scheduler-service) lists the flags of Karmada that
+Karmada's where it has them; [compatibility](compatibility.md#flags-without-effect) lists the flags of Karmada that
 are accepted without effect.
 
 - [Configuration file](#configuration-file) of the scheduler, with an example below

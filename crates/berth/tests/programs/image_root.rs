@@ -114,7 +114,7 @@ fn free_port() -> u16 {
 }
 
 /// Reports whether a probe succeeds.
-fn is_ready(port: u16) -> bool {
+fn is_up(port: u16, path: &str) -> bool {
     let mut answer = String::new();
     let asked = TcpStream::connect(("127.0.0.1", port)).and_then(|mut stream| {
         stream
@@ -172,8 +172,58 @@ fn the_scheduler_of_karmadas_guide_starts() {
         "--v=4",
     ]);
     let mut scheduler = Running::start(command, home.path().join("scheduler.log"));
-    scheduler.wait(|_| is_ready(port));
-    let status = fs::read_to_string(format!("/proc/{}/status", scheduler.child.id())).unwrap();
+    scheduler.wait(|_| is_up(port, "/readyz"));
+    assert_unprivileged(&scheduler.child);
+}
+
+#[needs(namespaces, embedded)]
+#[test]
+fn the_controller_manager_of_karmadactl_init_starts() {
+    let root = ImageRoot::assemble();
+    let home = tempfile::tempdir().unwrap();
+    let kubeconfig = root.path().join("etc/karmada.config");
+    let _up = control_plane(home.path(), &kubeconfig);
+    fs::set_permissions(&kubeconfig, fs::Permissions::from_mode(0o644)).unwrap();
+    let (metrics, health) = (free_port(), free_port());
+    let command = root.command(&[
+        "/bin/karmada-controller-manager",
+        "--kubeconfig=/etc/karmada.config",
+        &format!("--metrics-bind-address=127.0.0.1:{metrics}"),
+        &format!("--health-probe-bind-address=127.0.0.1:{health}"),
+        "--cluster-status-update-frequency=10s",
+        "--leader-elect-resource-namespace=karmada-system",
+        "--resync-period=1h",
+        "--v=2",
+    ]);
+    let mut manager = Running::start(command, home.path().join("manager.log"));
+    manager.wait(|log| {
+        let is_leader = log.contains("propagation started");
+        is_leader && is_up(health, "/healthz") && is_up(metrics, "/metrics")
+    });
+    assert_unprivileged(&manager.child);
+    let log = fs::read_to_string(&manager.log).unwrap();
+    let line = "flags without effect: --resync-period;";
+    assert_eq!(log.matches(line).count(), 1, "{log}");
+}
+
+#[needs(namespaces)]
+#[test]
+fn the_webhook_names_the_folder_of_its_certificate() {
+    let root = ImageRoot::assemble();
+    let output = root.run(&[
+        "/bin/karmada-webhook",
+        "--cert-dir=/var/serving-cert",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+    ]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{error}");
+    assert!(error.contains("/var/serving-cert/tls.crt"), "{error}");
+}
+
+/// Fails unless a process runs as the user of the image and without capabilities.
+fn assert_unprivileged(process: &Child) {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
     for line in [
         "Uid:\t65532\t65532",
         "Gid:\t65532\t65532",
