@@ -35,7 +35,7 @@ impl Component {
     /// Returns the `User-Agent` in the format of client-go.
     pub fn user_agent(self) -> String {
         format!(
-            "{self}/{} ({}/{})",
+            "{self}/v{} ({}/{})",
             env!("CARGO_PKG_VERSION"),
             std::env::consts::OS,
             go_architecture(std::env::consts::ARCH)
@@ -68,7 +68,8 @@ mod tests {
         let text = Component::Scheduler.user_agent();
         let (name, rest) = text.split_once('/').unwrap();
         assert_eq!(name, "berth-scheduler");
-        assert_eq!(rest.split(' ').next(), Some(env!("CARGO_PKG_VERSION")));
+        let version = concat!("v", env!("CARGO_PKG_VERSION"));
+        assert_eq!(rest.split(' ').next(), Some(version));
         assert!(rest.ends_with(')') && rest.contains(" ("), "{text}");
         assert_eq!(go_architecture("x86_64"), "amd64");
     }

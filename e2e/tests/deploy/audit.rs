@@ -19,6 +19,7 @@ pub(crate) struct Request {
     pub(crate) verb: String,
     pub(crate) namespace: String,
     pub(crate) name: String,
+    pub(crate) agent: String,
     pub(crate) code: u64,
     /// Message of the response, if the request was rejected.
     pub(crate) message: String,
@@ -78,6 +79,7 @@ impl Request {
             verb: text(&entry["verb"]),
             namespace: text(&object["namespace"]),
             name: text(&object["name"]),
+            agent: text(&entry["userAgent"]),
             code: entry["responseStatus"]["code"].as_u64().unwrap_or_default(),
             message: text(&entry["responseStatus"]["message"]),
         }

@@ -155,6 +155,7 @@ async fn the_controllers_have_exactly_the_rights_that_they_need() {
     })
     .await;
     rights::none_is_forbidden(&requests[rejected_before..]);
+    rights::all_are_named(&requests, "berth-controllers");
 }
 
 fn has(verbs: &[String], verb: &str) -> bool {

@@ -104,3 +104,11 @@ pub(crate) fn none_is_forbidden(requests: &[Request]) {
         .collect();
     assert!(forbidden.is_empty(), "{}", forbidden.join("\n"));
 }
+
+/// Checks that all requests name their component.
+pub(crate) fn all_are_named(requests: &[Request], component: &str) {
+    let prefix = format!("{component}/v");
+    let mut others = requests.iter();
+    let other = others.find(|request| !request.agent.starts_with(&prefix));
+    assert!(other.is_none(), "{other:?}");
+}

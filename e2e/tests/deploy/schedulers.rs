@@ -189,6 +189,7 @@ async fn the_schedulers_have_exactly_the_rights_that_they_need() {
     })
     .await;
     rights::none_is_forbidden(&plane.audit.requests());
+    rights::all_are_named(&plane.audit.requests(), "berth-scheduler");
     println!("{} rights, each of them used, none missing", rights.len());
 }
 

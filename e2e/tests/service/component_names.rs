@@ -81,7 +81,7 @@ async fn every_request_and_write_names_its_component() {
             .map(|(_, rest)| rest.to_owned());
         let rest = rest.unwrap_or_default();
         assert!(
-            rest.starts_with(&format!("{version} (linux/")),
+            rest.starts_with(&format!("v{version} (linux/")),
             "{request:?}"
         );
     }
