@@ -117,8 +117,10 @@ fn free_port() -> u16 {
 fn is_up(port: u16, path: &str) -> bool {
     let mut answer = String::new();
     let asked = TcpStream::connect(("127.0.0.1", port)).and_then(|mut stream| {
-        stream
-            .write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        )?;
         stream.read_to_string(&mut answer)
     });
     asked.is_ok() && answer.starts_with("HTTP/1.1 200")
