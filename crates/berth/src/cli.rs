@@ -135,7 +135,10 @@ pub fn main() -> ExitCode {
                 Err(error) => command_line::refuse(&error),
             }
         }
-        Program::Scheduler => SchedulerCommand::new().named(program_name::SCHEDULER).run(),
+        Program::Scheduler => SchedulerCommand::new()
+            .named(program_name::SCHEDULER)
+            .with_version(VERSION)
+            .run(),
         Program::ControllerManager => stand_in(
             program_name::CONTROLLER_MANAGER,
             "Run the controllers of a Karmada control plane",

@@ -21,6 +21,10 @@ const NAMES: [(&str, &str, &str); 5] = [
 
 #[test]
 fn usage_and_version_contain_the_name() {
+    let full = run("berth", &["version"]);
+    let full = String::from_utf8(full.stdout).unwrap();
+    let full = full.trim_start_matches("berth ");
+    assert!(full.starts_with(env!("CARGO_PKG_VERSION")), "{full}");
     for (path, called, name) in NAMES {
         let help = run(path, &["--help"]);
         let help = String::from_utf8(help.stdout).unwrap();
@@ -31,11 +35,7 @@ fn usage_and_version_contain_the_name() {
             let version = run(path, words);
             assert!(version.status.success(), "{version:?}");
             let version = String::from_utf8(version.stdout).unwrap();
-            let expected = format!("{name} {}", env!("CARGO_PKG_VERSION"));
-            assert!(
-                version.starts_with(&expected),
-                "{path} {words:?}: {version}"
-            );
+            assert_eq!(version, format!("{name} {full}"), "{path} {words:?}");
         }
     }
 }
