@@ -14,7 +14,6 @@ pub mod selection;
 use std::path::PathBuf;
 
 use berth_api::component::Component;
-use berth_component_base::endpoints::ListenError;
 use berth_controllers::detector::{DetectorOptions, Gates, OptionsError};
 use berth_controllers::monitor::Monitor;
 use berth_scheduler::connect::{self, ConnectError, Target};
@@ -31,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::controller_set::{ControllerFlags, ControllerSet, ControllerSetError};
 use self::election::{Term, lead};
-use self::endpoints::{EndpointFlags, ProcessState};
+use self::endpoints::{EndpointError, EndpointFlags, ProcessState};
 use self::failover_flags::Setting;
 use self::flags_without_effect::WithoutEffect;
 use self::leader_gate::LeaderGate;
@@ -155,9 +154,9 @@ pub enum ControllersError {
     /// Another candidate became the leader.
     #[error("lost the leader election")]
     LeadershipLost,
-    /// An address of the endpoints cannot be listened on.
+    /// The endpoints of probes and metrics cannot be served.
     #[error(transparent)]
-    Listen(#[from] ListenError),
+    Endpoints(#[from] EndpointError),
     /// A controller failed.
     #[error(transparent)]
     Controllers(#[from] ControllerSetError),
@@ -202,7 +201,7 @@ async fn elect_and_run(
     // The endpoints end with this call, after everything else.
     let serving = CancellationToken::new();
     let _served = serving.clone().drop_guard();
-    args.endpoints.serve(&state, &serving).await?;
+    args.endpoints.serve(&state, &client, &serving).await?;
     let Some(lease) = lease else {
         state.set_leading(true);
         return Box::pin(run_controllers(client, controllers, monitor, cancel)).await;

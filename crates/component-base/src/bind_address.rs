@@ -13,6 +13,13 @@ pub enum BindAddress {
     At(SocketAddr),
 }
 
+impl BindAddress {
+    /// Reports whether any free port is meant, so that two listeners get different ones.
+    pub fn is_any_port(self) -> bool {
+        matches!(self, Self::At(address) if address.port() == 0)
+    }
+}
+
 impl fmt::Display for BindAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -5,13 +5,21 @@
 use std::net::SocketAddr;
 
 use axum::Router;
+use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::{Access, authorize};
 use crate::bind_address::BindAddress;
+use crate::secure_listener::SecureListener;
+use crate::serving_certificate::ServingCertificate;
 
 /// Failure to listen on an address.
 #[derive(Debug, thiserror::Error)]
@@ -23,17 +31,32 @@ pub struct ListenError {
     pub source: std::io::Error,
 }
 
-/// The endpoints of a component. Every address serves all of them.
+/// The addresses of the endpoints.
+#[derive(Clone, Copy, Debug)]
+pub struct Addresses {
+    /// The address of the probes.
+    pub probes: BindAddress,
+    /// The address of metrics and configuration.
+    pub metrics: BindAddress,
+}
+
+/// The endpoints of a component. With [`Access::Open`] every address serves all of them.
 #[derive(Clone, Debug, Default)]
-pub struct Endpoints(Router);
+pub struct Endpoints {
+    probes: Router,
+    metrics: Router,
+    /// Routes for this machine and authorized callers only.
+    configuration: Router,
+}
 
 impl Endpoints {
     /// Serves metrics in the Prometheus text format at `/metrics`.
     #[must_use]
-    pub fn metrics(self, text: impl Fn() -> String + Clone + Send + Sync + 'static) -> Self {
+    pub fn metrics(mut self, text: impl Fn() -> String + Clone + Send + Sync + 'static) -> Self {
         let content_type = "text/plain; version=0.0.4; charset=utf-8";
         let answer = get(async move || ([(CONTENT_TYPE, content_type)], text()));
-        Self(self.0.route("/metrics", answer))
+        self.metrics = self.metrics.route("/metrics", answer);
+        self
     }
 
     /// Serves the liveness of the component at `/livez` and `/healthz`.
@@ -54,18 +77,18 @@ impl Endpoints {
         self.check("/readyz", check)
     }
 
-    /// Serves a JSON document at a path.
+    /// Serves the configuration in use, in JSON, at `/configz`.
     #[must_use]
-    pub fn json(
-        self,
-        path: &str,
+    pub fn configuration(
+        mut self,
         document: impl Fn() -> String + Clone + Send + Sync + 'static,
     ) -> Self {
         let answer = get(async move || ([(CONTENT_TYPE, "application/json")], document()));
-        Self(self.0.route(path, answer))
+        self.configuration = self.configuration.route("/configz", answer);
+        self
     }
 
-    fn check<C>(self, path: &str, check: C) -> Self
+    fn check<C>(mut self, path: &str, check: C) -> Self
     where
         C: Fn() -> Result<(), String> + Clone + Send + Sync + 'static,
     {
@@ -73,49 +96,97 @@ impl Endpoints {
             Ok(()) => (StatusCode::OK, "ok".to_owned()),
             Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, reason),
         });
-        Self(self.0.route(path, answer))
+        self.probes = self.probes.route(path, answer);
+        self
     }
 
-    /// Serves the endpoints at each of the addresses until the token is cancelled. Equal addresses share one server.
+    /// Serves the endpoints at the addresses until the token is cancelled. Equal addresses share one server.
     ///
     /// # Errors
     /// When an address cannot be bound.
     pub async fn serve(
         self,
-        addresses: impl IntoIterator<Item = BindAddress>,
+        addresses: Addresses,
+        access: Access,
         cancel: &CancellationToken,
     ) -> Result<(), ListenError> {
-        let mut served = Vec::new();
-        for address in addresses {
-            let BindAddress::At(address) = address else {
-                continue;
-            };
-            if address.port() != 0 && served.contains(&address) {
-                continue;
+        let Addresses { probes, metrics } = addresses;
+        match access {
+            Access::Open => {
+                let mut all = self.probes.merge(self.metrics);
+                if self.configuration.has_routes() {
+                    all = all.merge(self.configuration.route_layer(from_fn(only_this_machine)));
+                }
+                serve(all.clone(), probes, None, cancel).await?;
+                if metrics != probes || metrics.is_any_port() {
+                    serve(all, metrics, None, cancel).await?;
+                }
             }
-            served.push(address);
-            let bound = self.clone().serve_at(address, cancel.clone()).await;
-            let bound = bound.map_err(|source| ListenError { address, source })?;
-            tracing::info!(address = %bound, "serving health and metrics");
+            Access::Authorized {
+                certificate,
+                authorizer,
+            } => {
+                let protected = self.metrics.merge(self.configuration);
+                let protected = protected.layer(from_fn_with_state(authorizer, authorize));
+                serve(self.probes, probes, None, cancel).await?;
+                serve(protected, metrics, Some(certificate), cancel).await?;
+            }
         }
         Ok(())
     }
+}
 
-    async fn serve_at(
-        self,
-        address: SocketAddr,
-        cancel: CancellationToken,
-    ) -> std::io::Result<SocketAddr> {
-        let listener = TcpListener::bind(address).await?;
-        let bound = listener.local_addr()?;
-        tokio::spawn(async move {
-            let served = axum::serve(listener, self.0)
-                .with_graceful_shutdown(cancel.cancelled_owned())
-                .await;
-            if let Err(error) = served {
-                tracing::error!(%error, "the endpoints for health and metrics stopped");
-            }
-        });
-        Ok(bound)
+/// Serves a router at an address, with TLS if there is a certificate.
+async fn serve(
+    router: Router,
+    address: BindAddress,
+    certificate: Option<ServingCertificate>,
+    cancel: &CancellationToken,
+) -> Result<(), ListenError> {
+    let BindAddress::At(address) = address else {
+        return Ok(());
+    };
+    let failed = |source| ListenError { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    tracing::info!(address = %bound, "serving health and metrics");
+    let cancelled = cancel.clone().cancelled_owned();
+    let serving: BoxFuture<'static, std::io::Result<()>> = match certificate {
+        None => {
+            let service = router.into_make_service_with_connect_info::<SocketAddr>();
+            let server = axum::serve(listener, service);
+            server
+                .with_graceful_shutdown(cancelled)
+                .into_future()
+                .boxed()
+        }
+        Some(certificate) => {
+            let listener = SecureListener::new(listener, certificate).map_err(failed)?;
+            let server = axum::serve(listener, router);
+            server
+                .with_graceful_shutdown(cancelled)
+                .into_future()
+                .boxed()
+        }
+    };
+    tokio::spawn(async move {
+        if let Err(error) = serving.await {
+            tracing::error!(%error, "the endpoints for health and metrics stopped");
+        }
+    });
+    Ok(())
+}
+
+/// Refuses callers from other machines.
+async fn only_this_machine(
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if peer.ip().to_canonical().is_loopback() {
+        return next.run(request).await;
     }
+    let text =
+        "only this machine reads the configuration; --metrics-secure admits authorized callers\n";
+    (StatusCode::FORBIDDEN, text).into_response()
 }

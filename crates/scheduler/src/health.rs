@@ -75,6 +75,6 @@ impl Probes {
                 }
             })
             .metrics(move || metrics.metrics_text())
-            .json("/configz", move || configuration.configuration.json())
+            .configuration(move || configuration.configuration.json())
     }
 }

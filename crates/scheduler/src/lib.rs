@@ -85,6 +85,7 @@ mod health;
 mod lazy_object;
 pub mod lease;
 pub mod metrics;
+pub mod metrics_access;
 mod preemption;
 pub mod process;
 mod profiles;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use berth_api::component::Component;
-use berth_component_base::endpoints::ListenError;
+use berth_component_base::endpoints::{Addresses, ListenError};
 use berth_events::EventRecorder;
 use kube::Api;
 use tokio::sync::mpsc;
@@ -20,6 +20,7 @@ use crate::framework::{RegistryError, State};
 use crate::health::Probes;
 use crate::lease::{Candidate, Leadership};
 use crate::metrics::Metrics;
+use crate::metrics_access::MetricsAccessError;
 use crate::process::accepted_flags;
 use crate::profiles::builder::{ActiveConfig, FrameworkBuilder};
 use crate::profiles::reload::ConfigReload;
@@ -38,6 +39,9 @@ pub enum ServiceError {
     /// There is no client for the control plane.
     #[error(transparent)]
     Connect(#[from] connect::ConnectError),
+    /// The metrics cannot be protected.
+    #[error(transparent)]
+    MetricsAccess(#[from] MetricsAccessError),
     /// An address cannot be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
@@ -153,8 +157,15 @@ async fn run_with_metrics(
     };
     let (config, seen) = initial_config(&options, &builder, &effective).await?;
     // Listen only after the configuration has been accepted.
-    let addresses = [options.health, options.metrics];
-    probes.endpoints().serve(addresses, &cancel).await?;
+    let addresses = Addresses {
+        probes: options.health,
+        metrics: options.metrics,
+    };
+    let access = options
+        .metrics_access
+        .access(Component::Scheduler, &client, &cancel)
+        .await?;
+    probes.endpoints().serve(addresses, access, &cancel).await?;
     let watches = start_watches(&client, options.timeouts.watch, &cancel);
     let (changes, config_changes) = mpsc::channel(1);
     if let Some(name) = options.config_map.clone() {

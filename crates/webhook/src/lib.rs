@@ -12,17 +12,15 @@
 //! | `verdict` | the response to a review |
 //! | `review` | `AdmissionReview` of the API group `admission.k8s.io` |
 //! | `endpoint` | paths and what they review |
-//! | `serving_certificate` | the certificate of new connections |
-//! | `certificate_files` | certificate files that are loaded again when they change |
 
-mod certificate_files;
 mod decide;
 mod endpoint;
 mod review;
 mod server;
 mod service;
-mod serving_certificate;
 mod verdict;
+
+use berth_component_base::{certificate_files, serving_certificate};
 
 pub use certificate_files::{CertificateFiles, FileError};
 pub use decide::{NoExecuteTaints, decide};

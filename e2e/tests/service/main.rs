@@ -20,6 +20,7 @@ mod flags;
 mod interruption;
 mod leader_election;
 mod malformed_objects;
+mod metrics_access;
 mod objects;
 mod process;
 mod recorded_writes;

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use berth_api::component::Component;
 use berth_component_base::bind_address::BindAddress;
-use berth_component_base::endpoints::{Endpoints, ListenError};
+use berth_component_base::endpoints::{Addresses, Endpoints, ListenError};
 use berth_component_base::metrics::requests::Requests;
 use berth_component_base::metrics::{build_info, leader_election, process};
 use berth_controllers::monitor::Monitor;
+use berth_scheduler::metrics_access::{MetricsAccessError, MetricsAccessFlags};
 use clap::Args;
+use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 /// Flags of the endpoints, with the names and defaults of karmada-controller-manager.
@@ -21,20 +24,43 @@ pub(super) struct EndpointFlags {
     /// Address that serves /healthz, /livez and /readyz; 0 turns it off
     #[arg(long, value_name = "ADDRESS", default_value = ":10357")]
     health_probe_bind_address: BindAddress,
+
+    #[command(flatten)]
+    metrics_access: MetricsAccessFlags,
+}
+
+/// An error that prevents the endpoints.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// The metrics cannot be protected.
+    #[error(transparent)]
+    Access(#[from] MetricsAccessError),
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
 }
 
 impl EndpointFlags {
     /// Serves the endpoints until the token is cancelled.
     ///
     /// # Errors
-    /// When an address cannot be bound.
+    /// When the metrics cannot be protected, or an address cannot be bound.
     pub(super) async fn serve(
         &self,
         state: &ProcessState,
+        control_plane: &Client,
         cancel: &CancellationToken,
-    ) -> Result<(), ListenError> {
-        let addresses = [self.health_probe_bind_address, self.metrics_bind_address];
-        state.endpoints().serve(addresses, cancel).await
+    ) -> Result<(), EndpointError> {
+        let addresses = Addresses {
+            probes: self.health_probe_bind_address,
+            metrics: self.metrics_bind_address,
+        };
+        let access = self
+            .metrics_access
+            .access(Component::Controllers, control_plane, cancel)
+            .await?;
+        state.endpoints().serve(addresses, access, cancel).await?;
+        Ok(())
     }
 }
 

@@ -15,6 +15,7 @@ use crate::gates::{self, FeatureGates};
 use crate::go_bool::go_bool;
 use crate::go_duration::go_duration;
 use crate::lease::flags::ElectionFlags;
+use crate::metrics_access::MetricsAccessFlags;
 use crate::process::accepted_flags::AcceptedFlags;
 use crate::process::shared_flags::SharedFlags;
 
@@ -130,6 +131,10 @@ pub struct SchedulerArgs {
 
     #[command(flatten)]
     pub(crate) estimator: EstimatorArgs,
+
+    /// Flags of the protection of metrics.
+    #[command(flatten)]
+    pub metrics_access: MetricsAccessFlags,
 
     /// Flags of tracing.
     #[command(flatten)]

@@ -17,6 +17,7 @@ use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
 use crate::framework::Registry;
 use crate::gates::FeatureGates;
 use crate::lease::{LeaseOptions, LeaseOptionsError};
+use crate::metrics_access::MetricsAccessFlags;
 use crate::queue::QueueOrder;
 
 /// Validated options of the scheduler.
@@ -44,6 +45,8 @@ pub struct Options {
     pub metrics: BindAddress,
     /// Address that serves probes.
     pub health: BindAddress,
+    /// Protection of metrics and configuration.
+    pub metrics_access: MetricsAccessFlags,
     /// Queue order and retry policy.
     pub order: QueueOrder,
     /// Names of flags that were set and have no effect.
@@ -71,6 +74,7 @@ impl Options {
             empty_workload_propagation: false,
             lease: None,
             metrics: BindAddress::Off,
+            metrics_access: MetricsAccessFlags::default(),
             health: BindAddress::Off,
             rate: None,
             order: QueueOrder::Priority,
@@ -165,6 +169,7 @@ impl TryFrom<SchedulerArgs> for Options {
             lease,
             metrics: both.unwrap_or(args.metrics_bind_address),
             health: both.unwrap_or(args.health_probe_bind_address),
+            metrics_access: args.metrics_access,
             order,
             meaningless: args.meaningless.given().to_vec(),
             estimator: args.estimator.options()?,

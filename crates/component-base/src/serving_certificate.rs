@@ -57,7 +57,7 @@ impl ResolvesServerCert for ServingCertificate {
 }
 
 /// Returns the implementation of cryptography.
-pub(crate) fn provider() -> CryptoProvider {
+pub fn provider() -> CryptoProvider {
     rustls::crypto::ring::default_provider()
 }
 

@@ -1,0 +1,84 @@
+//! Access to metrics and configuration: the decision about a caller.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use futures::future::BoxFuture;
+
+use crate::serving_certificate::ServingCertificate;
+
+/// The decision about a caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// The caller may read the path.
+    Allowed,
+    /// No known user has the token.
+    Unauthenticated,
+    /// The user of this name may not read the path.
+    Forbidden(String),
+}
+
+/// Decides about callers by their bearer token.
+pub trait Authorizer: Debug + Send + Sync + 'static {
+    /// Decides whether the owner of the token may read the path. An error means that there was no decision.
+    fn decide(&self, token: String, path: String)
+    -> BoxFuture<'static, Result<Permission, String>>;
+}
+
+/// The protection of `/metrics` and `/configz`.
+#[derive(Clone, Debug, Default)]
+pub enum Access {
+    /// Plain HTTP, as Karmada's components serve it. Only this machine reads `/configz`.
+    #[default]
+    Open,
+    /// TLS at the address of the metrics, for callers that the authorizer allows. The probe address serves probes alone.
+    Authorized {
+        /// The certificate of the server.
+        certificate: ServingCertificate,
+        /// Decides about callers.
+        authorizer: Arc<dyn Authorizer>,
+    },
+}
+
+/// Passes a request on if the authorizer allows its caller.
+pub(crate) async fn authorize(
+    State(authorizer): State<Arc<dyn Authorizer>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Some(token) = bearer_token(&request) else {
+        return unauthenticated();
+    };
+    let path = request.uri().path().to_owned();
+    match authorizer.decide(token, path.clone()).await {
+        Ok(Permission::Allowed) => next.run(request).await,
+        Ok(Permission::Unauthenticated) => unauthenticated(),
+        Ok(Permission::Forbidden(user)) => {
+            let text = format!("user {user:?} cannot get path {path:?}\n");
+            (StatusCode::FORBIDDEN, text).into_response()
+        }
+        Err(error) => {
+            tracing::warn!(%error, path, "no decision about a caller");
+            let text = "the API server gave no decision about the caller\n";
+            (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
+        }
+    }
+}
+
+fn unauthenticated() -> Response {
+    let text = "present the bearer token of a user or service account\n";
+    let header = [(WWW_AUTHENTICATE, "Bearer")];
+    (StatusCode::UNAUTHORIZED, header, text).into_response()
+}
+
+fn bearer_token(request: &Request) -> Option<String> {
+    let value = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| token.to_owned())
+}

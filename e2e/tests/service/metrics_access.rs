@@ -1,0 +1,133 @@
+//! Tests of the access to metrics and configuration.
+
+use berth_e2e::bare_control_plane::BareControlPlane;
+use berth_e2e::eventually;
+use http::Request;
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::api::{Api, PostParams};
+use kube::config::AuthInfo;
+use serde_json::json;
+
+use crate::process::Process;
+
+/// Creates an account, and returns a token of it.
+async fn token(bare: &BareControlPlane, name: &str) -> String {
+    let accounts: Api<ServiceAccount> = Api::namespaced(bare.client.clone(), "default");
+    let account = json!({ "metadata": { "name": name } });
+    let account = serde_json::from_value(account).unwrap();
+    let parameters = PostParams::default();
+    accounts.create(&parameters, &account).await.unwrap();
+    let request: TokenRequest =
+        serde_json::from_value(json!({ "spec": { "audiences": [] } })).unwrap();
+    let issued = accounts.create_token_request(name, &parameters, &request);
+    issued.await.unwrap().status.unwrap().token.unwrap()
+}
+
+/// Lets an account get the metrics, as the role of a Prometheus does.
+async fn allow_metrics(bare: &BareControlPlane, name: &str) {
+    let parameters = PostParams::default();
+    let role = json!({ "metadata": { "name": "metrics-reader" },
+        "rules": [{ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }] });
+    let roles: Api<ClusterRole> = Api::all(bare.client.clone());
+    let role = serde_json::from_value(role).unwrap();
+    roles.create(&parameters, &role).await.unwrap();
+    let binding = json!({ "metadata": { "name": "metrics-reader" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "metrics-reader" },
+        "subjects": [{ "kind": "ServiceAccount", "namespace": "default", "name": name }] });
+    let bindings: Api<ClusterRoleBinding> = Api::all(bare.client.clone());
+    let binding = serde_json::from_value(binding).unwrap();
+    bindings.create(&parameters, &binding).await.unwrap();
+}
+
+/// Returns the addresses of the probes and of the metrics.
+async fn addresses(program: &Process) -> (String, String) {
+    eventually("both addresses in the log", async || {
+        let log = program.log();
+        let mut addresses = log.lines().filter_map(|line| {
+            let (_, address) = line.split_once("serving health and metrics")?;
+            address.trim().strip_prefix("address=").map(str::to_owned)
+        });
+        match (addresses.next(), addresses.next()) {
+            (Some(probes), Some(metrics)) => Ok((probes, metrics)),
+            _ => Err(log),
+        }
+    })
+    .await
+}
+
+/// Returns the status code of a GET and the body.
+async fn get(url: &str, token: Option<&str>) -> (u16, String) {
+    let (server, path) = url.rsplit_once('/').unwrap();
+    let mut config = kube::Config::new(server.parse().unwrap());
+    config.accept_invalid_certs = true;
+    config.auth_info = AuthInfo {
+        token: token.map(|token| token.to_owned().into()),
+        ..AuthInfo::default()
+    };
+    let client = kube::Client::try_from(config).unwrap();
+    let request = Request::get(format!("/{path}")).body(kube::client::Body::empty());
+    let response = client.send(request.unwrap()).await.unwrap();
+    let status = response.status().as_u16();
+    let body = response.into_body().collect_bytes().await.unwrap();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secure_metrics_need_a_token_with_the_right() {
+    let bare = BareControlPlane::start(&[]).await;
+    let (reader, stranger) = (token(&bare, "reader").await, token(&bare, "stranger").await);
+    allow_metrics(&bare, "reader").await;
+    for component in ["karmada-scheduler", "karmada-controller-manager"] {
+        let arguments = [
+            "--metrics-secure",
+            "--metrics-bind-address=127.0.0.1:0",
+            "--health-probe-bind-address=127.0.0.1:0",
+        ];
+        let program = Process::start_as(component, bare.folder(), &bare.kubeconfig(), &arguments);
+        let (probes, metrics) = addresses(&program).await;
+        let secure = format!("https://{metrics}/metrics");
+        let (status, text) = get(&secure, Some(&reader)).await;
+        assert_eq!(status, 200, "{component}: {text}");
+        assert!(text.contains("karmada_build_info{"), "{component}: {text}");
+        for (token, expected) in [
+            (None, 401),
+            (Some("no token of this cluster"), 401),
+            (Some(stranger.as_str()), 403),
+        ] {
+            let (status, text) = get(&secure, token).await;
+            assert_eq!(status, expected, "{component}, {token:?}: {text}");
+            assert!(!text.contains("karmada_build_info"), "{component}: {text}");
+        }
+        // The right to one path is no right to another one.
+        let configuration = format!("https://{metrics}/configz");
+        assert_eq!(
+            get(&configuration, Some(&reader)).await.0,
+            403,
+            "{component}"
+        );
+        let (status, _) = get(&format!("http://{probes}/healthz"), None).await;
+        assert_eq!(status, 200, "{component}");
+        let (status, _) = get(&format!("http://{probes}/metrics"), None).await;
+        assert_eq!(status, 404, "{component}: the probe address serves metrics");
+    }
+    bare.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plain_metrics_are_open_and_this_machine_reads_the_configuration() {
+    let bare = BareControlPlane::start(&[]).await;
+    let arguments = [
+        "--metrics-bind-address=127.0.0.1:0",
+        "--health-probe-bind-address=127.0.0.1:0",
+    ];
+    let program = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    let (_, metrics) = addresses(&program).await;
+    let (status, text) = get(&format!("http://{metrics}/metrics"), None).await;
+    assert_eq!(status, 200, "{text}");
+    let (status, text) = get(&format!("http://{metrics}/configz"), None).await;
+    assert_eq!(status, 200, "{text}");
+    assert!(text.contains("default-scheduler"), "{text}");
+    bare.stop().await;
+}
