@@ -47,6 +47,15 @@ const COMMAND_LINES: &[CommandLine] = &[
     ),
     (
         "artifacts/deploy",
+        "/bin/karmada-controller-manager --kubeconfig=/etc/karmada/config/karmada.config \
+         --cluster-status-update-frequency=10s \
+         --controllers=*,hpaScaleTargetMarker,deploymentReplicasSyncer \
+         --feature-gates=AllAlpha=true,AllBeta=true --metrics-bind-address=10.0.0.1:8080 \
+         --health-probe-bind-address=10.0.0.1:10357 --enable-no-execute-taint-eviction=true \
+         --logging-format=json --v=4",
+    ),
+    (
+        "artifacts/deploy",
         "/bin/karmada-webhook --kubeconfig=/etc/karmada/config/karmada.config --bind-address=10.0.0.1 \
          --metrics-bind-address=10.0.0.1:8080 --health-probe-bind-address=10.0.0.1:8000 \
          --secure-port=8443 --cert-dir=/etc/karmada/pki/server \
