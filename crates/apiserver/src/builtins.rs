@@ -2,7 +2,6 @@
 
 mod autoscaler;
 mod definition;
-pub(crate) mod metadata;
 mod network;
 mod pod;
 pub(crate) mod pod_resources;
@@ -16,17 +15,37 @@ pub(crate) mod warnings;
 mod webhook;
 mod workloads;
 
+use serde_json::map::Entry;
 use serde_json::{Value, json};
 
 use crate::clock;
-use crate::names;
 use crate::resource::{Resource, Subresource};
-pub(crate) use validation::validate;
+pub(crate) use validation::{metadata, validate};
 
 /// Sets `value[key]` if it is absent.
 fn set(value: &mut Value, key: &str, default: Value) {
     if let Some(object) = value.as_object_mut() {
         object.entry(key.to_owned()).or_insert(default);
+    }
+}
+
+/// Sets absent fields of an object, and of the objects within it.
+fn fill(value: &mut Value, defaults: Value) {
+    let (Value::Object(object), Value::Object(defaults)) = (value, defaults) else {
+        return;
+    };
+    for (field, default) in defaults {
+        match object.entry(field) {
+            Entry::Occupied(mut known) => fill(known.get_mut(), default),
+            Entry::Vacant(absent) => drop(absent.insert(default)),
+        }
+    }
+}
+
+/// Sets absent fields of the object at a JSON pointer, if there is one.
+fn fill_at(value: &mut Value, pointer: &str, defaults: Value) {
+    if let Some(found) = value.pointer_mut(pointer) {
+        fill(found, defaults);
     }
 }
 
@@ -46,26 +65,33 @@ pub(crate) fn default(resource: &Resource, value: &mut Value) {
         ("", "services") => service::default(value),
         ("", "secrets") => secret(value),
         ("", "pods") => pod::pod(value),
-        ("", "podtemplates") => workloads::pod_template(value),
+        ("", "podtemplates") => workloads::template(value),
         ("", "nodes") => node(value),
         ("", "persistentvolumeclaims") => storage::claim(value),
-        ("", "persistentvolumes") => storage::volume(value),
+        ("", "persistentvolumes") => {
+            let defaults =
+                json!({"volumeMode": "Filesystem", "persistentVolumeReclaimPolicy": "Retain"});
+            fill_at(value, "/spec", defaults);
+            fill_at(value, "/spec/hostPath", json!({"type": ""}));
+        }
         ("", "endpoints") => network::endpoints(value),
         ("", "events") => event(value, "source", ["firstTimestamp", "lastTimestamp"]),
         ("", "limitranges") => limit_range(value),
         ("apps", "deployments") => workloads::deployment(value),
-        ("apps", "replicasets") => workloads::replica_set(value),
+        ("apps", "replicasets") => {
+            fill_at(value, "/spec", json!({"replicas": 1}));
+            workloads::template(&mut value["spec"]);
+        }
         ("", "replicationcontrollers") => workloads::replication_controller(value),
         ("apps", "statefulsets") => workloads::stateful_set(value),
         ("apps", "daemonsets") => workloads::daemon_set(value),
         ("batch", "jobs") => workloads::job(value),
         ("batch", "cronjobs") => workloads::cron_job(value),
-        ("autoscaling", "horizontalpodautoscalers") if resource.version == "v1" => {
-            autoscaler::v1(value);
-        }
-        ("autoscaling", "horizontalpodautoscalers") => autoscaler::autoscaler(value),
+        ("autoscaling", "horizontalpodautoscalers") => autoscaler::default(resource, value),
         ("networking.k8s.io", "networkpolicies") => network::network_policy(value),
-        ("networking.k8s.io", "ingressclasses") => network::ingress_class(value),
+        ("networking.k8s.io", "ingressclasses") => {
+            fill_at(value, "/spec/parameters", json!({"scope": "Cluster"}));
+        }
         ("discovery.k8s.io", "endpointslices") => network::endpoint_slice(value),
         ("coordination.k8s.io", "leases")
         | ("", "resourcequotas")
@@ -87,8 +113,8 @@ pub(crate) fn default(resource: &Resource, value: &mut Value) {
             "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
         ) => webhook::default(resource, value),
         ("storage.k8s.io", "storageclasses") => {
-            set(value, "reclaimPolicy", json!("Delete"));
-            set(value, "volumeBindingMode", json!("Immediate"));
+            let immediate = json!({"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"});
+            fill(value, immediate);
         }
         _ => {}
     }
@@ -185,27 +211,17 @@ fn node(value: &mut Value) {
         set(condition, "lastHeartbeatTime", Value::Null);
         set(condition, "lastTransitionTime", Value::Null);
     }
-    set(status, "daemonEndpoints", json!({}));
-    set(
-        &mut status["daemonEndpoints"],
-        "kubeletEndpoint",
-        json!({"Port": 0}),
+    fill(
+        status,
+        json!({
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": 0}},
+            "nodeInfo": {
+                "machineID": "", "systemUUID": "", "bootID": "", "kernelVersion": "", "osImage": "",
+                "containerRuntimeVersion": "", "kubeletVersion": "", "kubeProxyVersion": "",
+                "operatingSystem": "", "architecture": "",
+            },
+        }),
     );
-    set(status, "nodeInfo", json!({}));
-    for field in [
-        "machineID",
-        "systemUUID",
-        "bootID",
-        "kernelVersion",
-        "osImage",
-        "containerRuntimeVersion",
-        "kubeletVersion",
-        "kubeProxyVersion",
-        "operatingSystem",
-        "architecture",
-    ] {
-        set(&mut status["nodeInfo"], field, json!(""));
-    }
 }
 
 /// Sets the defaults of events of both groups, which name their fields differently.

@@ -50,46 +50,29 @@ pub enum Reason {
 impl Reason {
     /// Returns the HTTP status code.
     pub fn code(self) -> u16 {
-        match self {
-            Self::BadRequest => 400,
-            Self::Unauthorized => 401,
-            Self::Forbidden => 403,
-            Self::NotFound => 404,
-            Self::MethodNotAllowed => 405,
-            Self::NotAcceptable => 406,
-            Self::AlreadyExists | Self::Conflict => 409,
-            Self::Expired => 410,
-            Self::RequestEntityTooLarge => 413,
-            Self::UnsupportedMediaType => 415,
-            Self::Invalid => 422,
-            Self::TooManyRequests => 429,
-            Self::InternalError | Self::Unknown => 500,
-            Self::ServiceUnavailable => 503,
-            Self::Timeout => 504,
-            Self::InsufficientStorage => 507,
-        }
+        self.code_and_name().0
     }
 
-    fn name(self) -> &'static str {
+    fn code_and_name(self) -> (u16, &'static str) {
         match self {
-            Self::BadRequest => "BadRequest",
-            Self::Unauthorized => "Unauthorized",
-            Self::Forbidden => "Forbidden",
-            Self::NotFound => "NotFound",
-            Self::MethodNotAllowed => "MethodNotAllowed",
-            Self::NotAcceptable => "NotAcceptable",
-            Self::AlreadyExists => "AlreadyExists",
-            Self::Conflict => "Conflict",
-            Self::Expired => "Expired",
-            Self::RequestEntityTooLarge => "RequestEntityTooLarge",
-            Self::UnsupportedMediaType => "UnsupportedMediaType",
-            Self::Invalid => "Invalid",
-            Self::TooManyRequests => "TooManyRequests",
-            Self::InternalError => "InternalError",
-            Self::Unknown => "",
-            Self::ServiceUnavailable => "ServiceUnavailable",
-            Self::Timeout => "Timeout",
-            Self::InsufficientStorage => "InsufficientStorage",
+            Self::BadRequest => (400, "BadRequest"),
+            Self::Unauthorized => (401, "Unauthorized"),
+            Self::Forbidden => (403, "Forbidden"),
+            Self::NotFound => (404, "NotFound"),
+            Self::MethodNotAllowed => (405, "MethodNotAllowed"),
+            Self::NotAcceptable => (406, "NotAcceptable"),
+            Self::AlreadyExists => (409, "AlreadyExists"),
+            Self::Conflict => (409, "Conflict"),
+            Self::Expired => (410, "Expired"),
+            Self::RequestEntityTooLarge => (413, "RequestEntityTooLarge"),
+            Self::UnsupportedMediaType => (415, "UnsupportedMediaType"),
+            Self::Invalid => (422, "Invalid"),
+            Self::TooManyRequests => (429, "TooManyRequests"),
+            Self::InternalError => (500, "InternalError"),
+            Self::Unknown => (500, ""),
+            Self::ServiceUnavailable => (503, "ServiceUnavailable"),
+            Self::Timeout => (504, "Timeout"),
+            Self::InsufficientStorage => (507, "InsufficientStorage"),
         }
     }
 }
@@ -123,16 +106,13 @@ impl Cause {
         )
     }
 
-    /// The value is not acceptable, and too large to be shown.
+    /// The value is not acceptable, and the message does not show it.
     pub(crate) fn invalid_unshown(field: impl Into<String>, detail: &str) -> Self {
-        Self::new(
-            "FieldValueInvalid",
-            field,
-            format!("Invalid value: {detail}"),
-        )
+        let message = format!("Invalid value: {detail}");
+        Self::new("FieldValueInvalid", field, message)
     }
 
-    /// The value is a duplicate, and too large to be shown.
+    /// The value is a duplicate, and the message does not show it.
     pub(crate) fn duplicate_unshown(field: impl Into<String>) -> Self {
         Self::new("FieldValueDuplicate", field, "Duplicate value".to_owned())
     }
@@ -229,10 +209,23 @@ impl Cause {
     }
 }
 
+/// Returns a value for a message, or a placeholder for a large one.
 fn shown(value: &Value) -> String {
-    match value {
-        Value::Object(_) | Value::Array(_) => serde_json::to_string(value).unwrap_or_default(),
-        other => other.to_string(),
+    const LONGEST: usize = 200;
+    let text = value.to_string();
+    if text.len() > LONGEST {
+        "(value omitted)".to_owned()
+    } else {
+        text
+    }
+}
+
+/// Returns `resource.group`, or only the resource for the group of core/v1.
+fn qualified(group: &str, resource: &str) -> String {
+    if group.is_empty() {
+        resource.to_owned()
+    } else {
+        format!("{resource}.{group}")
     }
 }
 
@@ -351,11 +344,7 @@ impl ApiError {
         name: &str,
         rest: &str,
     ) -> Self {
-        let qualified = if group.is_empty() {
-            resource.to_owned()
-        } else {
-            format!("{resource}.{group}")
-        };
+        let qualified = qualified(group, resource);
         let mut error = Self::new(reason, format!("{qualified} \"{name}\" {rest}"));
         error.subject = Some(Box::new(Subject {
             group: group.into(),
@@ -372,54 +361,33 @@ impl ApiError {
     }
 
     pub(crate) fn already_exists(group: &str, resource: &str, name: &str) -> Self {
-        Self::named(
-            Reason::AlreadyExists,
-            group,
-            resource,
-            name,
-            "already exists",
-        )
+        let reason = Reason::AlreadyExists;
+        Self::named(reason, group, resource, name, "already exists")
     }
 
     pub(crate) fn conflict(group: &str, resource: &str, name: &str, detail: &str) -> Self {
         let mut error = Self::named(Reason::Conflict, group, resource, name, "");
-        let qualified = if group.is_empty() {
-            resource.to_owned()
-        } else {
-            format!("{resource}.{group}")
-        };
+        let qualified = qualified(group, resource);
         error.message =
             format!("Operation cannot be fulfilled on {qualified} \"{name}\": {detail}");
         error
     }
 
     pub(crate) fn stale(group: &str, resource: &str, name: &str) -> Self {
-        Self::conflict(
-            group,
-            resource,
-            name,
-            "the object has been modified; please apply your changes to the latest version and try again",
-        )
+        let detail = "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict(group, resource, name, detail)
     }
 
     pub(crate) fn forbidden(group: &str, resource: &str, name: &str, detail: &str) -> Self {
         let mut error = Self::named(Reason::Forbidden, group, resource, name, "");
-        let qualified = if group.is_empty() {
-            resource.to_owned()
-        } else {
-            format!("{resource}.{group}")
-        };
+        let qualified = qualified(group, resource);
         error.message = format!("{qualified} \"{name}\" is forbidden: {detail}");
         error
     }
 
     /// Returns a 422 that lists the causes like a kube-apiserver.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, causes: Vec<Cause>) -> Self {
-        let qualified = if group.is_empty() {
-            kind.to_owned()
-        } else {
-            format!("{kind}.{group}")
-        };
+        let qualified = qualified(group, kind);
         let (mut lines, mut known) = (Vec::new(), HashSet::new());
         for cause in &causes {
             let line = if cause.field.is_empty() {
@@ -437,17 +405,9 @@ impl ApiError {
         } else {
             format!("[{}]", lines.join(", "))
         };
-        let mut error = Self::new(
-            Reason::Invalid,
-            format!("{qualified} \"{name}\" is invalid: {list}"),
-        );
+        let mut error = Self::named(Reason::Invalid, group, kind, name, "");
+        error.message = format!("{qualified} \"{name}\" is invalid: {list}");
         error.causes = causes;
-        error.subject = Some(Box::new(Subject {
-            group: group.into(),
-            kind: kind.into(),
-            name: name.into(),
-            uid: String::new(),
-        }));
         error
     }
 
@@ -483,7 +443,7 @@ impl ApiError {
             "message": self.message, "code": self.reason.code(),
         });
         if self.reason != Reason::Unknown {
-            status["reason"] = json!(self.reason.name());
+            status["reason"] = json!(self.reason.code_and_name().1);
         }
         if self.subject.is_some() || !details.is_empty() {
             status["details"] = Value::Object(details);

@@ -10,7 +10,6 @@ mod discovery;
 pub(crate) mod drain_body;
 mod etag;
 mod health;
-mod legacy_watch;
 mod non_resource;
 mod openapi;
 mod render;
@@ -51,8 +50,7 @@ use virtual_subresource::VirtualSubresource;
 /// Handles a request.
 pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> {
     let began = Instant::now();
-    let (mut parts, mut body) = request.into_parts();
-    let rewritten = legacy_watch::rewrite(&mut parts);
+    let (parts, mut body) = request.into_parts();
     let gzip = compress::is_accepted(&parts.headers);
     let is_head = parts.method == Method::HEAD;
     let pretty = wants_pretty(&parts);
@@ -65,10 +63,7 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
     let response = loop {
         let before = shared.store.mark();
         let body = std::mem::take(&mut body);
-        let result = match &rewritten {
-            Ok(()) => respond_to(&shared, &parts, body, &mut labels, &mut permit).await,
-            Err(error) => Err(error.clone()),
-        };
+        let result = respond_to(&shared, &parts, body, &mut labels, &mut permit).await;
         // A response, even an error, must not reveal state that is not durable.
         let durable = shared.store.wait_durable_since(before).await;
         break match (durable, result) {
@@ -171,13 +166,7 @@ async fn respond_to(
             .handle(shared, permit, identity, parts.clone(), body)
             .await;
     }
-    let route = route::parse(&path, &snapshot).ok_or_else(|| {
-        if parts.method != Method::GET && legacy_watch::is_legacy(&path) {
-            ApiError::method_not_allowed()
-        } else {
-            ApiError::path_not_found()
-        }
-    })?;
+    let route = route::parse(&path, &snapshot).ok_or_else(ApiError::path_not_found)?;
     request_labels::set(labels, &route, &attributes, parts, &query);
     let context = RequestContext {
         shared,

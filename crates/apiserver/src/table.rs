@@ -16,7 +16,7 @@ pub(crate) struct BuiltinColumn {
     pub(crate) kind: &'static str,
     /// Zero is always printed, one only with `-o wide`.
     pub(crate) priority: i64,
-    pub(crate) cell: fn(&Value) -> Value,
+    pub(crate) cell: builtin::Cell,
 }
 
 /// A printer column of a definition.
@@ -99,7 +99,7 @@ pub(crate) fn row(columns: &Columns, object: &Value, include: Include) -> Value 
         cells.push(object["metadata"]["name"].clone());
     }
     match columns {
-        Columns::Builtin(columns) => cells.extend(columns.iter().map(|c| (c.cell)(object))),
+        Columns::Builtin(columns) => cells.extend(columns.iter().map(|c| c.cell.of(object))),
         Columns::Custom(columns) if columns.is_empty() => cells.push(age(object)),
         Columns::Custom(columns) => cells.extend(columns.iter().map(|c| custom_cell(c, object))),
     }

@@ -247,51 +247,9 @@ async fn concurrent_writers_get_distinct_versions_and_lose_no_update() {
 }
 
 #[tokio::test]
-async fn deprecated_watch_paths_work() {
+async fn watches_have_no_yaml_format() {
     let server = server().await;
-    let namespace = server.namespace().await;
-    let maps = Objects::maps(&server, &namespace);
-    for name in ["a", "b"] {
-        maps.create(&map(name, json!({}), json!({"l": name}))).await;
-    }
-    let get = async |method: &str, path: &str| {
-        let path = format!("/api/v1/watch/{path}");
-        server.raw(method, &path, &[], "").await
-    };
-    let initial_events = async |path: &str| {
-        let response = get("GET", path).await;
-        assert_eq!(response.code, 200, "{path}: {}", response.text);
-        let events: Vec<Value> = response
-            .text
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .filter(|event: &Value| event["object"]["metadata"]["name"] != ROOT_CA)
-            .collect();
-        summaries(&events)
-    };
-    let within = |rest: &str| format!("namespaces/{namespace}/configmaps{rest}timeoutSeconds=1");
-    let both = ["ADDED a", "ADDED b"];
-    assert_eq!(initial_events(&within("?")).await, both);
-    assert_eq!(initial_events(&within("?watch=false&")).await, both);
-    assert_eq!(initial_events(&within("/b?")).await, ["ADDED b"]);
-    assert_eq!(
-        initial_events(&within("?labelSelector=l%3Da&")).await,
-        ["ADDED a"]
-    );
-    assert_eq!(
-        initial_events(&within("/b?labelSelector=l%3Da&")).await,
-        [""; 0]
-    );
-    let own = format!("namespaces/{namespace}?timeoutSeconds=1");
-    assert_eq!(initial_events(&own).await, [format!("ADDED {namespace}")]);
-    let other = within("/b?fieldSelector=metadata.name%3Da&");
-    let why = "fieldSelector metadata.name doesn't match requested name";
-    assert_eq!(status_of(&get("GET", &other).await), (400, why));
-    for unknown in [within("/b/status?"), "nothing".to_owned()] {
-        assert_eq!(get("GET", &unknown).await.code, 404, "{unknown}");
-    }
-    assert_eq!(get("DELETE", &within("?")).await.code, 405);
-    // Watches have no YAML format.
+    let maps = Objects::maps(&server, &server.namespace().await);
     let yaml = maps.get_as("?watch=true&timeoutSeconds=1", "application/yaml");
     assert_eq!(yaml.await.code, 406);
 }

@@ -2,39 +2,36 @@
 
 use serde_json::{Value, json};
 
-use super::set;
+use super::{fill, fill_at};
+use crate::resource::Resource;
 
-pub(super) fn autoscaler(value: &mut Value) {
-    let spec = &mut value["spec"];
-    set(spec, "minReplicas", json!(1));
-    set(
-        spec,
-        "metrics",
-        json!([{"type": "Resource", "resource": {"name": "cpu",
-            "target": {"type": "Utilization", "averageUtilization": 80}}}]),
-    );
-    if let Some(behavior) = spec.get_mut("behavior").filter(|b| b.is_object()) {
-        set(behavior, "scaleUp", json!({}));
-        set(behavior, "scaleDown", json!({}));
-        let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
-        let up = &mut behavior["scaleUp"];
-        set(up, "stabilizationWindowSeconds", json!(0));
-        set(up, "selectPolicy", json!("Max"));
-        let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
-        set(up, "policies", json!([pods, percent]));
-        let down = &mut behavior["scaleDown"];
-        set(down, "selectPolicy", json!("Max"));
-        set(down, "policies", json!([percent]));
+/// Sets the defaults of an autoscaler.
+pub(super) fn default(resource: &Resource, value: &mut Value) {
+    fill_at(value, "/spec", json!({"minReplicas": 1}));
+    if resource.version == "v1" {
+        // This version knows only the CPU metric; an annotation contains the others.
+        let annotation = "autoscaling.alpha.kubernetes.io/metrics";
+        if value["metadata"]["annotations"].get(annotation).is_none() {
+            fill_at(
+                value,
+                "/spec",
+                json!({"targetCPUUtilizationPercentage": 80}),
+            );
+        }
+        return;
     }
-}
-
-/// Sets the defaults of `autoscaling/v1`, which knows only the CPU metric.
-pub(super) fn v1(value: &mut Value) {
-    let annotation = "autoscaling.alpha.kubernetes.io/metrics";
-    let others = value["metadata"]["annotations"].get(annotation).is_some();
-    let spec = &mut value["spec"];
-    set(spec, "minReplicas", json!(1));
-    if !others {
-        set(spec, "targetCPUUtilizationPercentage", json!(80));
+    let target = json!({"type": "Utilization", "averageUtilization": 80});
+    let cpu = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
+    fill_at(value, "/spec", json!({"metrics": [cpu]}));
+    let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
+    let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
+    if let Some(behavior) = value.pointer_mut("/spec/behavior") {
+        fill(
+            behavior,
+            json!({
+                "scaleUp": {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [pods, percent]},
+                "scaleDown": {"selectPolicy": "Max", "policies": [percent]},
+            }),
+        );
     }
 }

@@ -2,12 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{items, set};
+use super::{fill, items, set};
 
 pub(super) fn network_policy(value: &mut Value) {
-    set(value, "spec", json!({}));
+    fill(value, json!({"spec": {"podSelector": {}}}));
     let spec = &mut value["spec"];
-    set(spec, "podSelector", json!({}));
     let egress = spec["egress"].as_array().is_some_and(|l| !l.is_empty());
     let types = if egress {
         json!(["Ingress", "Egress"])
@@ -24,12 +23,6 @@ pub(super) fn network_policy(value: &mut Value) {
     }
 }
 
-pub(super) fn ingress_class(value: &mut Value) {
-    if value["spec"]["parameters"].is_object() {
-        set(&mut value["spec"]["parameters"], "scope", json!("Cluster"));
-    }
-}
-
 pub(super) fn endpoints(value: &mut Value) {
     for subset in items(value, "subsets") {
         for port in items(subset, "ports") {
@@ -43,7 +36,6 @@ pub(super) fn endpoint_slice(value: &mut Value) {
         set(endpoint, "conditions", json!({}));
     }
     for port in items(value, "ports") {
-        set(port, "name", json!(""));
-        set(port, "protocol", json!("TCP"));
+        fill(port, json!({"name": "", "protocol": "TCP"}));
     }
 }

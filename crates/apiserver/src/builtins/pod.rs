@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{items, pod_subresources, set, storage};
+use super::{fill, fill_at, items, pod_subresources, set, storage};
 use crate::builtins::pod_resources::PodResources;
 
 /// Sets the defaults of a pod.
@@ -41,11 +41,16 @@ pub(super) fn spec(spec: &mut Value) {
     if !spec.is_object() {
         return;
     }
-    set(spec, "restartPolicy", json!("Always"));
-    set(spec, "dnsPolicy", json!("ClusterFirst"));
-    set(spec, "schedulerName", json!("default-scheduler"));
-    set(spec, "terminationGracePeriodSeconds", json!(30));
-    set(spec, "securityContext", json!({}));
+    fill(
+        spec,
+        json!({
+            "restartPolicy": "Always",
+            "dnsPolicy": "ClusterFirst",
+            "schedulerName": "default-scheduler",
+            "terminationGracePeriodSeconds": 30,
+            "securityContext": {},
+        }),
+    );
     match (
         spec.get("serviceAccountName").cloned(),
         spec.get("serviceAccount").cloned(),
@@ -103,44 +108,47 @@ fn node_failure_tolerations(spec: &mut Value) {
     }
 }
 
+/// The fields of a container with HTTP requests.
+const HTTP_ACTIONS: [&str; 5] = [
+    "/livenessProbe/httpGet",
+    "/readinessProbe/httpGet",
+    "/startupProbe/httpGet",
+    "/lifecycle/postStart/httpGet",
+    "/lifecycle/preStop/httpGet",
+];
+
 fn container(container: &mut Value, host_network: bool) {
     if !container.is_object() {
         return;
     }
     let policy = pull_policy(container["image"].as_str().unwrap_or_default());
-    set(container, "imagePullPolicy", json!(policy));
-    set(
+    fill(
         container,
-        "terminationMessagePath",
-        json!("/dev/termination-log"),
+        json!({
+            "imagePullPolicy": policy,
+            "terminationMessagePath": "/dev/termination-log",
+            "terminationMessagePolicy": "File",
+            "resources": {},
+        }),
     );
-    set(container, "terminationMessagePolicy", json!("File"));
-    set(container, "resources", json!({}));
-    if container.get("ports").is_some() {
-        for port in container["ports"].as_array_mut().into_iter().flatten() {
-            set(port, "protocol", json!("TCP"));
-            if host_network {
-                let number = port["containerPort"].clone();
-                set(port, "hostPort", number);
-            }
+    for port in items(container, "ports") {
+        set(port, "protocol", json!("TCP"));
+        if host_network {
+            let number = port["containerPort"].clone();
+            set(port, "hostPort", number);
         }
     }
-    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        if container.get(probe).is_some_and(Value::is_object) {
-            self::probe(&mut container[probe]);
-        }
+    for probe in ["/livenessProbe", "/readinessProbe", "/startupProbe"] {
+        let counts = json!({"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3});
+        fill_at(container, probe, counts);
+        fill_at(container, &format!("{probe}/grpc"), json!({"service": ""}));
     }
-    for hook in ["postStart", "preStop"] {
-        let handler = container.pointer_mut(&format!("/lifecycle/{hook}/httpGet"));
-        if let Some(handler) = handler {
-            http_get(handler);
-        }
+    for action in HTTP_ACTIONS {
+        fill_at(container, action, json!({"path": "/", "scheme": "HTTP"}));
     }
-    if container.get("env").is_some() {
-        for variable in container["env"].as_array_mut().into_iter().flatten() {
-            if let Some(source) = variable.get_mut("valueFrom") {
-                references(source);
-            }
+    for variable in items(container, "env") {
+        if let Some(source) = variable.get_mut("valueFrom") {
+            references(source);
         }
     }
 }
@@ -188,32 +196,10 @@ fn requests_of_all(pod: &mut Value) {
     }
 }
 
-fn probe(probe: &mut Value) {
-    set(probe, "timeoutSeconds", json!(1));
-    set(probe, "periodSeconds", json!(10));
-    set(probe, "successThreshold", json!(1));
-    set(probe, "failureThreshold", json!(3));
-    if probe.get("httpGet").is_some_and(Value::is_object) {
-        http_get(&mut probe["httpGet"]);
-    }
-    if probe.get("grpc").is_some_and(Value::is_object) {
-        set(&mut probe["grpc"], "service", json!(""));
-    }
-}
-
-fn http_get(action: &mut Value) {
-    set(action, "path", json!("/"));
-    set(action, "scheme", json!("HTTP"));
-}
-
 /// Sets the defaults of references to fields of the pod.
 fn references(holder: &mut Value) {
-    if let Some(field) = holder.get_mut("fieldRef").filter(|f| f.is_object()) {
-        set(field, "apiVersion", json!("v1"));
-    }
-    if let Some(resource) = holder.get_mut("resourceFieldRef").filter(|f| f.is_object()) {
-        set(resource, "divisor", json!("0"));
-    }
+    fill_at(holder, "/fieldRef", json!({"apiVersion": "v1"}));
+    fill_at(holder, "/resourceFieldRef", json!({"divisor": "0"}));
 }
 
 fn volume(volume: &mut Value) {
@@ -224,15 +210,9 @@ fn volume(volume: &mut Value) {
         volume["emptyDir"] = json!({});
         return;
     }
-    for kind in ["secret", "configMap", "projected", "downwardAPI"] {
-        if volume.get(kind).is_some_and(Value::is_object) {
-            set(&mut volume[kind], "defaultMode", json!(420));
-        }
+    for (kind, defaults) in volume_defaults() {
+        fill_at(volume, kind, defaults);
     }
-    if volume.get("hostPath").is_some_and(Value::is_object) {
-        set(&mut volume["hostPath"], "type", json!(""));
-    }
-    disks(volume);
     if let Some(image) = volume.get_mut("image").filter(|i| i.is_object()) {
         let policy = pull_policy(image["reference"].as_str().unwrap_or_default());
         set(image, "pullPolicy", json!(policy));
@@ -242,12 +222,11 @@ fn volume(volume: &mut Value) {
     }
     if let Some(projected) = volume.get_mut("projected") {
         for source in items(projected, "sources") {
-            if let Some(token) = source
-                .get_mut("serviceAccountToken")
-                .filter(|t| t.is_object())
-            {
-                set(token, "expirationSeconds", json!(3600));
-            }
+            fill_at(
+                source,
+                "/serviceAccountToken",
+                json!({"expirationSeconds": 3600}),
+            );
             if let Some(files) = source.get_mut("downwardAPI") {
                 items(files, "items").for_each(references);
             }
@@ -261,31 +240,28 @@ fn volume(volume: &mut Value) {
     }
 }
 
-/// Sets the defaults of volumes by driver.
-fn disks(volume: &mut Value) {
-    let defaults = [
-        ("iscsi", json!({"iscsiInterface": "default"})),
+/// Returns the defaults of each kind of volume.
+fn volume_defaults() -> [(&'static str, Value); 9] {
+    let mode = json!({"defaultMode": 0o644});
+    let azure =
+        json!({"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": false});
+    [
+        ("/secret", mode.clone()),
+        ("/configMap", mode.clone()),
+        ("/projected", mode.clone()),
+        ("/downwardAPI", mode),
+        ("/hostPath", json!({"type": ""})),
+        ("/iscsi", json!({"iscsiInterface": "default"})),
         (
-            "rbd",
+            "/rbd",
             json!({"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"}),
         ),
+        ("/azureDisk", azure),
         (
-            "azureDisk",
-            json!({"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": false}),
-        ),
-        (
-            "scaleIO",
+            "/scaleIO",
             json!({"storageMode": "ThinProvisioned", "fsType": "xfs"}),
         ),
-    ];
-    for (kind, fields) in defaults {
-        let Some(disk) = volume.get_mut(kind).filter(|disk| disk.is_object()) else {
-            continue;
-        };
-        for (field, value) in fields.as_object().into_iter().flatten() {
-            set(disk, field, value.clone());
-        }
-    }
+    ]
 }
 
 /// Returns the default pull policy of an image. An invalid name counts as a fixed version.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::set;
+use super::{fill_at, set};
 
 /// Sets the defaults of a claim's spec, alone or in a template.
 pub(super) fn claim_spec(spec: &mut Value) {
@@ -13,10 +13,8 @@ pub(super) fn claim_spec(spec: &mut Value) {
 pub(super) fn claim(value: &mut Value) {
     let spec = &mut value["spec"];
     claim_spec(spec);
-    for field in ["dataSource", "dataSourceRef"] {
-        if let Some(source) = spec.get_mut(field).filter(|s| s.is_object()) {
-            set(source, "apiGroup", Value::Null);
-        }
+    for source in ["/dataSource", "/dataSourceRef"] {
+        fill_at(spec, source, json!({"apiGroup": null}));
     }
 }
 
@@ -34,14 +32,5 @@ pub(super) fn copy_data_source(spec: &mut Value, creating: bool) {
         set(spec, "dataSourceRef", source);
     } else if let Some(spec) = spec.as_object_mut() {
         spec.remove("dataSource");
-    }
-}
-
-pub(super) fn volume(value: &mut Value) {
-    let spec = &mut value["spec"];
-    set(spec, "volumeMode", json!("Filesystem"));
-    set(spec, "persistentVolumeReclaimPolicy", json!("Retain"));
-    if let Some(path) = spec.get_mut("hostPath").filter(|p| p.is_object()) {
-        set(path, "type", json!(""));
     }
 }

@@ -11,6 +11,7 @@ mod definition;
 mod environment;
 mod ephemeral;
 mod field;
+pub(crate) mod metadata;
 mod network;
 mod placement;
 mod pod;

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{items, pod, set, storage};
+use super::{fill, fill_at, items, pod, set, storage};
 
-fn template(spec: &mut Value) {
+/// Sets the defaults of a pod template.
+pub(super) fn template(spec: &mut Value) {
     if spec["template"].is_object() {
         if spec["template"]["metadata"].is_null() {
             spec["template"]["metadata"] = json!({});
@@ -13,36 +14,22 @@ fn template(spec: &mut Value) {
     }
 }
 
+/// Sets the strategy `RollingUpdate`, and its fields if the strategy is the default.
+fn rolling_update(spec: &mut Value, strategy: &str, rolling: Value) {
+    fill(spec, json!({strategy: {"type": "RollingUpdate"}}));
+    if spec[strategy]["type"] == "RollingUpdate" {
+        fill(spec, json!({strategy: {"rollingUpdate": rolling}}));
+    }
+}
+
 pub(super) fn deployment(value: &mut Value) {
     let spec = &mut value["spec"];
-    set(spec, "replicas", json!(1));
-    set(spec, "revisionHistoryLimit", json!(10));
-    set(spec, "progressDeadlineSeconds", json!(600));
-    set(spec, "strategy", json!({}));
-    set(&mut spec["strategy"], "type", json!("RollingUpdate"));
-    if spec["strategy"]["type"] == "RollingUpdate" {
-        set(&mut spec["strategy"], "rollingUpdate", json!({}));
-        set(
-            &mut spec["strategy"]["rollingUpdate"],
-            "maxUnavailable",
-            json!("25%"),
-        );
-        set(
-            &mut spec["strategy"]["rollingUpdate"],
-            "maxSurge",
-            json!("25%"),
-        );
-    }
+    let defaults =
+        json!({"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600});
+    fill(spec, defaults);
+    let rolling = json!({"maxUnavailable": "25%", "maxSurge": "25%"});
+    rolling_update(spec, "strategy", rolling);
     template(spec);
-}
-
-pub(super) fn replica_set(value: &mut Value) {
-    set(&mut value["spec"], "replicas", json!(1));
-    template(&mut value["spec"]);
-}
-
-pub(super) fn pod_template(value: &mut Value) {
-    template(value);
 }
 
 pub(super) fn replication_controller(value: &mut Value) {
@@ -63,41 +50,24 @@ fn copy_labels(value: &mut Value, labels: &Value) {
 
 pub(super) fn stateful_set(value: &mut Value) {
     let spec = &mut value["spec"];
-    set(spec, "replicas", json!(1));
-    set(spec, "revisionHistoryLimit", json!(10));
-    set(spec, "podManagementPolicy", json!("OrderedReady"));
-    set(spec, "serviceName", json!(""));
-    set(spec, "updateStrategy", json!({}));
-    set(&mut spec["updateStrategy"], "type", json!("RollingUpdate"));
-    if spec["updateStrategy"]["type"] == "RollingUpdate" {
-        set(&mut spec["updateStrategy"], "rollingUpdate", json!({}));
-        set(
-            &mut spec["updateStrategy"]["rollingUpdate"],
-            "partition",
-            json!(0),
-        );
-    }
-    set(spec, "persistentVolumeClaimRetentionPolicy", json!({}));
-    set(
-        &mut spec["persistentVolumeClaimRetentionPolicy"],
-        "whenDeleted",
-        json!("Retain"),
+    fill(
+        spec,
+        json!({
+            "replicas": 1,
+            "revisionHistoryLimit": 10,
+            "podManagementPolicy": "OrderedReady",
+            "serviceName": "",
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
+        }),
     );
-    set(
-        &mut spec["persistentVolumeClaimRetentionPolicy"],
-        "whenScaled",
-        json!("Retain"),
-    );
-    if let Some(ordinals) = spec.get_mut("ordinals").filter(|o| o.is_object()) {
-        set(ordinals, "start", json!(0));
-    }
-    if spec.get("volumeClaimTemplates").is_some() {
-        for claim in items(spec, "volumeClaimTemplates") {
-            set(claim, "apiVersion", json!("v1"));
-            set(claim, "kind", json!("PersistentVolumeClaim"));
-            storage::claim_spec(&mut claim["spec"]);
-            set(claim, "status", json!({"phase": "Pending"}));
+    rolling_update(spec, "updateStrategy", json!({"partition": 0}));
+    fill_at(spec, "/ordinals", json!({"start": 0}));
+    for claim in items(spec, "volumeClaimTemplates") {
+        let defaults = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": {"phase": "Pending"}});
+        for (field, default) in defaults.as_object().into_iter().flatten() {
+            set(claim, field, default.clone());
         }
+        storage::claim_spec(&mut claim["spec"]);
     }
     template(spec);
 }
@@ -117,29 +87,18 @@ pub(super) fn update_template_generation(value: &mut Value, old: &Value) {
 }
 
 pub(super) fn daemon_set(value: &mut Value) {
-    set(&mut value["metadata"], "annotations", json!({}));
-    set(
-        &mut value["metadata"]["annotations"],
-        TEMPLATE_GENERATION,
-        json!("1"),
+    fill_at(
+        value,
+        "/metadata",
+        json!({"annotations": {TEMPLATE_GENERATION: "1"}}),
     );
     let spec = &mut value["spec"];
     set(spec, "revisionHistoryLimit", json!(10));
-    set(spec, "updateStrategy", json!({}));
-    set(&mut spec["updateStrategy"], "type", json!("RollingUpdate"));
-    if spec["updateStrategy"]["type"] == "RollingUpdate" {
-        set(&mut spec["updateStrategy"], "rollingUpdate", json!({}));
-        set(
-            &mut spec["updateStrategy"]["rollingUpdate"],
-            "maxSurge",
-            json!(0),
-        );
-        set(
-            &mut spec["updateStrategy"]["rollingUpdate"],
-            "maxUnavailable",
-            json!(1),
-        );
-    }
+    rolling_update(
+        spec,
+        "updateStrategy",
+        json!({"maxSurge": 0, "maxUnavailable": 1}),
+    );
     template(spec);
 }
 
@@ -216,13 +175,8 @@ pub(super) fn generate_job_selector(value: &mut Value) {
         );
     }
     let labels = meta["labels"].clone();
-    set(spec, "selector", json!({}));
-    set(&mut spec["selector"], "matchLabels", json!({}));
-    set(
-        &mut spec["selector"]["matchLabels"],
-        "batch.kubernetes.io/controller-uid",
-        uid,
-    );
+    let own = json!({"batch.kubernetes.io/controller-uid": uid});
+    fill(spec, json!({"selector": {"matchLabels": own}}));
     let meta = &mut value["metadata"];
     set(meta, "labels", json!({}));
     if meta["labels"] == before {
@@ -232,10 +186,15 @@ pub(super) fn generate_job_selector(value: &mut Value) {
 
 pub(super) fn cron_job(value: &mut Value) {
     let spec = &mut value["spec"];
-    set(spec, "concurrencyPolicy", json!("Allow"));
-    set(spec, "suspend", json!(false));
-    set(spec, "successfulJobsHistoryLimit", json!(3));
-    set(spec, "failedJobsHistoryLimit", json!(1));
+    fill(
+        spec,
+        json!({
+            "concurrencyPolicy": "Allow",
+            "suspend": false,
+            "successfulJobsHistoryLimit": 3,
+            "failedJobsHistoryLimit": 1,
+        }),
+    );
     let template = &mut spec["jobTemplate"];
     if template.is_object() {
         set(template, "metadata", json!({}));

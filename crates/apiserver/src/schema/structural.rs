@@ -18,20 +18,13 @@ pub(crate) fn problems(schema: &Value, path: &str) -> Vec<Cause> {
         Some("object") => {}
         Some(other) if TYPES.contains(&other) => {
             let detail = "must be object at the root";
-            check.causes.push(Cause::invalid(
-                format!("{path}.type"),
-                &json!(other),
-                detail,
-            ));
+            check.invalid(path, "type", &json!(other), detail);
         }
         _ => {}
     }
     check.node(schema, path, &Position::root());
     if schema["type"].as_str().is_none_or(str::is_empty) {
-        check.causes.push(Cause::required(
-            format!("{path}.type"),
-            "must not be empty at the root",
-        ));
+        check.require(path, "type", "must not be empty at the root");
         check.unstructured = true;
     }
     // Rules can be compiled against structural schemas only.
@@ -88,8 +81,27 @@ fn has(schema: &Value, keyword: &str) -> bool {
 
 impl Check {
     fn forbid(&mut self, path: &str, keyword: &str, detail: &str) {
-        self.causes
-            .push(Cause::forbidden(format!("{path}.{keyword}"), detail));
+        let cause = Cause::forbidden(format!("{path}.{keyword}"), detail);
+        self.causes.push(cause);
+    }
+
+    fn require(&mut self, path: &str, keyword: &str, detail: &str) {
+        let cause = Cause::required(format!("{path}.{keyword}"), detail);
+        self.causes.push(cause);
+    }
+
+    fn invalid(&mut self, path: &str, keyword: &str, value: &Value, detail: &str) {
+        let cause = Cause::invalid(format!("{path}.{keyword}"), value, detail);
+        self.causes.push(cause);
+    }
+
+    fn one_of(&mut self, path: &str, keyword: &str, value: &str, allowed: &[&str]) {
+        if !allowed.contains(&value) {
+            let allowed: Vec<String> = allowed.iter().map(|&a| a.to_owned()).collect();
+            let path = format!("{path}.{keyword}");
+            self.causes
+                .push(Cause::not_supported(path, &json!(value), &allowed));
+        }
     }
 
     fn node(&mut self, schema: &Value, path: &str, position: &Position) {
@@ -160,10 +172,7 @@ impl Check {
             Value::Object(_) => self.node(&schema["items"], &format!("{path}.items"), &items),
             _ if schema["type"] == "array" && !position.junction => {
                 self.unstructured = true;
-                self.causes.push(Cause::required(
-                    format!("{path}.items"),
-                    "must be specified",
-                ));
+                self.require(path, "items", "must be specified");
             }
             _ => {}
         }
@@ -213,7 +222,7 @@ mod tests {
             (json!({"type": "string"}), ""),
             (
                 json!({}),
-                ".properties[a].type: Required value: must not be empty for specified object fields",
+                ".properties[a].type: Required value: must not be empty for fields and items",
             ),
             (
                 json!({"$ref": "#/x"}),
@@ -225,7 +234,7 @@ mod tests {
             ),
             (
                 json!({"type": "string", "anyOf": [{"type": "string"}]}),
-                ".properties[a].anyOf[0].type: Forbidden: must be empty to be structural",
+                ".properties[a].anyOf[0].type: Forbidden: must be undefined to be structural",
             ),
             (
                 json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]}),
@@ -233,7 +242,7 @@ mod tests {
             ),
             (
                 json!({"type": "integer", "minimum": 3, "default": 1}),
-                ".properties[a].default: Invalid value: 1:  in body should be greater than or equal to 3",
+                ".properties[a].default: Invalid value: 1: should be greater than or equal to 3",
             ),
             (
                 json!({"type": "object", "properties": {"c": {"type": "string"}}, "default": {"d": 1}}),

@@ -65,10 +65,6 @@ pub(crate) fn fits(value: &Value, kind: Type) -> bool {
     }
 }
 
-fn shown_path(path: &str) -> &str {
-    if path.is_empty() { "<nil>" } else { path }
-}
-
 fn check(value: &Value, old: Option<&Value>, schema: &Schema, path: &str, causes: &mut Vec<Cause>) {
     if old == Some(value) {
         return;
@@ -77,19 +73,8 @@ fn check(value: &Value, old: Option<&Value>, schema: &Schema, path: &str, causes
         return;
     }
     if !fits(value, schema.kind) {
-        let expected = schema.kind.name();
-        let found = type_name(value);
-        let detail = if schema.kind == Type::IntOrString {
-            format!(
-                "{} in body must be of type int-or-string: \"{found}\"",
-                shown_path(path)
-            )
-        } else {
-            format!(
-                "{} in body must be of type {expected}: \"{found}\"",
-                shown_path(path)
-            )
-        };
+        let (expected, found) = (schema.kind.name(), type_name(value));
+        let detail = format!("must be of type {expected}: \"{found}\"");
         causes.push(Cause::type_invalid(path, found, &detail));
         return;
     }
@@ -99,22 +84,12 @@ fn check(value: &Value, old: Option<&Value>, schema: &Schema, path: &str, causes
                 if let Some(property) = schema.properties.get(name) {
                     // Metadata is validated elsewhere.
                     if !property.object_meta {
-                        check(
-                            inner,
-                            old.and_then(|o| o.get(name)),
-                            property,
-                            &join(path, name),
-                            causes,
-                        );
+                        let old = old.and_then(|old| old.get(name));
+                        check(inner, old, property, &join(path, name), causes);
                     }
                 } else if let Additional::Of(of) = &schema.additional {
-                    check(
-                        inner,
-                        old.and_then(|o| o.get(name)),
-                        of,
-                        &join(path, name),
-                        causes,
-                    );
+                    let old = old.and_then(|old| old.get(name));
+                    check(inner, old, of, &join(path, name), causes);
                 }
             }
             for name in &schema.required {
@@ -170,33 +145,28 @@ fn check_unique(items: &[Value], schema: &Schema, path: &str, causes: &mut Vec<C
     reason = "bounds are compared as JSON numbers, as the real server does"
 )]
 fn check_limits(value: &Value, limits: &Limits, path: &str, causes: &mut Vec<Cause>) {
-    let shown = shown_path(path);
     let mut refuse = |detail: String| causes.push(Cause::invalid(path, value, &detail));
     match value {
         Value::Number(number) => {
             let x = number.as_f64().unwrap_or_default();
             if let Some(min) = limits.minimum {
                 if limits.exclusive_minimum && x <= min {
-                    refuse(format!("{shown} in body should be greater than {min}"));
+                    refuse(format!("should be greater than {min}"));
                 } else if x < min {
-                    refuse(format!(
-                        "{shown} in body should be greater than or equal to {min}"
-                    ));
+                    refuse(format!("should be greater than or equal to {min}"));
                 }
             }
             if let Some(max) = limits.maximum {
                 if limits.exclusive_maximum && x >= max {
-                    refuse(format!("{shown} in body should be less than {max}"));
+                    refuse(format!("should be less than {max}"));
                 } else if x > max {
-                    refuse(format!(
-                        "{shown} in body should be less than or equal to {max}"
-                    ));
+                    refuse(format!("should be less than or equal to {max}"));
                 }
             }
             if let Some(of) = limits.multiple_of
                 && (x / of).fract().abs() > f64::EPSILON
             {
-                refuse(format!("{shown} in body should be a multiple of {of}"));
+                refuse(format!("should be a multiple of {of}"));
             }
             let bounds = match limits.format.as_deref() {
                 Some("int32") => Some((f64::from(i32::MIN), f64::from(i32::MAX))),
@@ -205,9 +175,7 @@ fn check_limits(value: &Value, limits: &Limits, path: &str, causes: &mut Vec<Cau
             };
             if bounds.is_some_and(|(low, high)| x < low || x > high) {
                 let format = limits.format.as_deref().unwrap_or_default();
-                refuse(format!(
-                    "{shown} in body must be of type {format}: \"{number}\""
-                ));
+                refuse(format!("must be of type {format}: \"{number}\""));
             }
         }
         Value::String(text) => check_string(value, text, limits, path, causes),
@@ -215,12 +183,12 @@ fn check_limits(value: &Value, limits: &Limits, path: &str, causes: &mut Vec<Cau
             if let Some(min) = limits.min_items
                 && (items.len() as u64) < min
             {
-                refuse(format!("{shown} in body should have at least {min} items"));
+                refuse(format!("should have at least {min} items"));
             }
             if limits.unique_items {
                 let mut seen = HashSet::new();
                 if !items.iter().all(|i| seen.insert(i.to_string())) {
-                    refuse(format!("{shown} in body shouldn't contain duplicates"));
+                    refuse("shouldn't contain duplicates".to_owned());
                 }
             }
             if let Some(max) = limits.max_items
@@ -233,9 +201,7 @@ fn check_limits(value: &Value, limits: &Limits, path: &str, causes: &mut Vec<Cau
             if let Some(min) = limits.min_properties
                 && (object.len() as u64) < min
             {
-                refuse(format!(
-                    "{shown} in body should have at least {min} properties"
-                ));
+                refuse(format!("should have at least {min} properties"));
             }
             if let Some(max) = limits.max_properties
                 && object.len() as u64 > max
@@ -258,7 +224,6 @@ fn check_limits(value: &Value, limits: &Limits, path: &str, causes: &mut Vec<Cau
 }
 
 fn check_string(value: &Value, text: &str, limits: &Limits, path: &str, causes: &mut Vec<Cause>) {
-    let shown = shown_path(path);
     let length = text.chars().count() as u64;
     if let Some(max) = limits.max_length
         && length > max
@@ -269,17 +234,12 @@ fn check_string(value: &Value, text: &str, limits: &Limits, path: &str, causes: 
     if let Some(min) = limits.min_length
         && length < min
     {
-        refuse(format!(
-            "{shown} in body should be at least {min} chars long"
-        ));
+        refuse(format!("should be at least {min} chars long"));
     }
     if let Some(pattern) = &limits.pattern
         && !pattern.is_match(text)
     {
-        refuse(format!(
-            "{shown} in body should match '{}'",
-            pattern.as_str()
-        ));
+        refuse(format!("should match '{}'", pattern.as_str()));
     }
     if let Some(format) = limits.format.as_deref() {
         let good = match format {
@@ -295,14 +255,13 @@ fn check_string(value: &Value, text: &str, limits: &Limits, path: &str, causes: 
             _ => true,
         };
         if !good {
-            let detail = format!("{shown} in body must be of type {format}: \"{text}\"");
+            let detail = format!("must be of type {format}: \"{text}\"");
             causes.push(Cause::type_invalid(path, text, &detail));
         }
     }
 }
 
 fn check_combinations(value: &Value, limits: &Limits, path: &str, causes: &mut Vec<Cause>) {
-    let shown = shown_path(path);
     let ok = |schema: &Schema| {
         let mut inner = Vec::new();
         check(value, None, schema, path, &mut inner);
@@ -313,21 +272,15 @@ fn check_combinations(value: &Value, limits: &Limits, path: &str, causes: &mut V
     }
     let mut refuse = |detail: String| causes.push(Cause::invalid(path, value, &detail));
     if !limits.any_of.is_empty() && !limits.any_of.iter().any(|s| ok(s)) {
-        refuse(format!(
-            "{shown} in body must validate at least one schema (anyOf)"
-        ));
+        refuse("must validate at least one schema (anyOf)".to_owned());
     }
     if !limits.one_of.is_empty() && limits.one_of.iter().filter(|s| ok(s)).count() != 1 {
-        refuse(format!(
-            "{shown} in body must validate one and only one schema (oneOf)"
-        ));
+        refuse("must validate one and only one schema (oneOf)".to_owned());
     }
     if let Some(not) = &limits.not
         && ok(not)
     {
-        refuse(format!(
-            "{shown} in body must not validate the schema (not)"
-        ));
+        refuse("must not validate the schema (not)".to_owned());
     }
 }
 
@@ -385,15 +338,11 @@ mod tests {
         );
         assert_eq!(
             messages(&schema, &json!({"name": "ab", "count": -1})),
-            [
-                "spec.count: Invalid value: -1: spec.count in body should be greater than or equal to 0"
-            ]
+            ["spec.count: Invalid value: -1: should be greater than or equal to 0"]
         );
         assert_eq!(
             messages(&schema, &json!({"name": "ab", "count": "x"})),
-            [
-                "spec.count: Invalid value: \"string\": spec.count in body must be of type integer: \"string\""
-            ]
+            ["spec.count: Invalid value: \"string\": must be of type integer: \"string\""]
         );
         assert_eq!(
             messages(&schema, &json!({"name": "ab", "port": "http"})),
@@ -401,7 +350,7 @@ mod tests {
         );
         assert_eq!(
             messages(&schema, &json!({"name": "A1"})),
-            ["spec.name: Invalid value: \"A1\": spec.name in body should match '^[a-z]+$'"]
+            ["spec.name: Invalid value: \"A1\": should match '^[a-z]+$'"]
         );
     }
 }

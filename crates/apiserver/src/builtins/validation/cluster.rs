@@ -4,13 +4,13 @@ use serde_json::json;
 
 use super::checks::{at_most_all, count_or_percent, qualified, selector};
 use super::field::Field;
+use super::metadata::standard_or_qualified;
 use super::network::cidr;
 use super::placement::EFFECTS;
 use super::rules::Check::{
     Between, By, EmptyOrOneOf, NotNegative, NotNegativeAmount, OneOf, RequiredOneOf, Text,
 };
 use super::rules::{Rule, apply};
-use crate::builtins::metadata::STANDARD;
 use crate::error::Cause;
 use crate::names;
 
@@ -59,9 +59,7 @@ pub(super) fn finalizers(namespace: &Field<'_>, indexed: bool) {
         let path = if indexed { &finalizer.path } else { &all.path }.clone();
         let finalizer = finalizer.reported_at(path);
         qualified(&finalizer);
-        if !finalizer.text().contains('/') && !STANDARD.contains(&finalizer.text()) {
-            finalizer.invalid("must be a standard finalizer or have a domain");
-        }
+        standard_or_qualified(&finalizer);
     }
 }
 

@@ -16,30 +16,20 @@ impl Check {
                 .is_none_or(serde_json::Map::is_empty);
             if empty && !is_true(schema, "x-kubernetes-preserve-unknown-fields") {
                 let detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
-                self.causes
-                    .push(Cause::required(format!("{path}.properties"), detail));
+                self.require(path, "properties", detail);
             }
             if kind != "object" {
                 let detail = "must be object if x-kubernetes-embedded-resource is true";
-                self.causes
-                    .push(Cause::invalid(format!("{path}.type"), kind, detail));
+                self.invalid(path, "type", kind, detail);
             }
         }
-        if schema["x-kubernetes-preserve-unknown-fields"] == false {
-            let at = format!("{path}.x-kubernetes-preserve-unknown-fields");
-            self.causes.push(Cause::invalid(
-                at,
-                &json!(false),
-                "must be true or undefined",
-            ));
+        let preserve = "x-kubernetes-preserve-unknown-fields";
+        if schema[preserve] == false {
+            self.invalid(path, preserve, &json!(false), "must be true or undefined");
         }
-        if let Some(map_type) = schema["x-kubernetes-map-type"].as_str()
-            && !matches!(map_type, "atomic" | "granular")
-        {
-            let allowed = ["atomic", "granular"].map(str::to_owned);
-            let at = format!("{path}.x-kubernetes-map-type");
-            self.causes
-                .push(Cause::not_supported(at, &json!(map_type), &allowed));
+        let map_type = "x-kubernetes-map-type";
+        if let Some(text) = schema[map_type].as_str() {
+            self.one_of(path, map_type, text, &["atomic", "granular"]);
         }
         if let Some(list_type) = schema["x-kubernetes-list-type"].as_str() {
             self.list_type(schema, path, list_type);
@@ -47,64 +37,49 @@ impl Check {
     }
 
     fn list_type(&mut self, schema: &Value, path: &str, list_type: &str) {
+        let items = &schema["items"];
+        let map_type = &items["x-kubernetes-map-type"];
         if schema["type"] != "array" {
             let detail = "must be array if x-kubernetes-list-type is specified";
-            self.causes.push(Cause::invalid(
-                format!("{path}.type"),
-                &schema["type"],
-                detail,
-            ));
-            return;
+            return self.invalid(path, "type", &schema["type"], detail);
         }
+        self.one_of(
+            path,
+            "x-kubernetes-list-type",
+            list_type,
+            &["atomic", "set", "map"],
+        );
+        if list_type == "set" && items["type"] == "object" && map_type != "atomic" {
+            let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+            self.invalid(path, "items.x-kubernetes-map-type", map_type, detail);
+        }
+        if list_type == "map" {
+            self.map_keys(schema, path);
+        }
+    }
+
+    /// Checks the keys that identify the items of a list.
+    fn map_keys(&mut self, schema: &Value, path: &str) {
+        let keyword = "x-kubernetes-list-map-keys";
         let items = &schema["items"];
-        match list_type {
-            "atomic" => {}
-            "set" => {
-                if items["type"] == "object" && items["x-kubernetes-map-type"] != "atomic" {
-                    let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
-                    let at = format!("{path}.items.x-kubernetes-map-type");
-                    self.causes
-                        .push(Cause::invalid(at, &items["x-kubernetes-map-type"], detail));
-                }
-            }
-            "map" => {
-                let at = format!("{path}.x-kubernetes-list-map-keys");
-                let keys = schema["x-kubernetes-list-map-keys"]
-                    .as_array()
-                    .map(Vec::as_slice)
-                    .unwrap_or_default();
-                if keys.is_empty() {
-                    self.causes.push(Cause::required(
-                        at,
-                        "must not be empty if x-kubernetes-list-type is map",
-                    ));
-                    return;
-                }
-                let property = |key: &Value| key.as_str().and_then(|k| items["properties"].get(k));
-                if keys.iter().any(|k| property(k).is_none()) {
-                    let detail = "entries must all be names of item properties";
-                    self.causes.push(Cause::invalid(at, &json!(keys), detail));
-                    return;
-                }
-                for key in keys {
-                    let name = key.as_str().unwrap_or_default();
-                    let required = items["required"]
-                        .as_array()
-                        .is_some_and(|r| r.contains(key));
-                    if !required && property(key).is_some_and(|p| !has(p, "default")) {
-                        let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-                        self.causes.push(Cause::required(
-                            format!("{path}.items.properties[{name}].default"),
-                            detail,
-                        ));
-                    }
-                }
-            }
-            other => {
-                let allowed = ["atomic", "set", "map"].map(str::to_owned);
-                let at = format!("{path}.x-kubernetes-list-type");
-                self.causes
-                    .push(Cause::not_supported(at, &json!(other), &allowed));
+        let keys = schema[keyword].as_array().map_or(&[][..], Vec::as_slice);
+        let property = |key: &Value| key.as_str().and_then(|k| items["properties"].get(k));
+        if keys.is_empty() {
+            let detail = "must not be empty if x-kubernetes-list-type is map";
+            return self.require(path, keyword, detail);
+        }
+        if keys.iter().any(|k| property(k).is_none()) {
+            let detail = "entries must all be names of item properties";
+            return self.invalid(path, keyword, &json!(keys), detail);
+        }
+        for key in keys {
+            let name = key.as_str().unwrap_or_default();
+            let required = items["required"]
+                .as_array()
+                .is_some_and(|r| r.contains(key));
+            if !required && property(key).is_some_and(|p| !has(p, "default")) {
+                let keyword = format!("items.properties[{name}].default");
+                self.require(path, &keyword, "keys must be required or have a default");
             }
         }
     }
@@ -126,7 +101,6 @@ impl Check {
             return;
         }
         for mut cause in validate::validate(default, &compiled) {
-            cause.message = cause.message.replace("<nil> in body", " in body");
             cause.field = if cause.field.is_empty() {
                 at.clone()
             } else {

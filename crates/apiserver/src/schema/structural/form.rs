@@ -1,6 +1,6 @@
 //! Structural validation of a schema node: types, keywords, and the schema of `metadata`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Check, Position, TYPES, has, is_true};
 use crate::error::Cause;
@@ -9,10 +9,7 @@ impl Check {
     /// Checks the schema of `metadata`, which may restrict only names.
     pub(super) fn metadata(&mut self, schema: &Value, path: &str) {
         if schema["type"] != "object" {
-            let at = format!("{path}.type");
-            self.causes
-                .push(Cause::invalid(at, &schema["type"], "must be object"));
-            return;
+            return self.invalid(path, "type", &schema["type"], "must be object");
         }
         let known = schema
             .as_object()
@@ -35,35 +32,25 @@ impl Check {
 
     /// Checks that a node within a junction has value validations only.
     pub(super) fn value_validations(&mut self, schema: &Value, path: &str) {
-        if is_true(schema, "additionalProperties") || schema["additionalProperties"].is_object() {
-            self.forbid(
-                path,
-                "additionalProperties",
-                "must be undefined to be structural",
-            );
-        }
-        if has(schema, "default") {
-            self.forbid(path, "default", "must be undefined to be structural");
-        }
-        if has(schema, "x-kubernetes-validations") {
-            let detail = "must be empty to be structural";
-            self.forbid(path, "x-kubernetes-validations", detail);
-        }
-        for keyword in ["description", "title", "type"] {
-            if has(schema, keyword) {
-                self.forbid(path, keyword, "must be empty to be structural");
-            }
-        }
-        if is_true(schema, "nullable") {
-            self.forbid(path, "nullable", "must be false to be structural");
-        }
-        for keyword in [
+        const FORBIDDEN: [&str; 9] = [
+            "default",
+            "x-kubernetes-validations",
+            "description",
+            "title",
+            "type",
+            "nullable",
             "x-kubernetes-preserve-unknown-fields",
             "x-kubernetes-embedded-resource",
             "x-kubernetes-int-or-string",
-        ] {
-            if is_true(schema, keyword) {
-                self.forbid(path, keyword, "must be false to be structural");
+        ];
+        let detail = "must be undefined to be structural";
+        let open = &schema["additionalProperties"];
+        if *open == true || open.is_object() {
+            self.forbid(path, "additionalProperties", detail);
+        }
+        for keyword in FORBIDDEN {
+            if has(schema, keyword) && (keyword == "default" || schema[keyword] != false) {
+                self.forbid(path, keyword, detail);
             }
         }
     }
@@ -73,23 +60,10 @@ impl Check {
         let kind = schema["type"].as_str().unwrap_or_default();
         let open = is_true(schema, "x-kubernetes-int-or-string")
             || is_true(schema, "x-kubernetes-preserve-unknown-fields");
-        if kind.is_empty() {
-            if !position.root && !open {
-                let detail = if path.rsplit('.').next() == Some("items") {
-                    "must not be empty for specified array items"
-                } else {
-                    "must not be empty for specified object fields"
-                };
-                self.causes
-                    .push(Cause::required(format!("{path}.type"), detail));
-            }
-        } else if !TYPES.contains(&kind) {
-            let allowed = TYPES.map(str::to_owned);
-            self.causes.push(Cause::not_supported(
-                format!("{path}.type"),
-                &json!(kind),
-                &allowed,
-            ));
+        if !kind.is_empty() {
+            self.one_of(path, "type", kind, &TYPES);
+        } else if !position.root && !open {
+            self.require(path, "type", "must not be empty for fields and items");
         }
     }
 
@@ -99,11 +73,7 @@ impl Check {
             && let Err(error) = crate::pattern::compile(pattern)
         {
             let detail = format!("must be a valid regular expression, but isn't: {error}");
-            self.causes.push(Cause::invalid(
-                format!("{path}.pattern"),
-                &json!(pattern),
-                &detail,
-            ));
+            self.invalid(path, "pattern", &schema["pattern"], &detail);
         }
         if is_true(schema, "uniqueItems") {
             let detail =

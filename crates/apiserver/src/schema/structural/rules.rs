@@ -1,6 +1,6 @@
 //! Validation of the CEL rules of a schema node.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Check, Position};
 use crate::cel::{Expression, ResultType, is_visible};
@@ -37,67 +37,36 @@ impl Check {
     fn rule(&mut self, rule: &Value, schema: &Value, path: &str) {
         let text = |name: &str| rule[name].as_str().unwrap_or_default();
         let (expression, message) = (text("rule"), text("message"));
-        let mut add = |cause: Cause| self.causes.push(cause);
+        let blank = |text: &str| !text.is_empty() && text.trim().is_empty();
         if expression.trim().is_empty() {
-            add(Cause::required(
-                format!("{path}.rule"),
-                "rule is not specified",
-            ));
-        } else if !message.is_empty() && message.trim().is_empty() {
+            self.require(path, "rule", "rule is not specified");
+        } else if blank(message) {
             let detail = "must be non-empty if specified";
-            add(Cause::invalid(
-                format!("{path}.message"),
-                &json!(message),
-                detail,
-            ));
+            self.invalid(path, "message", &rule["message"], detail);
         } else if message.trim().contains('\n') {
             let detail = "must not contain line breaks";
-            add(Cause::invalid(
-                format!("{path}.message"),
-                &json!(message),
-                detail,
-            ));
-        } else if expression.trim().contains('\n') && message.trim().is_empty() {
+            self.invalid(path, "message", &rule["message"], detail);
+        } else if expression.trim().contains('\n') && message.is_empty() {
             let detail = "message must be specified if rule contains line breaks";
-            add(Cause::required(format!("{path}.message"), detail));
+            self.require(path, "message", detail);
         }
-        let expression = text("messageExpression");
-        if !expression.is_empty() && expression.trim().is_empty() {
-            let detail = "messageExpression must be non-empty if specified";
-            add(Cause::required(format!("{path}.messageExpression"), detail));
+        if blank(text("messageExpression")) {
+            self.require(path, "messageExpression", "must be non-empty if specified");
         }
-        if let Some(reason) = rule["reason"].as_str()
-            && !Refusal::NAMES.contains(&reason)
-        {
-            let allowed = Refusal::NAMES.map(str::to_owned);
-            add(Cause::not_supported(
-                format!("{path}.reason"),
-                &json!(reason),
-                &allowed,
-            ));
+        if let Some(reason) = rule["reason"].as_str() {
+            self.one_of(path, "reason", reason, &Refusal::NAMES);
         }
         let field = text("fieldPath");
-        for (wrong, detail) in [
-            (
-                !field.is_empty() && field.trim().is_empty(),
-                "must be non-empty if specified",
-            ),
-            (field.contains('\n'), "must not contain line breaks"),
-        ] {
-            if wrong {
-                add(Cause::invalid(
-                    format!("{path}.fieldPath"),
-                    &json!(field),
-                    detail,
-                ));
-            }
-        }
-        if !field.is_empty() && field_path(field, schema).is_none() {
-            add(Cause::invalid(
-                format!("{path}.fieldPath"),
-                &json!(field),
+        if blank(field)
+            || field.contains('\n')
+            || !field.is_empty() && field_path(field, schema).is_none()
+        {
+            self.invalid(
+                path,
+                "fieldPath",
+                &rule["fieldPath"],
                 "must be a valid path",
-            ));
+            );
         }
     }
 

@@ -4,30 +4,40 @@ use serde_json::{Value, json};
 
 use crate::table::{BuiltinColumn, age};
 
-pub(super) const fn text(name: &'static str, cell: fn(&Value) -> Value) -> BuiltinColumn {
-    BuiltinColumn {
-        name,
-        kind: "string",
-        priority: 0,
-        cell,
-    }
+/// The source of the text of a cell. Paths are dotted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Cell {
+    /// The value at a path.
+    Field(&'static str),
+    /// The text at a path, or another text if it is absent or empty.
+    Or(&'static str, &'static str),
+    /// The number at a path, or zero.
+    Integer(&'static str),
+    /// True if the value at a path is true.
+    True(&'static str),
+    /// The result of a function.
+    By(fn(&Value) -> Value),
 }
 
-pub(super) const fn number(name: &'static str, cell: fn(&Value) -> Value) -> BuiltinColumn {
-    BuiltinColumn {
-        name,
-        kind: "integer",
-        priority: 0,
-        cell,
+impl Cell {
+    /// Returns the content of the cell for an object.
+    pub(crate) fn of(&self, object: &Value) -> Value {
+        let at = |path: &str| path.split('.').fold(object, |value, step| &value[step]);
+        match self {
+            Self::Field(path) => at(path).clone(),
+            Self::Or(path, otherwise) => match at(path).as_str() {
+                Some(text) if !text.is_empty() => json!(text),
+                _ => json!(otherwise),
+            },
+            Self::Integer(path) => json!(int(at(path))),
+            Self::True(path) => json!(*at(path) == true),
+            Self::By(cell) => cell(object),
+        }
     }
 }
 
 /// Returns a column of a certain type.
-pub(super) const fn typed(
-    name: &'static str,
-    kind: &'static str,
-    cell: fn(&Value) -> Value,
-) -> BuiltinColumn {
+pub(super) const fn typed(name: &'static str, kind: &'static str, cell: Cell) -> BuiltinColumn {
     BuiltinColumn {
         name,
         kind,
@@ -36,7 +46,16 @@ pub(super) const fn typed(
     }
 }
 
-pub(super) const fn wide(name: &'static str, cell: fn(&Value) -> Value) -> BuiltinColumn {
+pub(super) const fn text(name: &'static str, cell: Cell) -> BuiltinColumn {
+    typed(name, "string", cell)
+}
+
+pub(super) const fn number(name: &'static str, path: &'static str) -> BuiltinColumn {
+    typed(name, "integer", Cell::Integer(path))
+}
+
+/// Returns a column that only wide tables have.
+pub(super) const fn wide(name: &'static str, cell: Cell) -> BuiltinColumn {
     BuiltinColumn {
         name,
         kind: "string",
@@ -45,14 +64,12 @@ pub(super) const fn wide(name: &'static str, cell: fn(&Value) -> Value) -> Built
     }
 }
 
-pub(super) const AGE: BuiltinColumn = text("Age", age);
-
-pub(super) fn or(value: &Value, otherwise: &str) -> Value {
-    match value.as_str() {
-        Some(s) if !s.is_empty() => json!(s),
-        _ => json!(otherwise),
-    }
-}
+pub(super) const AGE: BuiltinColumn = text("Age", Cell::By(age));
+pub(super) const CREATED_AT: BuiltinColumn = typed(
+    "Created At",
+    "date",
+    Cell::Field("metadata.creationTimestamp"),
+);
 
 pub(super) fn int(value: &Value) -> i64 {
     value.as_i64().unwrap_or(0)
@@ -78,27 +95,24 @@ pub(super) fn joined(list: &Value, each: impl Fn(&Value) -> String, otherwise: &
 }
 
 pub(super) fn string(value: &Value) -> String {
-    value.as_str().map_or_else(
-        || {
-            if value.is_null() {
-                String::new()
-            } else {
-                value.to_string()
-            }
-        },
-        str::to_owned,
-    )
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
 }
 
 pub(super) fn labels(map: &Value) -> String {
-    map.as_object()
-        .map(|m| {
-            m.iter()
-                .map(|(k, v)| format!("{k}={}", string(v)))
-                .collect::<Vec<_>>()
-                .join(",")
-        })
-        .unwrap_or_default()
+    let pairs = map.as_object().into_iter().flatten();
+    let pairs: Vec<String> = pairs.map(|(k, v)| format!("{k}={}", string(v))).collect();
+    pairs.join(",")
+}
+
+pub(super) fn labels_or_none(map: &Value) -> Value {
+    match labels(map) {
+        none if none.is_empty() => json!("<none>"),
+        labels => json!(labels),
+    }
 }
 
 /// Returns a label selector as one line.

@@ -1,11 +1,10 @@
-//! The columns of services, endpoints and network policies.
+//! Cells of services, endpoints and ingresses.
 
 use serde_json::{Value, json};
 
-use super::cell::{AGE, int, joined, labels, or, selector, string, text, wide};
-use crate::table::BuiltinColumn;
+use super::cell::{int, joined, string};
 
-fn service_ports(o: &Value) -> Value {
+pub(super) fn service_ports(o: &Value) -> Value {
     let port = |p: &Value| {
         let node = int(&p["nodePort"]);
         let node = if node > 0 {
@@ -22,21 +21,16 @@ fn service_ports(o: &Value) -> Value {
     joined(&o["spec"]["ports"], port, "<none>")
 }
 
-fn external_ip(o: &Value) -> Value {
-    let address = |i: &Value| string(i.get("ip").unwrap_or_else(|| &i["hostname"]));
+pub(super) fn external_ip(o: &Value) -> Value {
     match o["spec"]["type"].as_str() {
-        Some("LoadBalancer") => joined(
-            &o["status"]["loadBalancer"]["ingress"],
-            address,
-            "<pending>",
-        ),
+        Some("LoadBalancer") => balancer_addresses(o, "<pending>"),
         Some("ExternalName") => o["spec"]["externalName"].clone(),
         _ => joined(&o["spec"]["externalIPs"], string, "<none>"),
     }
 }
 
 /// Returns the first addresses of an Endpoints object.
-fn endpoints(object: &Value) -> Value {
+pub(super) fn endpoints(object: &Value) -> Value {
     const SHOWN: usize = 3;
     let mut all = Vec::new();
     for subset in object["subsets"].as_array().into_iter().flatten() {
@@ -63,7 +57,7 @@ fn endpoints(object: &Value) -> Value {
     })
 }
 
-fn ingress_hosts(o: &Value) -> Value {
+pub(super) fn ingress_hosts(o: &Value) -> Value {
     joined(
         &o["spec"]["rules"],
         |r| r["host"].as_str().unwrap_or("*").to_owned(),
@@ -71,83 +65,24 @@ fn ingress_hosts(o: &Value) -> Value {
     )
 }
 
-/// Returns the columns of a kind after its name.
-pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColumn]> {
-    Some(match (group, plural) {
-        ("", "services") => {
-            const {
-                &[
-                    text("Type", |o| o["spec"]["type"].clone()),
-                    text("Cluster-IP", |o| or(&o["spec"]["clusterIP"], "<none>")),
-                    text("External-IP", external_ip),
-                    text("Port(s)", service_ports),
-                    AGE,
-                    wide("Selector", |o| {
-                        json!(match labels(&o["spec"]["selector"]) {
-                            s if s.is_empty() => "<none>".to_owned(),
-                            s => s,
-                        })
-                    }),
-                ]
-            }
-        }
-        ("", "endpoints") => const { &[text("Endpoints", endpoints), AGE] },
-        ("discovery.k8s.io", "endpointslices") => {
-            const {
-                &[
-                    text("AddressType", |o| o["addressType"].clone()),
-                    text("Ports", |o| {
-                        joined(&o["ports"], |p| string(&p["port"]), "<unset>")
-                    }),
-                    text("Endpoints", |o| {
-                        joined(&o["endpoints"], |e| string(&e["addresses"][0]), "<unset>")
-                    }),
-                    AGE,
-                ]
-            }
-        }
-        ("networking.k8s.io", "ingresses") => {
-            const {
-                &[
-                    text("Class", |o| or(&o["spec"]["ingressClassName"], "<none>")),
-                    text("Hosts", ingress_hosts),
-                    text("Address", |o| {
-                        let address =
-                            |i: &Value| string(i.get("ip").unwrap_or_else(|| &i["hostname"]));
-                        joined(&o["status"]["loadBalancer"]["ingress"], address, "")
-                    }),
-                    text("Ports", |o| {
-                        json!(if o["spec"]["tls"].is_array() {
-                            "80, 443"
-                        } else {
-                            "80"
-                        })
-                    }),
-                    AGE,
-                ]
-            }
-        }
-        ("networking.k8s.io", "ingressclasses") => {
-            const {
-                &[
-                    text("Controller", |o| o["spec"]["controller"].clone()),
-                    text("Parameters", |o| {
-                        or(&o["spec"]["parameters"]["name"], "<none>")
-                    }),
-                    AGE,
-                ]
-            }
-        }
-        ("networking.k8s.io", "networkpolicies") => {
-            const {
-                &[
-                    text("Pod-Selector", |o| {
-                        json!(selector(&o["spec"]["podSelector"]))
-                    }),
-                    AGE,
-                ]
-            }
-        }
-        _ => return None,
+pub(super) fn ingress_ports(o: &Value) -> Value {
+    json!(if o["spec"]["tls"].is_array() {
+        "80, 443"
+    } else {
+        "80"
     })
+}
+
+/// Returns the addresses of a load balancer.
+pub(super) fn balancer_addresses(o: &Value, otherwise: &str) -> Value {
+    let address = |i: &Value| string(i.get("ip").unwrap_or_else(|| &i["hostname"]));
+    joined(&o["status"]["loadBalancer"]["ingress"], address, otherwise)
+}
+
+pub(super) fn slice_ports(o: &Value) -> Value {
+    joined(&o["ports"], |port| string(&port["port"]), "<unset>")
+}
+
+pub(super) fn slice_endpoints(o: &Value) -> Value {
+    joined(&o["endpoints"], |e| string(&e["addresses"][0]), "<unset>")
 }

@@ -1,11 +1,10 @@
-//! The columns of pods, pod templates and nodes.
+//! Cells of pods, pod templates and nodes.
 
 use serde_json::{Value, json};
 
-use super::cell::{AGE, count, int, joined, or, string, text, wide};
-use crate::table::BuiltinColumn;
+use super::cell::{count, int, joined, string};
 
-fn pod_status(o: &Value) -> Value {
+pub(super) fn pod_status(o: &Value) -> Value {
     if !o["metadata"]["deletionTimestamp"].is_null() {
         return json!("Terminating");
     }
@@ -24,7 +23,7 @@ fn pod_status(o: &Value) -> Value {
     )
 }
 
-fn node_status(o: &Value) -> Value {
+pub(super) fn node_status(o: &Value) -> Value {
     let ready = o["status"]["conditions"]
         .as_array()
         .and_then(|l| l.iter().find(|c| c["type"] == "Ready"))
@@ -43,7 +42,7 @@ fn node_status(o: &Value) -> Value {
     json!(format!("{ready}{fenced}"))
 }
 
-fn node_roles(o: &Value) -> Value {
+pub(super) fn node_roles(o: &Value) -> Value {
     let prefix = "node-role.kubernetes.io/";
     let roles: Vec<&str> = o["metadata"]["labels"]
         .as_object()
@@ -56,96 +55,33 @@ fn node_roles(o: &Value) -> Value {
     }
 }
 
-fn node_address(o: &Value, kind: &str) -> Value {
+pub(super) fn node_address(o: &Value, kind: &str) -> Value {
     let found = o["status"]["addresses"]
         .as_array()
         .and_then(|l| l.iter().find(|a| a["type"] == kind));
     found.map_or_else(|| json!("<none>"), |a| a["address"].clone())
 }
 
-/// Returns a field of all containers of a pod spec.
-fn of_containers(spec: &Value, field: &str) -> Value {
-    joined(&spec["containers"], |c| string(&c[field]), "")
+/// Returns a field of all containers of a pod template.
+pub(super) fn of_containers(o: &Value, field: &str) -> Value {
+    joined(
+        &o["template"]["spec"]["containers"],
+        |c| string(&c[field]),
+        "",
+    )
 }
 
-/// Returns the columns of a kind after its name.
-pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColumn]> {
-    Some(match (group, plural) {
-        ("", "pods") => {
-            const {
-                &[
-                    text("Ready", |o| {
-                        let ready = o["status"]["containerStatuses"].as_array();
-                        let ready =
-                            ready.map_or(0, |l| l.iter().filter(|c| c["ready"] == true).count());
-                        json!(format!("{ready}/{}", int(&count(&o["spec"]["containers"]))))
-                    }),
-                    text("Status", pod_status),
-                    text("Restarts", |o| {
-                        let all = o["status"]["containerStatuses"].as_array();
-                        json!(
-                            all.map_or(0, |l| l
-                                .iter()
-                                .map(|c| int(&c["restartCount"]))
-                                .sum::<i64>())
-                                .to_string()
-                        )
-                    }),
-                    AGE,
-                    wide("IP", |o| or(&o["status"]["podIP"], "<none>")),
-                    wide("Node", |o| or(&o["spec"]["nodeName"], "<none>")),
-                    wide("Nominated Node", |o| {
-                        or(&o["status"]["nominatedNodeName"], "<none>")
-                    }),
-                    wide("Readiness Gates", |_| json!("<none>")),
-                ]
-            }
-        }
-        ("", "podtemplates") => {
-            const {
-                &[
-                    text("Containers", |o| {
-                        of_containers(&o["template"]["spec"], "name")
-                    }),
-                    text("Images", |o| of_containers(&o["template"]["spec"], "image")),
-                    text("Pod Labels", |o| {
-                        let labels = o["template"]["metadata"]["labels"].as_object();
-                        let pairs: Vec<String> = labels
-                            .into_iter()
-                            .flatten()
-                            .map(|(k, v)| format!("{k}={}", string(v)))
-                            .collect();
-                        or(&json!(pairs.join(",")), "<none>")
-                    }),
-                ]
-            }
-        }
-        ("", "nodes") => {
-            const {
-                &[
-                    text("Status", node_status),
-                    text("Roles", node_roles),
-                    AGE,
-                    text("Version", |o| {
-                        o["status"]["nodeInfo"]["kubeletVersion"].clone()
-                    }),
-                    wide("Internal-IP", |o| node_address(o, "InternalIP")),
-                    wide("External-IP", |o| node_address(o, "ExternalIP")),
-                    wide("OS-Image", |o| {
-                        or(&o["status"]["nodeInfo"]["osImage"], "<unknown>")
-                    }),
-                    wide("Kernel-Version", |o| {
-                        or(&o["status"]["nodeInfo"]["kernelVersion"], "<unknown>")
-                    }),
-                    wide("Container-Runtime", |o| {
-                        or(
-                            &o["status"]["nodeInfo"]["containerRuntimeVersion"],
-                            "<unknown>",
-                        )
-                    }),
-                ]
-            }
-        }
-        _ => return None,
-    })
+pub(super) fn ready_containers(o: &Value) -> Value {
+    let ready = o["status"]["containerStatuses"].as_array();
+    let ready = ready.map_or(0, |l| l.iter().filter(|c| c["ready"] == true).count());
+    json!(format!("{ready}/{}", int(&count(&o["spec"]["containers"]))))
+}
+
+pub(super) fn restarts(o: &Value) -> Value {
+    let all = o["status"]["containerStatuses"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let all: i64 = all.map(|container| int(&container["restartCount"])).sum();
+    json!(all.to_string())
 }

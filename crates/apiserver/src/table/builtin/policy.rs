@@ -1,20 +1,29 @@
-//! The columns of roles, budgets, leases, priority classes, webhooks and definitions.
+//! Cells of bindings of roles, disruption budgets and certificate signing requests.
 
 use serde_json::{Value, json};
 
-use super::cell::{AGE, int, number, or, string, text, typed, wide};
-use crate::table::BuiltinColumn;
+use super::cell::string;
+use crate::clock;
 
-fn role_ref(o: &Value) -> Value {
+/// Returns a reference as `KIND/NAME`.
+pub(super) fn reference(reference: &Value) -> Value {
     json!(format!(
         "{}/{}",
-        string(&o["roleRef"]["kind"]),
-        string(&o["roleRef"]["name"])
+        string(&reference["kind"]),
+        string(&reference["name"])
     ))
 }
 
+/// Returns a limit of a disruption budget.
+pub(super) fn share(share: &Value) -> Value {
+    match share {
+        Value::Null => json!("N/A"),
+        share => json!(string(share)),
+    }
+}
+
 /// Returns the subjects of one kind of a binding.
-fn subjects(object: &Value, kind: &str) -> Value {
+pub(super) fn subjects(object: &Value, kind: &str) -> Value {
     let named: Vec<String> = object["subjects"]
         .as_array()
         .into_iter()
@@ -28,87 +37,34 @@ fn subjects(object: &Value, kind: &str) -> Value {
     json!(named.join(", "))
 }
 
-/// Returns the columns of a kind after its name.
-pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColumn]> {
-    Some(match (group, plural) {
-        ("policy", "poddisruptionbudgets") => {
-            const {
-                &[
-                    text("Min Available", |o| match &o["spec"]["minAvailable"] {
-                        Value::Null => json!("N/A"),
-                        v => json!(string(v)),
-                    }),
-                    text("Max Unavailable", |o| match &o["spec"]["maxUnavailable"] {
-                        Value::Null => json!("N/A"),
-                        v => json!(string(v)),
-                    }),
-                    number("Allowed Disruptions", |o| {
-                        json!(int(&o["status"]["disruptionsAllowed"]))
-                    }),
-                    AGE,
-                ]
-            }
-        }
-        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => {
-            const {
-                &[typed("Created At", "date", |o| {
-                    o["metadata"]["creationTimestamp"].clone()
-                })]
-            }
-        }
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
-            const {
-                &[
-                    text("Role", role_ref),
-                    AGE,
-                    wide("Users", |o| subjects(o, "User")),
-                    wide("Groups", |o| subjects(o, "Group")),
-                    wide("ServiceAccounts", |o| subjects(o, "ServiceAccount")),
-                ]
-            }
-        }
-        ("coordination.k8s.io", "leases") => {
-            const {
-                &[
-                    text("Holder", |o| or(&o["spec"]["holderIdentity"], "")),
-                    AGE,
-                ]
-            }
-        }
-        ("scheduling.k8s.io", "priorityclasses") => {
-            const {
-                &[
-                    number("Value", |o| o["value"].clone()),
-                    typed("Global-Default", "boolean", |o| {
-                        json!(o["globalDefault"] == true)
-                    }),
-                    AGE,
-                    text("PreemptionPolicy", |o| {
-                        or(&o["preemptionPolicy"], "PreemptLowerPriority")
-                    }),
-                ]
-            }
-        }
-        (
-            "admissionregistration.k8s.io",
-            "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
-        ) => {
-            const {
-                &[
-                    number("Webhooks", |o| {
-                        json!(o["webhooks"].as_array().map_or(0, Vec::len))
-                    }),
-                    AGE,
-                ]
-            }
-        }
-        ("apiextensions.k8s.io", "customresourcedefinitions") => {
-            const {
-                &[typed("Created At", "date", |o| {
-                    o["metadata"]["creationTimestamp"].clone()
-                })]
-            }
-        }
-        _ => return None,
-    })
+/// Returns the state of a request.
+pub(super) fn request_state(object: &Value) -> Value {
+    let conditions = object["status"]["conditions"].as_array();
+    let is = |kind: &str| {
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|condition| condition["type"] == kind)
+    };
+    let mut state = match (is("Denied"), is("Approved")) {
+        (true, _) => "Denied",
+        (false, true) => "Approved",
+        (false, false) => "Pending",
+    }
+    .to_owned();
+    if is("Failed") {
+        state.push_str(",Failed");
+    }
+    if object["status"]["certificate"]
+        .as_str()
+        .is_some_and(|text| !text.is_empty())
+    {
+        state.push_str(",Issued");
+    }
+    json!(state)
+}
+
+pub(super) fn requested_duration(object: &Value) -> Value {
+    match object["spec"]["expirationSeconds"].as_i64() {
+        Some(seconds) => json!(clock::human_duration(seconds)),
+        None => json!("<none>"),
+    }
 }

@@ -1,11 +1,9 @@
-//! The columns of apps, batch and autoscaling.
+//! Cells of apps, batch and autoscaling.
 
 use serde_json::{Value, json};
 
-use super::cell::{
-    AGE, count, int, joined, labels, number, or, selector, string, text, typed, wide,
-};
-use crate::table::{BuiltinColumn, since};
+use super::cell::{int, joined, labels_or_none, string};
+use crate::table::since;
 
 fn pod_spec(object: &Value) -> &Value {
     let spec = &object["spec"];
@@ -14,11 +12,11 @@ fn pod_spec(object: &Value) -> &Value {
     &owner["template"]["spec"]
 }
 
-fn containers(o: &Value) -> Value {
+pub(super) fn containers(o: &Value) -> Value {
     joined(&pod_spec(o)["containers"], |c| string(&c["name"]), "<none>")
 }
 
-fn images(o: &Value) -> Value {
+pub(super) fn images(o: &Value) -> Value {
     joined(
         &pod_spec(o)["containers"],
         |c| string(&c["image"]),
@@ -26,11 +24,7 @@ fn images(o: &Value) -> Value {
     )
 }
 
-fn selector_cell(o: &Value) -> Value {
-    json!(selector(&o["spec"]["selector"]))
-}
-
-fn ready_of(o: &Value) -> Value {
+pub(super) fn ready(o: &Value) -> Value {
     json!(format!(
         "{}/{}",
         int(&o["status"]["readyReplicas"]),
@@ -38,7 +32,7 @@ fn ready_of(o: &Value) -> Value {
     ))
 }
 
-fn job_status(o: &Value) -> Value {
+pub(super) fn job_status(o: &Value) -> Value {
     let has = |kind: &str| {
         o["status"]["conditions"]
             .as_array()
@@ -53,7 +47,7 @@ fn job_status(o: &Value) -> Value {
     })
 }
 
-fn job_duration(o: &Value) -> Value {
+pub(super) fn job_duration(o: &Value) -> Value {
     match (
         o["status"]["startTime"].as_str(),
         o["status"]["completionTime"].as_str(),
@@ -72,7 +66,7 @@ fn job_duration(o: &Value) -> Value {
     }
 }
 
-fn hpa_targets(o: &Value) -> Value {
+pub(super) fn hpa_targets(o: &Value) -> Value {
     let target = |m: &Value| {
         let (name, t) = (string(&m["resource"]["name"]), &m["resource"]["target"]);
         let wanted = t["averageUtilization"]
@@ -83,158 +77,40 @@ fn hpa_targets(o: &Value) -> Value {
     joined(&o["spec"]["metrics"], target, "<none>")
 }
 
-/// Returns the columns of a kind after its name.
-#[expect(clippy::too_many_lines, reason = "a table of columns")]
-pub(super) fn columns(group: &str, plural: &str) -> Option<&'static [BuiltinColumn]> {
-    Some(match (group, plural) {
-        ("", "replicationcontrollers") | ("apps", "replicasets") => {
-            const {
-                &[
-                    number("Desired", |o| json!(int(&o["spec"]["replicas"]))),
-                    number("Current", |o| json!(int(&o["status"]["replicas"]))),
-                    number("Ready", |o| json!(int(&o["status"]["readyReplicas"]))),
-                    AGE,
-                    wide("Containers", containers),
-                    wide("Images", images),
-                    wide("Selector", selector_cell),
-                ]
-            }
-        }
-        ("apps", "deployments") => {
-            const {
-                &[
-                    text("Ready", ready_of),
-                    text("Up-to-date", |o| {
-                        json!(int(&o["status"]["updatedReplicas"]))
-                    }),
-                    text("Available", |o| {
-                        json!(int(&o["status"]["availableReplicas"]))
-                    }),
-                    AGE,
-                    wide("Containers", containers),
-                    wide("Images", images),
-                    wide("Selector", selector_cell),
-                ]
-            }
-        }
-        ("apps", "statefulsets") => {
-            const {
-                &[
-                    text("Ready", ready_of),
-                    AGE,
-                    wide("Containers", containers),
-                    wide("Images", images),
-                ]
-            }
-        }
-        ("apps", "daemonsets") => {
-            const {
-                &[
-                    number("Desired", |o| {
-                        json!(int(&o["status"]["desiredNumberScheduled"]))
-                    }),
-                    number("Current", |o| {
-                        json!(int(&o["status"]["currentNumberScheduled"]))
-                    }),
-                    number("Ready", |o| json!(int(&o["status"]["numberReady"]))),
-                    number("Up-to-date", |o| {
-                        json!(int(&o["status"]["updatedNumberScheduled"]))
-                    }),
-                    number("Available", |o| json!(int(&o["status"]["numberAvailable"]))),
-                    text("Node Selector", |o| {
-                        json!(match labels(&pod_spec(o)["nodeSelector"]) {
-                            s if s.is_empty() => "<none>".to_owned(),
-                            s => s,
-                        })
-                    }),
-                    AGE,
-                    wide("Containers", containers),
-                    wide("Images", images),
-                    wide("Selector", selector_cell),
-                ]
-            }
-        }
-        ("apps", "controllerrevisions") => {
-            const {
-                &[
-                    text("Controller", |o| {
-                        let owner = &o["metadata"]["ownerReferences"][0];
-                        let kind = string(&owner["kind"]).to_lowercase();
-                        json!(if kind.is_empty() {
-                            "<none>".to_owned()
-                        } else {
-                            format!("{kind}/{}", string(&owner["name"]))
-                        })
-                    }),
-                    text("Revision", |o| o["revision"].clone()),
-                    AGE,
-                ]
-            }
-        }
-        ("batch", "jobs") => {
-            const {
-                &[
-                    text("Status", job_status),
-                    text("Completions", |o| {
-                        let wanted = o["spec"]["completions"].as_i64().unwrap_or(1);
-                        json!(format!("{}/{wanted}", int(&o["status"]["succeeded"])))
-                    }),
-                    text("Duration", job_duration),
-                    AGE,
-                    wide("Containers", containers),
-                    wide("Images", images),
-                    wide("Selector", selector_cell),
-                ]
-            }
-        }
-        ("batch", "cronjobs") => {
-            const {
-                &[
-                    text("Schedule", |o| o["spec"]["schedule"].clone()),
-                    text("Timezone", |o| or(&o["spec"]["timeZone"], "<none>")),
-                    typed("Suspend", "boolean", |o| {
-                        json!(if o["spec"]["suspend"] == true {
-                            "True"
-                        } else {
-                            "False"
-                        })
-                    }),
-                    number("Active", |o| count(&o["status"]["active"])),
-                    text(
-                        "Last Schedule",
-                        |o| match &o["status"]["lastScheduleTime"] {
-                            Value::Null => json!("<none>"),
-                            at => since(at),
-                        },
-                    ),
-                    AGE,
-                    wide("Containers", containers),
-                    wide("Images", images),
-                    wide("Selector", selector_cell),
-                ]
-            }
-        }
-        ("autoscaling", "horizontalpodautoscalers") => {
-            const {
-                &[
-                    text("Reference", |o| {
-                        let target = &o["spec"]["scaleTargetRef"];
-                        json!(format!(
-                            "{}/{}",
-                            string(&target["kind"]),
-                            string(&target["name"])
-                        ))
-                    }),
-                    text("Targets", hpa_targets),
-                    text("MinPods", |o| {
-                        json!(o["spec"]["minReplicas"].as_i64().unwrap_or(1).to_string())
-                    }),
-                    text("MaxPods", |o| o["spec"]["maxReplicas"].clone()),
-                    text("Replicas", |o| json!(int(&o["status"]["currentReplicas"]))),
-                    AGE,
-                ]
-            }
-        }
-        _ => return None,
+pub(super) fn node_selector(o: &Value) -> Value {
+    labels_or_none(&pod_spec(o)["nodeSelector"])
+}
+
+pub(super) fn controller(o: &Value) -> Value {
+    let owner = &o["metadata"]["ownerReferences"][0];
+    let kind = string(&owner["kind"]).to_lowercase();
+    json!(if kind.is_empty() {
+        "<none>".to_owned()
+    } else {
+        format!("{kind}/{}", string(&owner["name"]))
     })
+}
+
+pub(super) fn job_completions(o: &Value) -> Value {
+    let wanted = o["spec"]["completions"].as_i64().unwrap_or(1);
+    json!(format!("{}/{wanted}", int(&o["status"]["succeeded"])))
+}
+
+pub(super) fn suspended(o: &Value) -> Value {
+    json!(if o["spec"]["suspend"] == true {
+        "True"
+    } else {
+        "False"
+    })
+}
+
+pub(super) fn last_schedule(o: &Value) -> Value {
+    match &o["status"]["lastScheduleTime"] {
+        Value::Null => json!("<none>"),
+        at => since(at),
+    }
+}
+
+pub(super) fn hpa_minimum(o: &Value) -> Value {
+    json!(o["spec"]["minReplicas"].as_i64().unwrap_or(1).to_string())
 }
