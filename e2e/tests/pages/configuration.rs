@@ -45,7 +45,7 @@ profiles:
 ```
 
 Check a file without a control plane: an unknown field, plugin or argument ends the command at once with exit code 2 and
-the position. The running configuration, with all defaults, is served at `/configz` beside `/healthz`.
+the position. The running configuration, with all defaults, is served at `/configz` to the same machine.
 ";
 
 const GATES: &str = "\
