@@ -4,6 +4,7 @@ use berth_test_requirements::needs;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::program::{Up, line, refused, root, until};
@@ -201,20 +202,39 @@ fn the_fleet_has_the_requested_members() {
     }
 }
 
+/// Returns the manifests of a file or folder, without kustomizations.
+fn manifests(path: &Path) -> Vec<PathBuf> {
+    if path.is_dir() {
+        let entries = std::fs::read_dir(path).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        return paths.flat_map(|path| manifests(&path)).collect();
+    }
+    let is_manifest = path
+        .extension()
+        .is_some_and(|extension| extension == "yaml")
+        && !path.ends_with("kustomization.yaml");
+    is_manifest.then(|| path.to_owned()).into_iter().collect()
+}
+
 #[needs(kubectl)]
 #[test]
 fn deploy_manifests_are_accepted_and_crds_equal_the_installed_ones() {
     let up = Up::start(&["--members=0"]);
-    let deploy = root().join("deploy").display().to_string();
     let crds = root().join("crds").display().to_string();
-    let applied = up.kubectl(&[
-        "apply",
-        "--server-side",
-        "--force-conflicts",
-        "-R",
-        "-f",
-        &deploy,
-    ]);
+    // Namespaces first, as the pages say.
+    let files = [
+        "namespace.yaml",
+        "scheduler",
+        "second-scheduler",
+        "controllers",
+    ]
+    .into_iter()
+    .flat_map(|name| manifests(&root().join("deploy").join(name)))
+    .map(|path| format!("--filename={}", path.display()));
+    let mut words = vec!["apply", "--server-side", "--force-conflicts"];
+    let files: Vec<String> = files.collect();
+    words.extend(files.iter().map(String::as_str));
+    let applied = up.kubectl(&words);
     for expected in [
         "deployment.apps/karmada-scheduler",
         "deployment.apps/my-karmada-scheduler",
