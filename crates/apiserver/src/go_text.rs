@@ -14,28 +14,6 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Formats a JSON value like Go prints maps and slices.
-pub(crate) fn printed(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(printed).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_by_key(|(name, _)| *name);
-            let entries: Vec<String> = entries
-                .into_iter()
-                .map(|(name, value)| format!("{name}:{}", printed(value)))
-                .collect();
-            format!("map[{}]", entries.join(" "))
-        }
-        other => other.to_string(),
-    }
-}
-
 /// Parses a duration such as `1h15m30.5s` into nanoseconds.
 pub(crate) fn duration(text: &str) -> Result<i128, String> {
     let invalid = || format!("time: invalid duration \"{text}\"");

@@ -62,7 +62,7 @@ impl FieldSelector {
             };
             let (label, value) = (&part[..at], unescaped(&part[at + sign.len()..])?);
             let field = SelectedField::parse(label, resource)
-                .ok_or_else(|| ApiError::bad_request(field::not_supported(label, resource)))?;
+                .ok_or_else(|| ApiError::bad_request(field::not_supported(label)))?;
             terms.push(FieldTerm {
                 field,
                 value,

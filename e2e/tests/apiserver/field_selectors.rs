@@ -282,47 +282,25 @@ async fn unknown_field_selectors_are_refused() {
     let server = server().await;
     let namespace = server.namespace().await;
     let within = |group: &str, plural: &str| format!("{group}/namespaces/{namespace}/{plural}");
-    let only = "is not a known field selector: only \"metadata.name\", \"metadata.namespace\"";
-    for (path, label, message) in [
-        (
-            within("/api/v1", "pods"),
-            "spec.priority",
-            "field label not supported: spec.priority".to_owned(),
-        ),
-        (
-            "/api/v1/nodes".to_owned(),
-            "metadata.namespace",
-            "field label not supported: metadata.namespace".to_owned(),
-        ),
-        (
-            within("/api/v1", "events"),
-            "regarding.name",
-            "field label not supported: regarding.name".to_owned(),
-        ),
+    for (path, label) in [
+        (within("/api/v1", "pods"), "spec.priority"),
+        ("/api/v1/nodes".to_owned(), "metadata.namespace"),
+        (within("/api/v1", "events"), "regarding.name"),
         (
             within("/apis/events.k8s.io/v1", "events"),
             "involvedObject.name",
-            "field label not supported: involvedObject.name".to_owned(),
         ),
         (
             "/apis/certificates.k8s.io/v1/certificatesigningrequests".to_owned(),
             "spec.username",
-            "field label not supported: spec.username".to_owned(),
         ),
-        (
-            within("/apis/apps/v1", "deployments"),
-            "status.replicas",
-            format!("\"status.replicas\" {only}"),
-        ),
+        (within("/apis/apps/v1", "deployments"), "status.replicas"),
     ] {
         let response = Objects::at(&server, &path)
             .get(&query(&[(label, "=", "x")]))
             .await;
-        assert_eq!(
-            status_of(&response),
-            (400, message.as_str()),
-            "{path} {label}"
-        );
+        let message = format!("field label not supported: {label}");
+        assert_eq!(status_of(&response), (400, &*message), "{path} {label}");
     }
     // Certificate signing requests have a field. Some cluster-scoped kinds accept the namespace, which never matches.
     for (path, label) in [

@@ -144,7 +144,7 @@ async fn invalid_list_options_are_refused() {
         (
             "?fieldSelector=spec.foo%3D1",
             400,
-            "\"spec.foo\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"".to_owned(),
+            "field label not supported: spec.foo".to_owned(),
         ),
     ];
     for (query, code, message) in cases {

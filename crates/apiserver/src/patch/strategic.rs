@@ -6,7 +6,6 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use crate::error::ApiError;
-use crate::go_text::printed;
 use crate::schema::{Schema, Strategy};
 
 /// Patches `target`.
@@ -34,8 +33,7 @@ fn merge_object(
         }
         Some("merge") | None => {}
         Some(other) => {
-            let shown = printed(&Value::Object(patch.clone()));
-            let message = format!("unknown patch type: {other} in map: {shown}");
+            let message = format!("unknown patch type: {other}");
             return Err(ApiError::unknown(message));
         }
     }
@@ -157,10 +155,7 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
             continue;
         }
         if item.get(key).is_none() {
-            let message = format!(
-                "map: {} does not contain declared merge key: {key}",
-                printed(item)
-            );
+            let message = format!("map: {item} does not contain declared merge key: {key}");
             return Err(ApiError::unknown(message));
         }
         let found = positions.entry(identity(item)).or_default();

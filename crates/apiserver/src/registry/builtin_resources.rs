@@ -5,12 +5,18 @@ use std::sync::OnceLock;
 use crate::resource::{Conversion, NameRule, Put, Resource, ScalePaths, Scope, Source, Style};
 use crate::table::{Columns, builtin_columns};
 
+/// A group with its version and the package of its OpenAPI definitions.
+#[derive(Clone, Copy)]
+struct Group {
+    name: &'static str,
+    version: &'static str,
+    package: &'static str,
+}
+
 /// A row of the table.
 struct Row {
-    group: &'static str,
-    version: &'static str,
+    group: Group,
     kind: &'static str,
-    plural: &'static str,
     /// Short names, separated by commas.
     short: &'static str,
     scope: Scope,
@@ -18,327 +24,131 @@ struct Row {
     /// `p` path-segment name, `v` service name, `e` stored as core event,
     /// `o` stored as autoscaling/v2, `x` category api-extensions, `u` created by PUT, `n` version needed by PUT.
     flags: &'static str,
-    /// Package of the OpenAPI definition.
-    package: &'static str,
+}
+
+const fn group(name: &'static str, version: &'static str, package: &'static str) -> Group {
+    Group {
+        name,
+        version,
+        package,
+    }
 }
 
 const fn row(
-    gv: (&'static str, &'static str),
+    group: Group,
     kind: &'static str,
-    plural: &'static str,
     short: &'static str,
     scope: Scope,
     flags: &'static str,
-    package: &'static str,
 ) -> Row {
     Row {
-        group: gv.0,
-        version: gv.1,
+        group,
         kind,
-        plural,
         short,
         scope,
         flags,
-        package,
     }
 }
 
 use Scope::{Cluster as C, Namespaced as N};
 
-const ADMISSION: (&str, &str) = ("admissionregistration.k8s.io", "v1");
-const CORE: (&str, &str) = ("", "v1");
-const APPS: (&str, &str) = ("apps", "v1");
-const BATCH: (&str, &str) = ("batch", "v1");
-const NET: (&str, &str) = ("networking.k8s.io", "v1");
-const RBAC: (&str, &str) = ("rbac.authorization.k8s.io", "v1");
-const AUTHZ: (&str, &str) = ("authorization.k8s.io", "v1");
-const AUTHN: (&str, &str) = ("authentication.k8s.io", "v1");
-
-const P_ADMISSION: &str = "io.k8s.api.admissionregistration.v1";
-const P_CORE: &str = "io.k8s.api.core.v1";
-const P_APPS: &str = "io.k8s.api.apps.v1";
-const P_BATCH: &str = "io.k8s.api.batch.v1";
-const P_NET: &str = "io.k8s.api.networking.v1";
-const P_RBAC: &str = "io.k8s.api.rbac.v1";
-const P_AUTHZ: &str = "io.k8s.api.authorization.v1";
-const P_AUTHN: &str = "io.k8s.api.authentication.v1";
+const CORE: Group = group("", "v1", "io.k8s.api.core.v1");
+const APPS: Group = group("apps", "v1", "io.k8s.api.apps.v1");
+const BATCH: Group = group("batch", "v1", "io.k8s.api.batch.v1");
+const AUTOSCALING_V2: Group = group("autoscaling", "v2", "io.k8s.api.autoscaling.v2");
+const AUTOSCALING_V1: Group = group("autoscaling", "v1", "io.k8s.api.autoscaling.v1");
+const NET: Group = group("networking.k8s.io", "v1", "io.k8s.api.networking.v1");
+const POLICY: Group = group("policy", "v1", "io.k8s.api.policy.v1");
+const RBAC: Group = group("rbac.authorization.k8s.io", "v1", "io.k8s.api.rbac.v1");
+const COORDINATION: Group = group("coordination.k8s.io", "v1", "io.k8s.api.coordination.v1");
+const DISCOVERY: Group = group("discovery.k8s.io", "v1", "io.k8s.api.discovery.v1");
+const EVENTS: Group = group("events.k8s.io", "v1", "io.k8s.api.events.v1");
+const SCHEDULING: Group = group("scheduling.k8s.io", "v1", "io.k8s.api.scheduling.v1");
+const STORAGE: Group = group("storage.k8s.io", "v1", "io.k8s.api.storage.v1");
+const CERTIFICATES: Group = group("certificates.k8s.io", "v1", "io.k8s.api.certificates.v1");
+const ADMISSION: Group = group(
+    "admissionregistration.k8s.io",
+    "v1",
+    "io.k8s.api.admissionregistration.v1",
+);
+const EXTENSIONS: Group = group(
+    "apiextensions.k8s.io",
+    "v1",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
+);
+const AUTHZ: Group = group("authorization.k8s.io", "v1", "io.k8s.api.authorization.v1");
+const AUTHN: Group = group(
+    "authentication.k8s.io",
+    "v1",
+    "io.k8s.api.authentication.v1",
+);
 
 const TABLE: &[Row] = &[
-    row(CORE, "Namespace", "namespaces", "ns", C, "sl", P_CORE),
-    row(CORE, "ConfigMap", "configmaps", "cm", N, "", P_CORE),
-    row(CORE, "Secret", "secrets", "", N, "", P_CORE),
-    row(CORE, "Service", "services", "svc", N, "salu", P_CORE),
-    row(
-        CORE,
-        "ServiceAccount",
-        "serviceaccounts",
-        "sa",
-        N,
-        "",
-        P_CORE,
-    ),
-    row(CORE, "Pod", "pods", "po", N, "sag", P_CORE),
-    row(CORE, "Node", "nodes", "no", C, "s", P_CORE),
-    row(CORE, "PodTemplate", "podtemplates", "", N, "g", P_CORE),
-    row(CORE, "Event", "events", "ev", N, "u", P_CORE),
-    row(CORE, "Endpoints", "endpoints", "ep", N, "u", P_CORE),
-    row(
-        CORE,
-        "PersistentVolume",
-        "persistentvolumes",
-        "pv",
-        C,
-        "s",
-        P_CORE,
-    ),
-    row(
-        CORE,
-        "PersistentVolumeClaim",
-        "persistentvolumeclaims",
-        "pvc",
-        N,
-        "s",
-        P_CORE,
-    ),
-    row(
-        CORE,
-        "ResourceQuota",
-        "resourcequotas",
-        "quota",
-        N,
-        "s",
-        P_CORE,
-    ),
-    row(CORE, "LimitRange", "limitranges", "limits", N, "u", P_CORE),
-    row(
-        CORE,
-        "ReplicationController",
-        "replicationcontrollers",
-        "rc",
-        N,
-        "scga",
-        P_CORE,
-    ),
-    row(
-        APPS,
-        "Deployment",
-        "deployments",
-        "deploy",
-        N,
-        "scga",
-        P_APPS,
-    ),
-    row(APPS, "ReplicaSet", "replicasets", "rs", N, "scga", P_APPS),
-    row(
-        APPS,
-        "StatefulSet",
-        "statefulsets",
-        "sts",
-        N,
-        "scga",
-        P_APPS,
-    ),
-    row(APPS, "DaemonSet", "daemonsets", "ds", N, "sga", P_APPS),
-    row(
-        APPS,
-        "ControllerRevision",
-        "controllerrevisions",
-        "",
-        N,
-        "",
-        P_APPS,
-    ),
-    row(BATCH, "Job", "jobs", "", N, "sga", P_BATCH),
-    row(BATCH, "CronJob", "cronjobs", "cj", N, "sga", P_BATCH),
-    row(
-        ("autoscaling", "v2"),
-        "HorizontalPodAutoscaler",
-        "horizontalpodautoscalers",
-        "hpa",
-        N,
-        "sa",
-        "io.k8s.api.autoscaling.v2",
-    ),
-    row(
-        ("autoscaling", "v1"),
-        "HorizontalPodAutoscaler",
-        "horizontalpodautoscalers",
-        "hpa",
-        N,
-        "sao",
-        "io.k8s.api.autoscaling.v1",
-    ),
-    row(NET, "Ingress", "ingresses", "ing", N, "sg", P_NET),
-    row(
-        NET,
-        "NetworkPolicy",
-        "networkpolicies",
-        "netpol",
-        N,
-        "g",
-        P_NET,
-    ),
-    row(NET, "IngressClass", "ingressclasses", "", C, "g", P_NET),
-    row(
-        ("policy", "v1"),
-        "PodDisruptionBudget",
-        "poddisruptionbudgets",
-        "pdb",
-        N,
-        "sgn",
-        "io.k8s.api.policy.v1",
-    ),
-    row(RBAC, "Role", "roles", "", N, "pu", P_RBAC),
-    row(RBAC, "RoleBinding", "rolebindings", "", N, "pu", P_RBAC),
-    row(RBAC, "ClusterRole", "clusterroles", "", C, "pu", P_RBAC),
-    row(
-        RBAC,
-        "ClusterRoleBinding",
-        "clusterrolebindings",
-        "",
-        C,
-        "pu",
-        P_RBAC,
-    ),
-    row(
-        ("coordination.k8s.io", "v1"),
-        "Lease",
-        "leases",
-        "",
-        N,
-        "un",
-        "io.k8s.api.coordination.v1",
-    ),
-    row(
-        ("discovery.k8s.io", "v1"),
-        "EndpointSlice",
-        "endpointslices",
-        "",
-        N,
-        "g",
-        "io.k8s.api.discovery.v1",
-    ),
-    row(
-        ("events.k8s.io", "v1"),
-        "Event",
-        "events",
-        "ev",
-        N,
-        "eu",
-        "io.k8s.api.events.v1",
-    ),
-    row(
-        ("scheduling.k8s.io", "v1"),
-        "PriorityClass",
-        "priorityclasses",
-        "pc",
-        C,
-        "g",
-        "io.k8s.api.scheduling.v1",
-    ),
-    row(
-        ("storage.k8s.io", "v1"),
-        "StorageClass",
-        "storageclasses",
-        "sc",
-        C,
-        "",
-        "io.k8s.api.storage.v1",
-    ),
-    row(
-        ("certificates.k8s.io", "v1"),
-        "CertificateSigningRequest",
-        "certificatesigningrequests",
-        "csr",
-        C,
-        "s",
-        "io.k8s.api.certificates.v1",
-    ),
-    row(
-        ADMISSION,
-        "MutatingWebhookConfiguration",
-        "mutatingwebhookconfigurations",
-        "",
-        C,
-        "gxn",
-        P_ADMISSION,
-    ),
-    row(
-        ADMISSION,
-        "ValidatingWebhookConfiguration",
-        "validatingwebhookconfigurations",
-        "",
-        C,
-        "gxn",
-        P_ADMISSION,
-    ),
-    row(
-        ("apiextensions.k8s.io", "v1"),
-        "CustomResourceDefinition",
-        "customresourcedefinitions",
-        "crd,crds",
-        C,
-        "sgx",
-        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
-    ),
-    row(
-        AUTHZ,
-        "SelfSubjectAccessReview",
-        "selfsubjectaccessreviews",
-        "",
-        C,
-        "r",
-        P_AUTHZ,
-    ),
-    row(
-        AUTHZ,
-        "SelfSubjectRulesReview",
-        "selfsubjectrulesreviews",
-        "",
-        C,
-        "r",
-        P_AUTHZ,
-    ),
-    row(
-        AUTHZ,
-        "SubjectAccessReview",
-        "subjectaccessreviews",
-        "",
-        C,
-        "r",
-        P_AUTHZ,
-    ),
-    row(
-        AUTHZ,
-        "LocalSubjectAccessReview",
-        "localsubjectaccessreviews",
-        "",
-        N,
-        "r",
-        P_AUTHZ,
-    ),
-    row(AUTHN, "TokenReview", "tokenreviews", "", C, "r", P_AUTHN),
-    row(
-        AUTHN,
-        "SelfSubjectReview",
-        "selfsubjectreviews",
-        "",
-        C,
-        "r",
-        P_AUTHN,
-    ),
+    row(CORE, "Namespace", "ns", C, "sl"),
+    row(CORE, "ConfigMap", "cm", N, ""),
+    row(CORE, "Secret", "", N, ""),
+    row(CORE, "Service", "svc", N, "salu"),
+    row(CORE, "ServiceAccount", "sa", N, ""),
+    row(CORE, "Pod", "po", N, "sag"),
+    row(CORE, "Node", "no", C, "s"),
+    row(CORE, "PodTemplate", "", N, "g"),
+    row(CORE, "Event", "ev", N, "u"),
+    row(CORE, "Endpoints", "ep", N, "u"),
+    row(CORE, "PersistentVolume", "pv", C, "s"),
+    row(CORE, "PersistentVolumeClaim", "pvc", N, "s"),
+    row(CORE, "ResourceQuota", "quota", N, "s"),
+    row(CORE, "LimitRange", "limits", N, "u"),
+    row(CORE, "ReplicationController", "rc", N, "scga"),
+    row(APPS, "Deployment", "deploy", N, "scga"),
+    row(APPS, "ReplicaSet", "rs", N, "scga"),
+    row(APPS, "StatefulSet", "sts", N, "scga"),
+    row(APPS, "DaemonSet", "ds", N, "sga"),
+    row(APPS, "ControllerRevision", "", N, ""),
+    row(BATCH, "Job", "", N, "sga"),
+    row(BATCH, "CronJob", "cj", N, "sga"),
+    row(AUTOSCALING_V2, "HorizontalPodAutoscaler", "hpa", N, "sa"),
+    row(AUTOSCALING_V1, "HorizontalPodAutoscaler", "hpa", N, "sao"),
+    row(NET, "Ingress", "ing", N, "sg"),
+    row(NET, "NetworkPolicy", "netpol", N, "g"),
+    row(NET, "IngressClass", "", C, "g"),
+    row(POLICY, "PodDisruptionBudget", "pdb", N, "sgn"),
+    row(RBAC, "Role", "", N, "pu"),
+    row(RBAC, "RoleBinding", "", N, "pu"),
+    row(RBAC, "ClusterRole", "", C, "pu"),
+    row(RBAC, "ClusterRoleBinding", "", C, "pu"),
+    row(COORDINATION, "Lease", "", N, "un"),
+    row(DISCOVERY, "EndpointSlice", "", N, "g"),
+    row(EVENTS, "Event", "ev", N, "eu"),
+    row(SCHEDULING, "PriorityClass", "pc", C, "g"),
+    row(STORAGE, "StorageClass", "sc", C, ""),
+    row(CERTIFICATES, "CertificateSigningRequest", "csr", C, "s"),
+    row(ADMISSION, "MutatingWebhookConfiguration", "", C, "gxn"),
+    row(ADMISSION, "ValidatingWebhookConfiguration", "", C, "gxn"),
+    row(EXTENSIONS, "CustomResourceDefinition", "crd,crds", C, "sgx"),
+    row(AUTHZ, "SelfSubjectAccessReview", "", C, "r"),
+    row(AUTHZ, "SelfSubjectRulesReview", "", C, "r"),
+    row(AUTHZ, "SubjectAccessReview", "", C, "r"),
+    row(AUTHZ, "LocalSubjectAccessReview", "", N, "r"),
+    row(AUTHN, "TokenReview", "", C, "r"),
+    row(AUTHN, "SelfSubjectReview", "", C, "r"),
 ];
 
 /// The body of pod evictions, which is not a resource of its own.
-const EVICTION: Row = row(
-    ("policy", "v1"),
-    "Eviction",
-    "evictions",
-    "",
-    N,
-    "r",
-    "io.k8s.api.policy.v1",
-);
+const EVICTION: Row = row(POLICY, "Eviction", "", N, "r");
+
+/// Returns the plural of a kind in lower case.
+fn plural(kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    if let Some(stem) = kind.strip_suffix('y') {
+        format!("{stem}ies")
+    } else if kind.ends_with("ss") {
+        format!("{kind}es")
+    } else if kind.ends_with('s') {
+        kind
+    } else {
+        format!("{kind}s")
+    }
+}
 
 /// Returns the table name of a resource, `pods` or `deployments.apps`.
 pub(super) fn table_name(group: &str, plural: &str) -> String {
@@ -359,6 +169,7 @@ pub(super) fn eviction() -> Resource {
 }
 
 fn resource(row: &Row) -> Resource {
+    let (group, plural) = (row.group, plural(row.kind));
     let has = |flag: char| row.flags.contains(flag);
     let mut categories = Vec::new();
     if has('a') {
@@ -375,7 +186,7 @@ fn resource(row: &Row) -> Resource {
     let table = if conversion == Conversion::EventsV1 {
         "events".to_owned()
     } else {
-        table_name(row.group, row.plural)
+        table_name(group.name, &plural)
     };
     let selector = if row.kind == "ReplicationController" {
         None
@@ -383,10 +194,9 @@ fn resource(row: &Row) -> Resource {
         Some("status.selector".to_owned())
     };
     Resource {
-        group: row.group.to_owned(),
-        version: row.version.to_owned(),
+        group: group.name.to_owned(),
+        version: group.version.to_owned(),
         kind: row.kind.to_owned(),
-        plural: row.plural.to_owned(),
         singular: row.kind.to_lowercase(),
         list_kind: format!("{}List", row.kind),
         short_names: row
@@ -421,10 +231,11 @@ fn resource(row: &Row) -> Resource {
             needs_version: has('n'),
         },
         source: Source::Builtin {
-            definition: format!("{}.{}", row.package, row.kind),
+            definition: format!("{}.{}", group.package, row.kind),
             compiled: OnceLock::new(),
         },
-        columns: Columns::Builtin(builtin_columns(row.group, row.plural)),
+        columns: Columns::Builtin(builtin_columns(group.name, &plural)),
+        plural,
         selectable: Vec::new(),
         table: table.into(),
         defined_at: None,

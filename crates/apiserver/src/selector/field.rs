@@ -17,149 +17,135 @@ enum Absent {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Field {
     label: &'static str,
-    /// Dotted paths of its value. The first value that is not empty counts.
-    paths: &'static [&'static str],
+    /// Dotted paths of its value, separated by spaces. The first value that is not empty counts.
+    paths: &'static str,
     absent: Absent,
 }
 
-const fn text(label: &'static str, paths: &'static [&'static str]) -> Field {
+/// Returns a field whose label differs from its path.
+const fn at(label: &'static str, paths: &'static str, absent: Absent) -> Field {
     Field {
         label,
         paths,
-        absent: Absent::Empty,
+        absent,
     }
 }
 
-const fn flag(label: &'static str, paths: &'static [&'static str]) -> Field {
-    Field {
-        label,
-        paths,
-        absent: Absent::False,
-    }
+const fn text(path: &'static str) -> Field {
+    at(path, path, Absent::Empty)
 }
 
-const fn number(label: &'static str, paths: &'static [&'static str]) -> Field {
-    Field {
-        label,
-        paths,
-        absent: Absent::Zero,
-    }
-}
-
-/// Fields of a kind in addition to its name and its namespace.
-struct Kind {
-    group: &'static str,
-    plural: &'static str,
-    fields: &'static [Field],
-}
+/// A kind, by group and plural, and its fields in addition to name and namespace.
+type Kind = (&'static str, &'static str, &'static [Field]);
 
 const KINDS: &[Kind] = &[
-    Kind {
-        group: "",
-        plural: "pods",
-        fields: &[
-            text("spec.nodeName", &["spec.nodeName"]),
+    (
+        "",
+        "pods",
+        &[
+            text("spec.nodeName"),
             // Clients of the first Kubernetes versions use this label.
-            text("spec.host", &["spec.nodeName"]),
-            text("spec.restartPolicy", &["spec.restartPolicy"]),
-            text("spec.schedulerName", &["spec.schedulerName"]),
-            text("spec.serviceAccountName", &["spec.serviceAccountName"]),
-            flag("spec.hostNetwork", &["spec.hostNetwork"]),
-            text("status.phase", &["status.phase"]),
-            text("status.podIP", &["status.podIP", "status.podIPs.0.ip"]),
+            at("spec.host", "spec.nodeName", Absent::Empty),
+            text("spec.restartPolicy"),
+            text("spec.schedulerName"),
+            text("spec.serviceAccountName"),
+            at("spec.hostNetwork", "spec.hostNetwork", Absent::False),
+            text("status.phase"),
+            at(
+                "status.podIP",
+                "status.podIP status.podIPs.0.ip",
+                Absent::Empty,
+            ),
             // Kubernetes accepts the label, but its value is always empty.
-            text("status.podIPs", &[]),
-            text("status.nominatedNodeName", &["status.nominatedNodeName"]),
+            at("status.podIPs", "", Absent::Empty),
+            text("status.nominatedNodeName"),
         ],
-    },
-    Kind {
-        group: "",
-        plural: "nodes",
-        fields: &[flag("spec.unschedulable", &["spec.unschedulable"])],
-    },
-    Kind {
-        group: "",
-        plural: "events",
-        fields: &[
-            text("involvedObject.kind", &["involvedObject.kind"]),
-            text("involvedObject.namespace", &["involvedObject.namespace"]),
-            text("involvedObject.name", &["involvedObject.name"]),
-            text("involvedObject.uid", &["involvedObject.uid"]),
-            text("involvedObject.apiVersion", &["involvedObject.apiVersion"]),
-            text(
-                "involvedObject.resourceVersion",
-                &["involvedObject.resourceVersion"],
+    ),
+    (
+        "",
+        "nodes",
+        &[at(
+            "spec.unschedulable",
+            "spec.unschedulable",
+            Absent::False,
+        )],
+    ),
+    (
+        "",
+        "events",
+        &[
+            text("involvedObject.kind"),
+            text("involvedObject.namespace"),
+            text("involvedObject.name"),
+            text("involvedObject.uid"),
+            text("involvedObject.apiVersion"),
+            text("involvedObject.resourceVersion"),
+            text("involvedObject.fieldPath"),
+            text("reason"),
+            text("reportingComponent"),
+            at(
+                "source",
+                "source.component reportingComponent",
+                Absent::Empty,
             ),
-            text("involvedObject.fieldPath", &["involvedObject.fieldPath"]),
-            text("reason", &["reason"]),
-            text("reportingComponent", &["reportingComponent"]),
-            text("source", &["source.component", "reportingComponent"]),
-            text("type", &["type"]),
+            text("type"),
         ],
-    },
+    ),
     // These are stored as events of core/v1.
-    Kind {
-        group: "events.k8s.io",
-        plural: "events",
-        fields: &[
-            text("regarding.kind", &["involvedObject.kind"]),
-            text("regarding.namespace", &["involvedObject.namespace"]),
-            text("regarding.name", &["involvedObject.name"]),
-            text("regarding.uid", &["involvedObject.uid"]),
-            text("regarding.apiVersion", &["involvedObject.apiVersion"]),
-            text(
-                "regarding.resourceVersion",
-                &["involvedObject.resourceVersion"],
+    (
+        "events.k8s.io",
+        "events",
+        &[
+            at("regarding.kind", "involvedObject.kind", Absent::Empty),
+            at(
+                "regarding.namespace",
+                "involvedObject.namespace",
+                Absent::Empty,
             ),
-            text("regarding.fieldPath", &["involvedObject.fieldPath"]),
-            text("reason", &["reason"]),
-            text("reportingController", &["reportingComponent"]),
-            text("type", &["type"]),
+            at("regarding.name", "involvedObject.name", Absent::Empty),
+            at("regarding.uid", "involvedObject.uid", Absent::Empty),
+            at(
+                "regarding.apiVersion",
+                "involvedObject.apiVersion",
+                Absent::Empty,
+            ),
+            at(
+                "regarding.resourceVersion",
+                "involvedObject.resourceVersion",
+                Absent::Empty,
+            ),
+            at(
+                "regarding.fieldPath",
+                "involvedObject.fieldPath",
+                Absent::Empty,
+            ),
+            text("reason"),
+            at("reportingController", "reportingComponent", Absent::Empty),
+            text("type"),
         ],
-    },
-    Kind {
-        group: "",
-        plural: "namespaces",
-        fields: &[text("status.phase", &["status.phase"])],
-    },
-    Kind {
-        group: "",
-        plural: "secrets",
-        fields: &[text("type", &["type"])],
-    },
-    Kind {
-        group: "",
-        plural: "services",
-        fields: &[
-            text("spec.clusterIP", &["spec.clusterIP"]),
-            text("spec.type", &["spec.type"]),
-        ],
-    },
-    Kind {
-        group: "",
-        plural: "replicationcontrollers",
-        fields: &[number("status.replicas", &["status.replicas"])],
-    },
-    Kind {
-        group: "apps",
-        plural: "replicasets",
-        fields: &[number("status.replicas", &["status.replicas"])],
-    },
-    Kind {
-        group: "batch",
-        plural: "jobs",
-        fields: &[number("status.successful", &["status.succeeded"])],
-    },
-    Kind {
-        group: "certificates.k8s.io",
-        plural: "certificatesigningrequests",
-        fields: &[text("spec.signerName", &["spec.signerName"])],
-    },
+    ),
+    ("", "namespaces", &[text("status.phase")]),
+    ("", "secrets", &[text("type")]),
+    ("", "services", &[text("spec.clusterIP"), text("spec.type")]),
+    ("", "replicationcontrollers", REPLICAS),
+    ("apps", "replicasets", REPLICAS),
+    (
+        "batch",
+        "jobs",
+        &[at("status.successful", "status.succeeded", Absent::Zero)],
+    ),
+    (
+        "certificates.k8s.io",
+        "certificatesigningrequests",
+        &[text("spec.signerName")],
+    ),
 ];
+
+const REPLICAS: &[Field] = &[at("status.replicas", "status.replicas", Absent::Zero)];
 
 fn kind_of(resource: &Resource) -> Option<&'static Kind> {
     let mut kinds = KINDS.iter().filter(|_| !resource.is_custom());
-    kinds.find(|kind| resource.is(kind.group, kind.plural))
+    kinds.find(|(group, plural, _)| resource.is(group, plural))
 }
 
 /// The field that a label in a request selects by.
@@ -184,7 +170,7 @@ impl SelectedField {
             _ => {}
         }
         if let Some(kind) = kind {
-            let mut fields = kind.fields.iter();
+            let mut fields = kind.2.iter();
             return fields.find(|field| field.label == label).map(Self::Builtin);
         }
         let mut declared = resource.selectable.iter();
@@ -196,7 +182,7 @@ impl SelectedField {
 impl Field {
     /// Returns the text that a selector compares with.
     pub(super) fn read(&self, object: &Value) -> String {
-        let mut values = self.paths.iter().map(|path| text_at(object, path));
+        let mut values = self.paths.split(' ').map(|path| text_at(object, path));
         let found = values.find(|value| !value.is_empty());
         found.unwrap_or_else(|| {
             let absent = match self.absent {
@@ -222,20 +208,9 @@ pub(super) fn text_at(object: &Value, path: &str) -> String {
     }
 }
 
-/// Returns the message for an unsupported label. Its wording depends on whether the kind has additional fields.
-pub(super) fn not_supported(label: &str, resource: &Resource) -> String {
-    if resource.is("batch", "jobs") {
-        format!(
-            "field label \"{label}\" not supported for {}",
-            resource.kind
-        )
-    } else if resource.is_custom() || kind_of(resource).is_some() {
-        format!("field label not supported: {label}")
-    } else {
-        format!(
-            "\"{label}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-        )
-    }
+/// Returns the message for an unsupported label.
+pub(super) fn not_supported(label: &str) -> String {
+    format!("field label not supported: {label}")
 }
 
 #[cfg(test)]
@@ -248,17 +223,17 @@ mod tests {
     #[test]
     fn every_row_names_a_served_kind() {
         let served = Registry::new(Vec::new()).snapshot();
-        for kind in KINDS {
-            let is_served = served.all().any(|r| r.is(kind.group, kind.plural));
-            assert!(is_served, "{}/{}", kind.group, kind.plural);
+        for (group, plural, _) in KINDS {
+            let is_served = served.all().any(|r| r.is(group, plural));
+            assert!(is_served, "{group}/{plural}");
         }
     }
 
     #[test]
     fn absent_fields_have_the_zero_value_of_their_type() {
         let field = |plural: &str, label: &str| {
-            let kind = KINDS.iter().find(|kind| kind.plural == plural).unwrap();
-            kind.fields.iter().find(|f| f.label == label).unwrap()
+            let kind = KINDS.iter().find(|kind| kind.1 == plural).unwrap();
+            kind.2.iter().find(|f| f.label == label).unwrap()
         };
         let empty = json!({});
         assert_eq!(field("nodes", "spec.unschedulable").read(&empty), "false");

@@ -1,4 +1,4 @@
-//! The parser of label selectors in requests, such as `app in (web, db),!legacy`. Errors equal those of Kubernetes.
+//! The parser of label selectors in requests, such as `app in (web, db),!legacy`.
 
 use berth_apimachinery::label_selector::{CompiledSelector, LabelRequirement, Relation};
 
@@ -216,20 +216,11 @@ fn requirement(
     Ok(LabelRequirement::unvalidated(key, relation))
 }
 
-/// Returns an error if a rule has found problems with a part of the text.
-fn check(
-    field: &str,
-    text: &str,
-    problems: impl IntoIterator<Item = String>,
-) -> Result<(), String> {
-    let problems: Vec<String> = problems.into_iter().collect();
-    if problems.is_empty() {
-        return Ok(());
-    }
-    Err(format!(
-        "{field}: Invalid value: \"{text}\": {}",
-        problems.join("; ")
-    ))
+/// Returns an error if a rule has found a problem with a part of the text.
+fn check(field: &str, text: &str, problem: Option<String>) -> Result<(), String> {
+    problem.map_or(Ok(()), |problem| {
+        Err(format!("{field}: Invalid value: \"{text}\": {problem}"))
+    })
 }
 
 #[cfg(test)]
