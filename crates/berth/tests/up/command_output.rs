@@ -151,11 +151,9 @@ fn the_scheduler_validates_its_configuration_before_it_listens() {
         assert_eq!(output.status.code(), Some(code), "{output:?}");
         line(&output)
     };
-    for plugins in ["Foo", "*,-Foo"] {
-        let message = ends(plugins, 2);
-        let expected = "error: --plugins: no plugin is named \"Foo\": there are APIEnablement, ";
-        assert!(message.starts_with(expected), "{message}");
-    }
+    let message = ends("Foo", 2);
+    let expected = "error: --plugins: no plugin is named \"Foo\": there are APIEnablement, ";
+    assert!(message.starts_with(expected), "{message}");
     let message = ends("*", 1);
     let expected = format!("error: cannot listen on {address}: ");
     assert!(message.starts_with(&expected), "{message}");

@@ -44,8 +44,8 @@ impl ProfileError {
 /// `-NAME` removes one. `*` applies first, then the other entries in order.
 ///
 /// # Errors
-/// When an entry names no plugin. Karmada ignores such an entry, which would turn a misspelt list into a
-/// scheduler without filters.
+/// When an entry adds an unknown plugin. Karmada ignores such an entry, which would turn a misspelt list into a
+/// scheduler without filters. An entry that removes an unknown plugin is logged: nothing less runs because of it.
 pub(crate) fn of_flag(entries: &[String], registry: &Registry) -> Result<PluginsConfig, String> {
     let mut names: BTreeSet<&str> = BTreeSet::new();
     if entries.iter().any(|entry| entry == ALL) {
@@ -59,8 +59,10 @@ pub(crate) fn of_flag(entries: &[String], registry: &Registry) -> Result<Plugins
         if let Some(name) = entry.strip_prefix('-') {
             let name = name.trim_start_matches('-');
             // A plugin behind a disabled gate does not run, as requested.
-            if !GATED.contains(&name) {
-                known(name, registry)?;
+            if !GATED.contains(&name)
+                && let Err(error) = registry.known(name)
+            {
+                tracing::warn!(%error, "--plugins removes an unknown plugin");
             }
             names.remove(name);
         } else {
