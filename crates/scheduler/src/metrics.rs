@@ -145,13 +145,6 @@ mod tests {
             Duration::from_millis(3),
         );
         metrics.incoming(Incoming::BindingAdd);
-        metrics.queue(
-            Depth {
-                active: 2,
-                ..Depth::default()
-            },
-            Duration::from_secs(1),
-        );
         let mut times = DecisionTimes::default();
         for point in [Point::Filter, Point::Assign] {
             times.point_begins(point);
@@ -178,6 +171,11 @@ mod tests {
         );
         metrics.taken(&key, Duration::from_millis(5), now);
         metrics.ended(&key, true, now + Duration::from_secs(5));
+        let depth = Depth {
+            active: 2,
+            ..Depth::default()
+        };
+        metrics.queue(depth, Duration::from_secs(1));
         let text = metrics.text();
         for expected in [
             r#"karmada_scheduler_schedule_attempts_total{result="scheduled",schedule_type="ScaleSchedule"} 1"#,
