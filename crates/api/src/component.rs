@@ -12,6 +12,8 @@ pub enum Component {
     Scheduler,
     /// `berth controllers` and the controllers of `berth up`.
     Controllers,
+    /// `berth webhook`.
+    Webhook,
     /// `berth simulate`.
     Simulate,
     /// The simulated workloads of `berth up`.
@@ -26,6 +28,7 @@ impl Component {
         match self {
             Self::Scheduler => "berth-scheduler",
             Self::Controllers => "berth-controllers",
+            Self::Webhook => "berth-webhook",
             Self::Simulate => "berth-simulate",
             Self::Simulator => "berth-simulator",
             Self::CommandLine => "berth",

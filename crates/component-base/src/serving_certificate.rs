@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -26,9 +26,9 @@ pub enum CertificateError {
     Pair(#[from] rustls::Error),
 }
 
-/// The serving certificate. Cheap to clone; clones share the certificate.
-#[derive(Clone, Debug)]
-pub struct ServingCertificate(Arc<ArcSwap<CertifiedKey>>);
+/// The serving certificate. Cheap to clone; clones share the certificate. Without one, TLS handshakes fail.
+#[derive(Clone, Debug, Default)]
+pub struct ServingCertificate(Arc<ArcSwapOption<CertifiedKey>>);
 
 impl ServingCertificate {
     /// Creates a serving certificate from a chain and its key, both PEM.
@@ -36,8 +36,14 @@ impl ServingCertificate {
     /// # Errors
     /// When they cannot be used.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
-        let pair = Arc::new(certified_key(chain, key)?);
-        Ok(Self(Arc::new(ArcSwap::new(pair))))
+        let serving = Self::default();
+        serving.replace(chain, key)?;
+        Ok(serving)
+    }
+
+    /// Reports whether there is a certificate.
+    pub fn is_present(&self) -> bool {
+        self.0.load().is_some()
     }
 
     /// Replaces the certificate for new connections.
@@ -45,14 +51,14 @@ impl ServingCertificate {
     /// # Errors
     /// When the new one cannot be used. The current one stays.
     pub fn replace(&self, chain: &[u8], key: &[u8]) -> Result<(), CertificateError> {
-        self.0.store(Arc::new(certified_key(chain, key)?));
+        self.0.store(Some(Arc::new(certified_key(chain, key)?)));
         Ok(())
     }
 }
 
 impl ResolvesServerCert for ServingCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.load_full())
+        self.0.load_full()
     }
 }
 

@@ -12,10 +12,12 @@
 //! | `verdict` | the response to a review |
 //! | `review` | `AdmissionReview` of the API group `admission.k8s.io` |
 //! | `endpoint` | paths and what they review |
+//! | `self_managed` | certificates that the replicas issue themselves, in a Secret |
 
 mod decide;
 mod endpoint;
 mod review;
+mod self_managed;
 mod server;
 mod service;
 mod verdict;
@@ -26,5 +28,6 @@ pub use certificate_files::{CertificateFiles, FileError};
 pub use decide::{NoExecuteTaints, decide};
 pub use endpoint::Endpoint;
 pub use review::{AdmissionReview, ReviewError};
+pub use self_managed::{Clock, NamespacedName, SelfManaged, SelfManagedError, SelfManagedOptions};
 pub use server::{MinimumTls, ServerOptions, StartError, WebhookServer};
 pub use serving_certificate::{CertificateError, ServingCertificate};

@@ -62,7 +62,8 @@ names) and all keys of `scheduler`.
 
 {{/*
 The Deployment of a component and what belongs to it. Takes a dict of root, name, args, probePort, values (replicas,
-kubeconfig, resources) and configMap (may be empty).
+kubeconfig, resources) and configMap (may be empty), and optionally ports that everyone may reach, and volumes with
+name, mountPath and source.
 */}}
 {{- define "berth.deployment" -}}
 {{- $root := .root -}}
@@ -165,6 +166,9 @@ spec:
         - name: probes
           containerPort: {{ .probePort }}
           protocol: TCP
+        {{- with .ports }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
         livenessProbe:
           httpGet:
             path: /livez
@@ -187,7 +191,7 @@ spec:
           readOnlyRootFilesystem: true
           capabilities:
             drop: ["ALL"]
-        {{- if or .configMap (not $values.controlPlane.inCluster) }}
+        {{- if or .configMap .volumes (not $values.controlPlane.inCluster) }}
         volumeMounts:
         {{- if not $values.controlPlane.inCluster }}
         - name: kubeconfig
@@ -197,6 +201,11 @@ spec:
         {{- if .configMap }}
         - name: config
           mountPath: /etc/berth
+          readOnly: true
+        {{- end }}
+        {{- range .volumes }}
+        - name: {{ .name }}
+          mountPath: {{ .mountPath }}
           readOnly: true
         {{- end }}
       volumes:
@@ -212,6 +221,10 @@ spec:
       - name: config
         configMap:
           name: {{ .configMap }}
+      {{- end }}
+      {{- range .volumes }}
+      - name: {{ .name }}
+        {{- toYaml .source | nindent 8 }}
       {{- end }}
         {{- end }}
 {{- if and $values.podDisruptionBudget.enabled (gt (int .values.replicas) 1) }}
@@ -284,6 +297,9 @@ spec:
   ingress:
   - ports:
     - port: probes
+    {{- range .ports }}
+    - port: {{ .name }}
+    {{- end }}
   - ports:
     - port: metrics
     {{- with $values.networkPolicy.metricsFrom }}
@@ -319,7 +335,10 @@ metadata:
   labels:
     {{- include "berth.labels" .root | nindent 4 }}
 rules:
+{{- if .cluster }}
 {{ toYaml .cluster }}
+{{- else }} []
+{{- end }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -344,7 +363,10 @@ metadata:
   labels:
     {{- include "berth.labels" .root | nindent 4 }}
 rules:
+{{- if .own }}
 {{ toYaml .own }}
+{{- else }} []
+{{- end }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding

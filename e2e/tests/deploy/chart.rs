@@ -91,6 +91,20 @@ fn variations() -> Vec<(&'static str, Value)> {
                     "rbac": { "propagated": deployments, "propagateRoles": false, "gangTemplates": deployments } }),
         ),
         (
+            "webhooks that issue their certificate",
+            json!({ "controlPlane": { "inCluster": true }, "webhook": { "enabled": true } }),
+        ),
+        (
+            "webhooks with a given certificate",
+            json!({ "controlPlane": { "inCluster": true },
+                    "webhook": { "enabled": true, "replicas": 1, "serviceName": "hooks", "resources": {},
+                                 "kubeconfig": { "secretName": "kubeconfig", "key": "kubeconfig" },
+                                 "certificates": { "selfManaged": false, "secretName": "cert", "caBundle": "YQ==",
+                                                   "certManagerCertificate": "hooks" },
+                                 "allowNoExecuteTaintPolicy": false, "featureGates": { "Failover": true },
+                                 "extraArgs": ["--v=4"] } }),
+        ),
+        (
             "everything else",
             json!({
                 "image": { "repository": "example.org/berth", "digest": format!("sha256:{}", "0".repeat(64)),

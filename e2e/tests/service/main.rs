@@ -26,3 +26,4 @@ mod process;
 mod recorded_writes;
 mod requeue_events;
 mod takeover;
+mod webhook;

@@ -8,14 +8,18 @@ use berth_scheduler::gates::{self, FeatureGates};
 use berth_scheduler::go_bool::go_bool;
 use berth_scheduler::process::accepted_flags::AcceptedFlags;
 use berth_scheduler::process::shared_flags::SharedFlags;
-use berth_webhook::{CertificateFiles, MinimumTls, NoExecuteTaints};
+use berth_webhook::{
+    CertificateFiles, MinimumTls, NamespacedName, NoExecuteTaints, SelfManagedOptions,
+};
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 
 /// Flags of `berth webhook`.
 #[derive(Args, Clone, Debug)]
 pub struct WebhookArgs {
-    /// Path to the kubeconfig file of the control plane; used only for self-managed certificates
+    /// Path to the kubeconfig file of the control plane, for self-managed certificates
+    ///
+    /// If unset: KUBECONFIG, the kubeconfig of `berth up`, ~/.kube/config, then the in-cluster configuration.
     #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub kubeconfig: Option<PathBuf>,
 
@@ -43,6 +47,36 @@ pub struct WebhookArgs {
     #[arg(long, value_name = "NAME", default_value = "tls.key")]
     pub tls_private_key_file_name: String,
 
+    /// Issue and renew the certificate, keep it in --certificate-secret, and write the CA bundle into the webhook
+    /// configurations; --cert-dir is not read
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub self_managed_certificates: bool,
+
+    /// Secret on the control plane with the self-managed certificates, which the replicas share
+    #[arg(
+        long,
+        value_name = "NAMESPACE/NAME",
+        default_value = "karmada-system/berth-webhook-cert"
+    )]
+    pub certificate_secret: NamespacedName,
+
+    /// Service by which the API server calls the webhooks; the self-managed certificate is valid for it
+    #[arg(
+        long,
+        value_name = "NAMESPACE/NAME",
+        default_value = "karmada-system/karmada-webhook"
+    )]
+    pub service: NamespacedName,
+
+    /// MutatingWebhookConfiguration that gets the CA bundle of self-managed certificates
+    #[arg(long, value_name = "NAME", default_value = "mutating-config")]
+    pub mutating_webhook_configuration: String,
+
+    /// ValidatingWebhookConfiguration that gets the CA bundle of self-managed certificates
+    #[arg(long, value_name = "NAME", default_value = "validating-config")]
+    pub validating_webhook_configuration: String,
+
     /// Minimum version of TLS; 1.0 and 1.1 are not supported and mean 1.2
     #[arg(long, value_name = "VERSION", default_value = "1.3")]
     pub tls_min_version: TlsVersion,
@@ -61,7 +95,7 @@ pub struct WebhookArgs {
         value_parser = go_bool)]
     pub allow_no_execute_taint_policy: bool,
 
-    /// Maximum requests to the API server per second; 0 or less means no limit
+    /// Accepted without effect: self-managed certificates need a few requests per minute
     #[arg(
         long,
         value_name = "QPS",
@@ -70,7 +104,7 @@ pub struct WebhookArgs {
     )]
     pub kube_api_qps: f32,
 
-    /// Maximum burst of requests to the API server; 0 or less means no limit
+    /// Accepted without effect, as --kube-api-qps
     #[arg(
         long,
         value_name = "N",
@@ -116,6 +150,16 @@ impl WebhookArgs {
             certificate: self.cert_dir.join(&self.tls_cert_file_name),
             key: self.cert_dir.join(&self.tls_private_key_file_name),
         }
+    }
+
+    /// Returns the options of self-managed certificates, or `None` if certificate files are used.
+    pub(crate) fn self_managed(&self) -> Option<SelfManagedOptions> {
+        self.self_managed_certificates.then(|| SelfManagedOptions {
+            service: self.service.clone(),
+            secret: self.certificate_secret.clone(),
+            mutating_configuration: self.mutating_webhook_configuration.clone(),
+            validating_configuration: self.validating_webhook_configuration.clone(),
+        })
     }
 
     pub(crate) fn minimum_tls(&self) -> MinimumTls {
@@ -192,12 +236,26 @@ mod tests {
     }
 
     #[test]
+    fn certificates_are_self_managed_only_on_request() {
+        assert!(parse("").unwrap().self_managed().is_none());
+        let line =
+            "--self-managed-certificates --service=berth/hooks --certificate-secret=berth/cert";
+        let options = parse(line).unwrap().self_managed().unwrap();
+        assert_eq!(options.service.to_string(), "berth/hooks");
+        assert_eq!(options.secret.to_string(), "berth/cert");
+        assert_eq!(options.mutating_configuration, "mutating-config");
+        assert_eq!(options.validating_configuration, "validating-config");
+    }
+
+    #[test]
     fn values_out_of_range_are_refused() {
         for line in [
             "--bind-address=localhost",
             "--secure-port=65536",
             "--tls-min-version=1.4",
             "--feature-gates=Nonsense=true",
+            "--service=karmada-webhook",
+            "--certificate-secret=a/b/c",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

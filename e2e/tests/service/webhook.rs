@@ -1,0 +1,199 @@
+//! Tests of `berth webhook` as an API server calls it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use berth_api::PropagationPolicy;
+use berth_e2e::bare_control_plane::BareControlPlane;
+use berth_e2e::eventually;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{Api, PostParams};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::process::Process;
+
+const ARGUMENTS: [&str; 6] = [
+    "webhook",
+    "--self-managed-certificates",
+    "--bind-address=127.0.0.1",
+    "--secure-port=0",
+    "--metrics-bind-address=0",
+    "--health-probe-bind-address=127.0.0.1:0",
+];
+
+fn start(bare: &BareControlPlane) -> Process {
+    Process::start_as("berth", bare.folder(), &bare.kubeconfig(), &ARGUMENTS)
+}
+
+/// Waits until the webhook serves, and returns its address.
+async fn address(program: &Process) -> String {
+    let line = program.wait_for_log("serving admission webhooks").await;
+    let address = line.trim().strip_prefix("address=").unwrap().to_owned();
+    address.replace("127.0.0.1", "localhost")
+}
+
+fn object<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+/// Returns a webhook for PropagationPolicies.
+fn hook(name: &str, call: Value) -> Value {
+    json!({
+        "name": name, "clientConfig": call,
+        "rules": [{ "operations": ["CREATE", "UPDATE"], "apiGroups": ["policy.karmada.io"],
+                    "apiVersions": ["*"], "resources": ["propagationpolicies"] }],
+        "failurePolicy": "Fail", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+    })
+}
+
+fn policy(name: &str, spec: Value) -> PropagationPolicy {
+    object(json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+        "metadata": { "name": name, "namespace": "default" }, "spec": spec,
+    }))
+}
+
+/// Creates the namespace of the Secret, unless it exists.
+async fn add_system_namespace(bare: &BareControlPlane) {
+    let namespaces: Api<Namespace> = Api::all(bare.client.clone());
+    if namespaces
+        .get_opt("karmada-system")
+        .await
+        .unwrap()
+        .is_none()
+    {
+        bare.add_namespaces(&["karmada-system".to_owned()]).await;
+    }
+}
+
+/// Returns the parts of the Secret once it has them.
+async fn certificates(bare: &BareControlPlane) -> Secret {
+    let secrets: Api<Secret> = Api::namespaced(bare.client.clone(), "karmada-system");
+    eventually("the certificates", async || {
+        let secret = secrets.get("berth-webhook-cert").await;
+        secret.map_err(|error| error.to_string())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_api_server_refuses_and_completes_policies_by_the_webhook() {
+    let bare = BareControlPlane::start(&[]).await;
+    add_system_namespace(&bare).await;
+    let program = start(&bare);
+    let address = address(&program).await;
+    let secret = certificates(&bare).await;
+    let authority = STANDARD.encode(&secret.data.unwrap()["ca.crt"].0);
+    let call =
+        |path: &str| json!({ "url": format!("https://{address}/{path}"), "caBundle": authority });
+    let parameters = PostParams::default();
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(bare.client.clone());
+    let configuration = json!({ "metadata": { "name": "policies" },
+        "webhooks": [hook("mutate.policies.io", call("mutate-propagationpolicy"))] });
+    mutating
+        .create(&parameters, &object(configuration))
+        .await
+        .unwrap();
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(bare.client.clone());
+    let configuration = json!({ "metadata": { "name": "policies" },
+        "webhooks": [hook("validate.policies.io", call("validate-propagationpolicy"))] });
+    validating
+        .create(&parameters, &object(configuration))
+        .await
+        .unwrap();
+
+    let policies: Api<PropagationPolicy> = Api::namespaced(bare.client.clone(), "default");
+    let selectors = json!([{ "apiVersion": "apps/v1", "kind": "Deployment" }]);
+    let valid = policy(
+        "valid",
+        json!({ "resourceSelectors": selectors, "placement": {} }),
+    );
+    let created = policies.create(&parameters, &valid).await.unwrap();
+    let labels = created.metadata.labels.unwrap_or_default();
+    assert!(
+        labels.contains_key("propagationpolicy.karmada.io/permanent-id"),
+        "{labels:?}"
+    );
+
+    // No rule of the schema refuses a group that is both a minimum and above its maximum.
+    let constraints = json!([{ "spreadByField": "cluster", "minGroups": 3, "maxGroups": 2 }]);
+    let placement = json!({ "spreadConstraints": constraints });
+    let invalid = policy(
+        "invalid",
+        json!({ "resourceSelectors": selectors, "placement": placement }),
+    );
+    let refusal = policies
+        .create(&parameters, &invalid)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(refusal.contains("validate.policies.io"), "{refusal}");
+    assert!(refusal.contains("maxGroups"), "{refusal}");
+    bare.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_share_a_certificate_and_publish_its_authority() {
+    let bare = BareControlPlane::start(&[]).await;
+    add_system_namespace(&bare).await;
+    let call = json!({ "service": { "namespace": "karmada-system", "name": "karmada-webhook",
+                                    "path": "/validate-propagationpolicy" } });
+    let other = json!({ "service": { "namespace": "other", "name": "other" } });
+    let configuration = json!({ "metadata": { "name": "validating-config" },
+        "webhooks": [hook("own.policies.io", call), hook("other.policies.io", other)] });
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(bare.client.clone());
+    let parameters = PostParams::default();
+    validating
+        .create(&parameters, &object(configuration))
+        .await
+        .unwrap();
+    let replicas = [start(&bare), start(&bare)];
+    for replica in &replicas {
+        address(replica).await;
+    }
+    let secret = certificates(&bare).await;
+    let authority = secret.data.unwrap()["ca.crt"].clone();
+    eventually("the CA bundle", async || {
+        let written = validating.get("validating-config").await.unwrap();
+        let bundles: Vec<_> = written.webhooks.into_iter().flatten().collect();
+        let [own, other] = bundles.as_slice() else {
+            return Err(format!("{bundles:?}"));
+        };
+        assert_eq!(
+            other.client_config.ca_bundle, None,
+            "another Service got the bundle"
+        );
+        if own.client_config.ca_bundle.as_ref() == Some(&authority) {
+            Ok(())
+        } else {
+            Err(format!("{own:?}"))
+        }
+    })
+    .await;
+    // The replica that lost the race for the Secret serves its certificate, too.
+    for replica in &replicas {
+        let probes = replica.wait_for_log("serving health and metrics").await;
+        let probes = probes.trim().strip_prefix("address=").unwrap().to_owned();
+        eventually("the replica to be ready", async || {
+            let config = kube::Config::new(format!("http://{probes}").parse().unwrap());
+            let client = kube::Client::try_from(config).unwrap();
+            let request = http::Request::get("/readyz").body(kube::client::Body::empty());
+            let response = client.send(request.unwrap()).await;
+            match response.map(|response| response.status().as_u16()) {
+                Ok(200) => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
+    }
+    let logs: String = replicas.iter().map(Process::log).collect();
+    assert_eq!(
+        logs.matches("issued a new certificate").count(),
+        1,
+        "{logs}"
+    );
+    bare.stop().await;
+}
