@@ -13,7 +13,7 @@ use berth_component_base::metrics::{build_info, process};
 use berth_scheduler::connect::{self, ConnectError, Target};
 use berth_scheduler::process::accepted_flags;
 use berth_webhook::{
-    CertificateFiles, FileError, SelfManaged, SelfManagedOptions, ServerOptions,
+    CertificateFiles, FileError, RequestMetrics, SelfManaged, SelfManagedOptions, ServerOptions,
     ServingCertificate, StartError, WebhookServer,
 };
 use tokio_util::sync::CancellationToken;
@@ -93,7 +93,7 @@ async fn self_managed(
 }
 
 /// Returns the endpoints for probes and metrics. A replica without a certificate is not ready.
-fn endpoints(certificate: &ServingCertificate) -> Endpoints {
+fn endpoints(certificate: &ServingCertificate, requests: Arc<RequestMetrics>) -> Endpoints {
     let certificate = certificate.clone();
     Endpoints::default()
         .live(|| Ok(()))
@@ -104,8 +104,9 @@ fn endpoints(certificate: &ServingCertificate) -> Endpoints {
                 Err("there is no certificate yet".to_owned())
             }
         })
-        .metrics(|| {
+        .metrics(move || {
             let mut text = String::new();
+            requests.encode(&mut text);
             build_info::encode(&mut text);
             process::encode(&mut text);
             text
@@ -120,11 +121,13 @@ pub async fn run(args: WebhookArgs, cancel: CancellationToken) -> Result<(), Web
     accepted_flags::log_given(args.without_effect.given());
     let source = Source::of(&args).await?;
     let certificate = source.initial()?;
+    let metrics = Arc::new(RequestMetrics::default());
     let server = WebhookServer::bind(ServerOptions {
         listen: args.listen(),
         minimum_tls: args.minimum_tls(),
         no_execute: args.no_execute(),
         certificate: certificate.clone(),
+        metrics: metrics.clone(),
     })
     .await?;
     tracing::info!(address = %server.address(), "serving admission webhooks");
@@ -135,7 +138,7 @@ pub async fn run(args: WebhookArgs, cancel: CancellationToken) -> Result<(), Web
     // The endpoints end with this call, after everything else.
     let serving = CancellationToken::new();
     let _served = serving.clone().drop_guard();
-    endpoints(&certificate)
+    endpoints(&certificate, metrics)
         .serve(addresses, Access::Open, &serving)
         .await?;
     tokio::join!(server.run(cancel.clone()), source.keep(certificate, cancel),);

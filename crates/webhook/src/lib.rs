@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `server` | listener, TLS, connections, shutdown |
 //! | `service` | paths, limits and status codes of HTTP requests |
+//! | `request_metrics` | counts and latencies of requests |
 //! | `decide` | the rules applied to one review |
 //! | `verdict` | the response to a review |
 //! | `review` | `AdmissionReview` of the API group `admission.k8s.io` |
@@ -16,6 +17,7 @@
 
 mod decide;
 mod endpoint;
+mod request_metrics;
 mod review;
 mod self_managed;
 mod server;
@@ -27,6 +29,7 @@ use berth_component_base::{certificate_files, serving_certificate};
 pub use certificate_files::{CertificateFiles, FileError};
 pub use decide::{NoExecuteTaints, decide};
 pub use endpoint::Endpoint;
+pub use request_metrics::RequestMetrics;
 pub use review::{AdmissionReview, ReviewError};
 pub use self_managed::{Clock, NamespacedName, SelfManaged, SelfManagedError, SelfManagedOptions};
 pub use server::{MinimumTls, ServerOptions, StartError, WebhookServer};

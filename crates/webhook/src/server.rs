@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::decide::NoExecuteTaints;
+use crate::request_metrics::RequestMetrics;
 use crate::service::Service;
 use crate::serving_certificate::{ServingCertificate, provider};
 
@@ -70,6 +71,8 @@ pub struct ServerOptions {
     pub no_execute: NoExecuteTaints,
     /// The certificate of new connections.
     pub certificate: ServingCertificate,
+    /// Where requests are counted.
+    pub metrics: Arc<RequestMetrics>,
 }
 
 /// The error of a start.
@@ -95,6 +98,7 @@ pub struct WebhookServer {
     listener: TcpListener,
     tls: Arc<ServerConfig>,
     no_execute: NoExecuteTaints,
+    metrics: Arc<RequestMetrics>,
 }
 
 impl WebhookServer {
@@ -118,6 +122,7 @@ impl WebhookServer {
             listener,
             tls: Arc::new(tls),
             no_execute: options.no_execute,
+            metrics: options.metrics,
         })
     }
 
@@ -128,7 +133,7 @@ impl WebhookServer {
 
     /// Serves until the token is cancelled. Then it closes the listener and finishes the requests in progress.
     pub async fn run(self, cancel: CancellationToken) {
-        let service = Arc::new(Service::new(self.no_execute, cancel.clone()));
+        let service = Arc::new(Service::new(self.no_execute, self.metrics, cancel.clone()));
         let acceptor = TlsAcceptor::from(self.tls);
         let connections = TaskTracker::new();
         let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));

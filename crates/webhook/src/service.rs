@@ -2,6 +2,7 @@
 //!
 //! Requests that are not reviews get a `Status`, whose message API servers include in their error.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::decide::{NoExecuteTaints, decide};
 use crate::endpoint::Endpoint;
+use crate::request_metrics::RequestMetrics;
 use crate::review::AdmissionReview;
 
 /// Maximum size of a review: two objects of 3 MiB each, and its other fields. The limit of karmada-webhook.
@@ -29,6 +31,7 @@ const MAX_REVIEWS: usize = 100;
 pub(crate) struct Service {
     no_execute: NoExecuteTaints,
     reviews: Semaphore,
+    metrics: Arc<RequestMetrics>,
     stopping: CancellationToken,
 }
 
@@ -67,10 +70,15 @@ impl Failure {
 }
 
 impl Service {
-    pub(crate) fn new(no_execute: NoExecuteTaints, stopping: CancellationToken) -> Self {
+    pub(crate) fn new(
+        no_execute: NoExecuteTaints,
+        metrics: Arc<RequestMetrics>,
+        stopping: CancellationToken,
+    ) -> Self {
         Self {
             no_execute,
             reviews: Semaphore::new(MAX_REVIEWS),
+            metrics,
             stopping,
         }
     }
@@ -88,13 +96,18 @@ impl Service {
         ) {
             return self.probe(path.starts_with("/readyz"));
         }
-        match self.review(request).await {
+        let Some(endpoint) = Endpoint::find(path) else {
+            return refuse(unknown_path(path));
+        };
+        let in_progress = endpoint.path().map(|path| self.metrics.start(path));
+        let response = match self.review(endpoint, request).await {
             Ok(answer) => json_response(StatusCode::OK, &answer),
-            Err(failure) => {
-                tracing::debug!(status = %failure.status, message = failure.message, "refused a request");
-                failure.response()
-            }
+            Err(failure) => refuse(failure),
+        };
+        if let Some(request) = in_progress {
+            request.finish(response.status());
         }
+        response
     }
 
     fn probe(&self, readiness: bool) -> Response<Full<Bytes>> {
@@ -106,16 +119,13 @@ impl Service {
         Response::new(Full::from("ok"))
     }
 
-    async fn review<B>(&self, request: Request<B>) -> Result<Value, Failure>
+    async fn review<B>(&self, endpoint: Endpoint, request: Request<B>) -> Result<Value, Failure>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let path = request.uri().path();
-        let Some(endpoint) = Endpoint::find(path) else {
-            return Err(unknown_path(path));
-        };
         if request.method() != Method::POST {
+            let path = request.uri().path();
             let message = format!("{path} accepts only POST, not {}", request.method());
             let status = StatusCode::METHOD_NOT_ALLOWED;
             return Err(Failure::new(status, "MethodNotAllowed", message));
@@ -152,6 +162,11 @@ impl Service {
             }
         }
     }
+}
+
+fn refuse(failure: Failure) -> Response<Full<Bytes>> {
+    tracing::debug!(status = %failure.status, message = failure.message, "refused a request");
+    failure.response()
 }
 
 fn internal(message: &str) -> Failure {

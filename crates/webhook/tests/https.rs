@@ -52,6 +52,7 @@ async fn start(certificate: ServingCertificate, minimum_tls: MinimumTls) -> Runn
         minimum_tls,
         no_execute: NoExecuteTaints::default(),
         certificate,
+        metrics: Arc::default(),
     })
     .await
     .unwrap();
@@ -249,6 +250,7 @@ async fn an_address_in_use_is_named() {
         minimum_tls: MinimumTls::default(),
         no_execute: NoExecuteTaints::default(),
         certificate,
+        metrics: Arc::default(),
     })
     .await
     .unwrap_err();

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::TcpListener;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use berth_api::{Cluster, ResourceBinding};
@@ -36,6 +35,9 @@ configuration has extenders, and those of estimators with `--enable-scheduler-es
 const CONTROLLERS: &str = "\
 `berth controllers` exports these at `/metrics` of `--metrics-bind-address`, as karmada-controller-manager does. Standbys
 export them too.";
+
+const WEBHOOK: &str = "\
+`berth webhook` exports these at `/metrics` of `--metrics-bind-address`, as karmada-webhook does.";
 
 const API_SERVER: &str = "\
 The API server of `berth up` exports these at its address; [control plane](control-plane.md#metrics) describes the
@@ -71,31 +73,46 @@ fn section(title: &str, text: &str, families: &Families) -> String {
     section
 }
 
-/// A scheduler process that is killed when dropped.
-struct Scheduler(Child);
+/// A process that is killed when dropped.
+struct Program(Child);
 
-impl Drop for Scheduler {
+impl Drop for Program {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-impl Scheduler {
+impl Program {
     /// Starts a scheduler with an extender that does not respond, and with estimators.
-    fn start(bare: &BareControlPlane, port: u16) -> Self {
+    fn scheduler(bare: &BareControlPlane, port: u16) -> Self {
         let configuration = bare.folder().join("scheduler.json");
         let text = json!({
             "apiVersion": "scheduler.config.berth/v1alpha1", "kind": "SchedulerConfiguration",
             "extenders": [{ "urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter", "ignorable": true }],
         });
         std::fs::write(&configuration, text.to_string()).unwrap();
-        let path = |path: &Path| path.display().to_string();
+        let configuration = format!("--config={}", configuration.display());
+        let arguments = [&configuration, "--enable-scheduler-estimator=true"];
+        Self::start("scheduler", bare, port, &arguments)
+    }
+
+    /// Starts webhooks at a port.
+    fn webhook(bare: &BareControlPlane, port: u16, secure_port: u16) -> Self {
+        let secure_port = format!("--secure-port={secure_port}");
+        let arguments = [
+            "--self-managed-certificates",
+            "--bind-address=127.0.0.1",
+            &secure_port,
+        ];
+        Self::start("webhook", bare, port, &arguments)
+    }
+
+    fn start(command: &str, bare: &BareControlPlane, port: u16, arguments: &[&str]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_berth-program"))
-            .arg("scheduler")
-            .arg(format!("--kubeconfig={}", path(&bare.kubeconfig())))
-            .arg(format!("--config={}", path(&configuration)))
-            .arg("--enable-scheduler-estimator=true")
+            .arg(command)
+            .arg(format!("--kubeconfig={}", bare.kubeconfig().display()))
+            .args(arguments)
             .arg(format!("--metrics-bind-address=127.0.0.1:{port}"))
             .arg("--health-probe-bind-address=127.0.0.1:0")
             .env("HOME", "/nonexistent")
@@ -142,12 +159,15 @@ fn binding() -> ResourceBinding {
     .unwrap()
 }
 
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
 /// Returns what a scheduler exports after a decision.
 async fn scheduler_families(bare: &BareControlPlane) -> Families {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
-    let scheduler = Scheduler::start(bare, port);
+    let port = free_port();
+    let scheduler = Program::scheduler(bare, port);
     bare.bind(&binding()).await;
     let text = eventually("a completed cycle", async || {
         let text = scrape(port).await.map_err(|error| error.to_string())?;
@@ -159,6 +179,25 @@ async fn scheduler_families(bare: &BareControlPlane) -> Families {
     })
     .await;
     drop(scheduler);
+    parse(&text)
+}
+
+/// Returns what webhooks export after a request.
+async fn webhook_families(bare: &BareControlPlane) -> Families {
+    let (port, secure_port) = (free_port(), free_port());
+    let webhook = Program::webhook(bare, port, secure_port);
+    let url = format!("https://127.0.0.1:{secure_port}").parse().unwrap();
+    let mut config = kube::Config::new(url);
+    config.accept_invalid_certs = true;
+    let client = kube::Client::try_from(config).unwrap();
+    eventually("a response of the webhook", async || {
+        let request = http::Request::post("/mutate-work").body(kube::client::Body::empty());
+        let response = client.send(request.unwrap()).await;
+        response.map_err(|error| error.to_string())
+    })
+    .await;
+    let text = scrape(port).await.unwrap();
+    drop(webhook);
     parse(&text)
 }
 
@@ -226,9 +265,11 @@ async fn the_page_lists_what_the_programs_export() {
     let scheduler = scheduler_families(&bare).await;
     let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
     let api_server = parse(&bare.client.request_text(request).await.unwrap());
+    let webhook = webhook_families(&bare).await;
     bare.stop().await;
     let controllers = controller_families().await;
-    for (name, family) in scheduler.iter().chain(&api_server).chain(&controllers) {
+    let all = [&scheduler, &api_server, &controllers, &webhook];
+    for (name, family) in all.into_iter().flatten() {
         // Labels are only known from samples. Nothing was rejected here.
         let is_expected =
             family.samples > 0 || name == "apiserver_flowcontrol_rejected_requests_total";
@@ -239,6 +280,7 @@ async fn the_page_lists_what_the_programs_export() {
         HEAD.to_owned(),
         section("Scheduler", SCHEDULER, &scheduler),
         section("Controllers", CONTROLLERS, &controllers),
+        section("Webhooks", WEBHOOK, &webhook),
         section("API server", API_SERVER, &api_server),
     ]
     .concat();

@@ -84,6 +84,13 @@ impl<const LABELS: usize> Counters<LABELS> {
         Self(Samples::new(description))
     }
 
+    /// Adds a counter of 0 with these label values, unless there is one.
+    pub fn initialize(&self, labels: [&str; LABELS]) {
+        self.0.with(|values| {
+            values.entry(owned(labels)).or_default();
+        });
+    }
+
     /// Adds 1 to the counter with these label values.
     pub fn increment(&self, labels: [&str; LABELS]) {
         self.0.with(|values| {
@@ -197,12 +204,17 @@ mod tests {
     fn a_family_has_one_sample_for_each_combination_of_label_values() {
         let counters = Counters::new(described(["a", "b"]));
         assert_eq!(samples(|out| counters.encode(out)), [""; 0]);
+        counters.initialize(["x", "0"]);
         for labels in [["x", "1"], ["x", "2"], ["x", "1"]] {
             counters.increment(labels);
         }
         assert_eq!(
             samples(|out| counters.encode(out)),
-            [r#"m{a="x",b="1"} 2"#, r#"m{a="x",b="2"} 1"#]
+            [
+                r#"m{a="x",b="0"} 0"#,
+                r#"m{a="x",b="1"} 2"#,
+                r#"m{a="x",b="2"} 1"#
+            ]
         );
     }
 

@@ -6,7 +6,11 @@ use hyper::body::Frame;
 use super::*;
 
 fn service() -> Service {
-    Service::new(NoExecuteTaints::default(), CancellationToken::new())
+    Service::new(
+        NoExecuteTaints::default(),
+        Arc::default(),
+        CancellationToken::new(),
+    )
 }
 
 fn post(path: &str, body: impl Into<Bytes>) -> Request<Full<Bytes>> {
@@ -82,7 +86,7 @@ async fn a_body_that_does_not_arrive_is_a_timeout() {
 #[tokio::test]
 async fn probes_are_ready_until_the_server_stops() {
     let stopping = CancellationToken::new();
-    let service = Service::new(NoExecuteTaints::default(), stopping.clone());
+    let service = Service::new(NoExecuteTaints::default(), Arc::default(), stopping.clone());
     let probe = async |path: &str| {
         let request = Request::get(path).body(Empty::<Bytes>::new()).unwrap();
         service.respond(request).await.status().as_u16()
