@@ -49,16 +49,16 @@ pub enum WebhookError {
 /// The source of the serving certificate.
 enum Source {
     Files(CertificateFiles),
-    SelfManaged(SelfManaged),
+    SelfManaged(Box<SelfManaged>),
 }
 
 impl Source {
     async fn of(args: &WebhookArgs) -> Result<Self, ConnectError> {
         Ok(match args.self_managed() {
             None => Self::Files(args.certificate_files()),
-            Some(options) => {
-                Self::SelfManaged(self_managed(args.kubeconfig.clone(), options).await?)
-            }
+            Some(options) => Self::SelfManaged(Box::new(
+                self_managed(args.kubeconfig.clone(), options).await?,
+            )),
         })
     }
 

@@ -71,7 +71,7 @@ pub struct ServerOptions {
     pub no_execute: NoExecuteTaints,
     /// The certificate of new connections.
     pub certificate: ServingCertificate,
-    /// Where requests are counted.
+    /// The metrics of requests.
     pub metrics: Arc<RequestMetrics>,
 }
 
