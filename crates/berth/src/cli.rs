@@ -28,6 +28,7 @@ use crate::program_name::{self, Program};
 use crate::simulate::{self, SimulateArgs, SimulateError};
 use crate::stand_in::{StandIn, VersionCommand};
 use crate::status::{self, StatusArgs};
+use crate::top::{self, TopArgs};
 use crate::up::{self, UpArgs, UpError};
 use crate::version::VERSION;
 use crate::watch::{self, WatchArgs};
@@ -64,6 +65,8 @@ enum Command {
     Down(DownArgs),
     /// Show placements, ready replicas and changes live
     Watch(WatchArgs),
+    /// Show the free capacity of members, and the bindings that wait for a cluster
+    Top(TopArgs),
     /// Register a cluster as a member of the control plane
     Join(Box<JoinArgs>),
     /// Remove a member from the control plane
@@ -106,6 +109,7 @@ impl Cli {
             Command::Join(_)
             | Command::Unjoin(_)
             | Command::Get(_)
+            | Command::Top(_)
             | Command::Cordon(_)
             | Command::Uncordon(_)
             | Command::Taint(_) => "warn,kube_client=off",
@@ -210,6 +214,7 @@ impl Command {
                 }
             }),
             Self::Unjoin(args) => unjoin::run(args).await.map_err(Failure::run),
+            Self::Top(args) => top::run(args).await.map_err(Failure::run),
             Self::Get(get) => list::run(get).await.map_err(Failure::of_clusters),
             Self::Cordon(args) => cordon::run(args, CordonState::Cordoned)
                 .await

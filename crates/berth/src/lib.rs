@@ -11,7 +11,7 @@
 //! - [`controllers`]: the controller set and its flags
 //! - [`webhook`]: admission webhooks and their flags
 //! - [`join`], [`clusters`]: registering and managing members
-//! - [`simulate`], [`watch`]: decisions without writes, and the live view
+//! - [`simulate`], [`watch`], [`top`]: decisions without writes, the live view, and free capacity
 //! - [`completion`], [`man`]: shell completion scripts and manual pages
 
 pub mod admission;
@@ -36,6 +36,7 @@ mod program_name;
 pub mod simulate;
 mod stand_in;
 pub mod status;
+pub mod top;
 pub mod up;
 mod version;
 pub mod watch;

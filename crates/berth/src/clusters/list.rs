@@ -151,7 +151,7 @@ fn row(cluster: &Cluster, wide: bool, now: Timestamp) -> Vec<String> {
 }
 
 /// Formats an age in its largest suitable unit.
-fn age(seconds: i64) -> String {
+pub(crate) fn age(seconds: i64) -> String {
     const UNITS: [(i64, &str); 3] = [(86_400, "d"), (3_600, "h"), (60, "m")];
     let seconds = seconds.max(0);
     for (unit, letter) in UNITS {

@@ -3,7 +3,9 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::program::{Up, berth, line, refused};
+use berth_test_requirements::needs;
+
+use crate::program::{Up, berth, line, refused, until};
 
 /// Runs a command, checks that it succeeds, and returns its output.
 fn run(up: &Up, arguments: &[&str]) -> String {
@@ -45,6 +47,47 @@ fn output_can_be_yaml() {
         status.contains("apiServer:") && status.contains("name: member1"),
         "{status}"
     );
+}
+
+/// A Deployment that is larger than any member, and its policy.
+const HUGE: &str = r#"{ "apiVersion": "v1", "kind": "List", "items": [
+  { "apiVersion": "apps/v1", "kind": "Deployment",
+    "metadata": { "name": "huge", "namespace": "default" },
+    "spec": { "replicas": 2, "selector": { "matchLabels": { "app": "huge" } },
+      "template": { "metadata": { "labels": { "app": "huge" } },
+        "spec": { "containers": [{ "name": "c", "image": "i",
+          "resources": { "requests": { "cpu": "100k" } } }] } } } },
+  { "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+    "metadata": { "name": "huge", "namespace": "default" },
+    "spec": { "resourceSelectors": [{ "apiVersion": "apps/v1", "kind": "Deployment" }],
+      "placement": { "replicaScheduling": { "replicaSchedulingType": "Divided",
+        "replicaDivisionPreference": "Aggregated" } } } } ] }"#;
+
+#[needs(kubectl)]
+#[test]
+fn top_shows_free_capacity_and_what_waits() {
+    let up = Up::start(&["--members=1"]);
+    let manifest = up.home.path().join("huge.json");
+    std::fs::write(&manifest, HUGE).unwrap();
+    up.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    let output = until("the Deployment to wait", || {
+        let output = run(&up, &["top"]);
+        if output.contains("not enough") {
+            Ok(output)
+        } else {
+            Err(output)
+        }
+    });
+    let lines: Vec<&str> = output.lines().collect();
+    assert!(lines[0].starts_with("NAME      CPU-FREE"), "{output}");
+    assert!(lines[1].starts_with("member1   "), "{output}");
+    assert_eq!(lines[2], "");
+    assert!(lines[4].starts_with("default/huge"), "{output}");
+    assert!(lines[4].contains("cpu=100k"), "{output}");
+    let report: serde_json::Value =
+        serde_json::from_str(&run(&up, &["top", "--output=json"])).unwrap();
+    assert_eq!(report["clusters"][0]["replicas"], 0, "{report}");
+    assert_eq!(report["waiting"][0]["name"], "huge", "{report}");
 }
 
 #[test]

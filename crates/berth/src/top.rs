@@ -1,0 +1,137 @@
+//! `berth top`: the free capacity of members, and the bindings that wait for a cluster.
+//!
+//! It reads Clusters and bindings once, and writes nothing.
+
+mod room;
+mod waiting;
+
+use std::fmt::Debug;
+
+use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_apimachinery::api_error::api_error_message;
+use berth_scheduler::connect::ConnectError;
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::{Api, ListParams};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use self::room::{ClusterRoom, SortBy};
+use self::waiting::Waiting;
+use crate::control_plane::ControlPlaneArgs;
+use crate::output;
+
+/// Number of objects per page of a list.
+const PAGE: u32 = 500;
+
+/// Flags of `berth top`.
+#[derive(Args, Clone, Debug)]
+pub struct TopArgs {
+    /// Order of the clusters
+    #[arg(long, value_name = "COLUMN", default_value = "fullest")]
+    pub sort_by: SortBy,
+
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: Output,
+
+    /// The control plane.
+    #[command(flatten)]
+    pub control_plane: ControlPlaneArgs,
+}
+
+/// Output format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Two tables.
+    Table,
+    /// JSON.
+    Json,
+}
+
+/// Reason why nothing is shown.
+#[derive(Debug, thiserror::Error)]
+pub enum TopError {
+    /// The control plane cannot be addressed.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The control plane refuses a request.
+    #[error("cannot list {what}: {}", api_error_message(.source))]
+    Read {
+        /// Plural name of the kind.
+        what: &'static str,
+        /// Cause.
+        source: Box<kube::Error>,
+    },
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
+    Write(#[from] std::io::Error),
+}
+
+/// The output.
+#[derive(Debug, Serialize)]
+struct Report {
+    clusters: Vec<ClusterRoom>,
+    waiting: Vec<Waiting>,
+}
+
+/// Prints the capacity of all members and the waiting bindings.
+///
+/// # Errors
+/// When the control plane cannot be read.
+pub async fn run(args: TopArgs) -> Result<(), TopError> {
+    let client = args.control_plane.client().await?;
+    let clusters: Vec<Cluster> = list(&client, "clusters").await?;
+    let namespaced: Vec<ResourceBinding> = list(&client, "resourcebindings").await?;
+    let cluster_scoped: Vec<ClusterResourceBinding> =
+        list(&client, "clusterresourcebindings").await?;
+    let specs = namespaced.iter().map(|binding| &binding.spec);
+    let specs = specs.chain(cluster_scoped.iter().map(|binding| &binding.spec));
+    let report = Report {
+        clusters: room::of(&clusters, specs, args.sort_by),
+        waiting: waiting::of(&namespaced, &cluster_scoped),
+    };
+    let text = match args.output {
+        Output::Json => {
+            serde_json::to_string_pretty(&report).map_err(std::io::Error::other)? + "\n"
+        }
+        Output::Table => text(&report, Timestamp::now()),
+    };
+    output::print(&text)?;
+    Ok(())
+}
+
+async fn list<T>(client: &Client, what: &'static str) -> Result<Vec<T>, TopError>
+where
+    T: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let api: Api<T> = Api::all(client.clone());
+    let mut parameters = ListParams::default().limit(PAGE);
+    let mut objects = Vec::new();
+    loop {
+        let page = api.list(&parameters).await;
+        let page = page.map_err(|error| TopError::Read {
+            what,
+            source: Box::new(error),
+        })?;
+        objects.extend(page.items);
+        match page.metadata.continue_ {
+            Some(token) if !token.is_empty() => parameters = parameters.continue_token(&token),
+            _ => return Ok(objects),
+        }
+    }
+}
+
+fn text(report: &Report, now: Timestamp) -> String {
+    let mut text = if report.clusters.is_empty() {
+        "no members: add a cluster with `berth join`\n".to_owned()
+    } else {
+        room::table(&report.clusters)
+    };
+    if !report.waiting.is_empty() {
+        text.push('\n');
+        text.push_str(&waiting::table(&report.waiting, now));
+    }
+    text
+}

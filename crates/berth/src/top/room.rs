@@ -1,0 +1,234 @@
+//! The free capacity of clusters, from the resource summaries in their status.
+
+use std::collections::BTreeMap;
+
+use berth_api::Cluster;
+use berth_api::binding::BindingSpec;
+use berth_api::cluster::ResourceList;
+use berth_api::quantity::Quantity;
+use clap::ValueEnum;
+use kube::ResourceExt as _;
+use serde::Serialize;
+
+use crate::columns::align;
+
+/// Bytes of a mebibyte.
+const MEBI: i64 = 1 << 20;
+
+/// Order of the clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SortBy {
+    /// The cluster whose scarcest resource is used most comes first.
+    Fullest,
+    /// Ascending names.
+    Name,
+    /// Most CPU used, in percent, first.
+    Cpu,
+    /// Most memory used, in percent, first.
+    Memory,
+    /// Most pods used, in percent, first.
+    Pods,
+}
+
+/// The amounts of one resource in a cluster, in milli-CPUs, bytes or pods.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Amounts {
+    allocatable: i64,
+    /// Requests of all pods, scheduled to a node or not.
+    used: i64,
+    free: i64,
+    used_percent: f64,
+}
+
+/// The capacity of one cluster and its share of the bindings.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ClusterRoom {
+    name: String,
+    /// None if the cluster does not report the resource.
+    milli_cpu: Option<Amounts>,
+    memory_bytes: Option<Amounts>,
+    pods: Option<Amounts>,
+    bindings: usize,
+    replicas: i64,
+}
+
+impl Amounts {
+    fn new(allocatable: i64, used: i64) -> Self {
+        let used_percent = if allocatable > 0 {
+            Quantity::from_integer(used).ratio(Quantity::from_integer(allocatable)) * 100.0
+        } else {
+            100.0
+        };
+        Self {
+            allocatable,
+            used,
+            free: (allocatable - used).max(0),
+            used_percent,
+        }
+    }
+}
+
+impl ClusterRoom {
+    fn new(cluster: &Cluster, (bindings, replicas): (usize, i64)) -> Self {
+        let status = cluster.status.as_ref();
+        let summary = status.and_then(|status| status.resource_summary.as_ref());
+        let amounts = |resource: &str, number: fn(Quantity) -> i64| {
+            let summary = summary?;
+            let amount = |list: &ResourceList| list.get(resource)?.parse().ok().map(number);
+            let used = amount(&summary.allocated).unwrap_or(0);
+            let pending = amount(&summary.allocating).unwrap_or(0);
+            amount(&summary.allocatable).map(|all| Amounts::new(all, used.saturating_add(pending)))
+        };
+        Self {
+            name: cluster.name_any(),
+            milli_cpu: amounts("cpu", Quantity::milli_value),
+            memory_bytes: amounts("memory", Quantity::value),
+            pods: amounts("pods", Quantity::value),
+            bindings,
+            replicas,
+        }
+    }
+
+    /// Returns the percentage to sort by. A cluster that does not report it comes last.
+    fn percent(&self, sort_by: SortBy) -> f64 {
+        let used = |amounts: Option<Amounts>| amounts.map_or(-1.0, |amounts| amounts.used_percent);
+        match sort_by {
+            SortBy::Name => 0.0,
+            SortBy::Cpu => used(self.milli_cpu),
+            SortBy::Memory => used(self.memory_bytes),
+            SortBy::Pods => used(self.pods),
+            SortBy::Fullest => [self.milli_cpu, self.memory_bytes, self.pods]
+                .map(used)
+                .into_iter()
+                .fold(-1.0, f64::max),
+        }
+    }
+}
+
+/// Returns the clusters in order. Ties are in order of names.
+pub(super) fn of<'a>(
+    clusters: &[Cluster],
+    bindings: impl Iterator<Item = &'a BindingSpec>,
+    sort_by: SortBy,
+) -> Vec<ClusterRoom> {
+    let mut held: BTreeMap<&str, (usize, i64)> = BTreeMap::new();
+    for target in bindings.flat_map(|spec| &spec.clusters) {
+        let (bindings, replicas) = held.entry(&target.name).or_default();
+        *bindings += 1;
+        *replicas += i64::from(target.replicas);
+    }
+    let mut rooms: Vec<ClusterRoom> = clusters
+        .iter()
+        .map(|cluster| {
+            let held = held.get(cluster.name_any().as_str()).copied();
+            ClusterRoom::new(cluster, held.unwrap_or_default())
+        })
+        .collect();
+    rooms.sort_by(|a, b| {
+        let by_use = b.percent(sort_by).total_cmp(&a.percent(sort_by));
+        by_use.then_with(|| a.name.cmp(&b.name))
+    });
+    rooms
+}
+
+const COLUMNS: [&str; 9] = [
+    "NAME",
+    "CPU-FREE",
+    "CPU%",
+    "MEMORY-FREE",
+    "MEMORY%",
+    "PODS-FREE",
+    "PODS%",
+    "BINDINGS",
+    "REPLICAS",
+];
+
+/// Formats clusters with the units of `kubectl top`. Percentages are of the allocatable amounts.
+pub(super) fn table(rooms: &[ClusterRoom]) -> String {
+    let rows: Vec<Vec<String>> = rooms.iter().map(row).collect();
+    align(&COLUMNS, &rows)
+}
+
+fn row(room: &ClusterRoom) -> Vec<String> {
+    let mut row = vec![room.name.clone()];
+    let missing = || "-".to_owned();
+    for (amounts, unit, suffix) in [
+        (room.milli_cpu, 1, "m"),
+        (room.memory_bytes, MEBI, "Mi"),
+        (room.pods, 1, ""),
+    ] {
+        row.push(amounts.map_or_else(missing, |of| format!("{}{suffix}", of.free / unit)));
+        row.push(amounts.map_or_else(missing, |of| format!("{:.0}%", of.used_percent)));
+    }
+    row.extend([room.bindings.to_string(), room.replicas.to_string()]);
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn cluster(name: &str, cpu: &str, used: &str) -> Cluster {
+        serde_json::from_value(json!({
+            "metadata": { "name": name }, "spec": { "syncMode": "Push" },
+            "status": { "resourceSummary": {
+                "allocatable": { "cpu": cpu, "memory": "4Gi", "pods": "110" },
+                "allocated": { "cpu": used, "memory": "1Gi", "pods": "10" },
+                "allocating": { "cpu": "500m" },
+            } },
+        }))
+        .unwrap()
+    }
+
+    fn unreported(name: &str) -> Cluster {
+        serde_json::from_value(
+            json!({ "metadata": { "name": name }, "spec": { "syncMode": "Push" } }),
+        )
+        .unwrap()
+    }
+
+    fn names(rooms: &[ClusterRoom]) -> Vec<&str> {
+        rooms.iter().map(|room| room.name.as_str()).collect()
+    }
+
+    #[test]
+    fn free_is_what_neither_scheduled_nor_pending_pods_request() {
+        let spec: BindingSpec = serde_json::from_value(json!({
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "a" },
+            "clusters": [{ "name": "m1", "replicas": 3 }],
+        }))
+        .unwrap();
+        let rooms = of(
+            &[cluster("m1", "4", "1500m"), unreported("m2")],
+            [&spec, &spec].into_iter(),
+            SortBy::Fullest,
+        );
+        assert_eq!(
+            rooms.iter().map(row).collect::<Vec<_>>(),
+            [
+                ["m1", "2000m", "50%", "3072Mi", "25%", "100", "9%", "2", "6"],
+                ["m2", "-", "-", "-", "-", "-", "-", "0", "0"],
+            ]
+        );
+    }
+
+    #[test]
+    fn the_fullest_cluster_comes_first_and_one_without_figures_last() {
+        let clusters = [
+            unreported("a"),
+            cluster("b", "10", "1"),
+            cluster("d", "2", "3"),
+            cluster("c", "10", "1"),
+        ];
+        let sorted = |by| names(&of(&clusters, std::iter::empty(), by)).join(" ");
+        assert_eq!(sorted(SortBy::Fullest), "d b c a");
+        assert_eq!(sorted(SortBy::Name), "a b c d");
+        // More is requested than there is: nothing is free.
+        let full = &of(&clusters, std::iter::empty(), SortBy::Cpu)[0];
+        assert_eq!(full.milli_cpu.map(|cpu| cpu.free), Some(0));
+    }
+}

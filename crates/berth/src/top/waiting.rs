@@ -1,0 +1,199 @@
+//! Bindings that the scheduler could not place, or has not placed yet.
+
+use berth_api::binding::{BindingSpec, BindingStatus};
+use berth_api::well_known::CONDITION_SCHEDULED;
+use berth_api::{ClusterResourceBinding, ResourceBinding};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use serde::Serialize;
+
+use crate::clusters::list::age;
+use crate::columns::{align, cell};
+
+/// A binding without a valid placement.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Waiting {
+    /// Empty for resources without a namespace.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    namespace: String,
+    kind: String,
+    /// The name of the resource, not of the binding.
+    name: String,
+    replicas: i32,
+    /// The requests of a replica, for example `cpu=500m,memory=1Gi`.
+    requests: String,
+    since: Option<Timestamp>,
+    priority: i32,
+    message: String,
+}
+
+impl Waiting {
+    /// Returns the binding if it waits.
+    fn new(
+        metadata: &ObjectMeta,
+        spec: &BindingSpec,
+        status: Option<&BindingStatus>,
+    ) -> Option<Self> {
+        if metadata.deletion_timestamp.is_some() || spec.scheduling_suspended() {
+            return None;
+        }
+        let mut conditions = status.into_iter().flat_map(|status| &status.conditions);
+        let scheduled = conditions.find(|condition| condition.type_ == CONDITION_SCHEDULED);
+        let (since, message) = match scheduled {
+            Some(condition) if condition.status == "True" => return None,
+            Some(condition) => (
+                Some(&condition.last_transition_time),
+                condition.message.clone(),
+            ),
+            None => (
+                metadata.creation_timestamp.as_ref(),
+                format!("the scheduler {} has not tried yet", spec.scheduler()),
+            ),
+        };
+        let requirements = spec.replica_requirements.as_ref();
+        let requests = requirements.into_iter().flat_map(|of| &of.resource_request);
+        let requests: Vec<String> = requests
+            .map(|(name, amount)| format!("{name}={}", amount.0))
+            .collect();
+        Some(Self {
+            namespace: spec.resource.namespace.clone().unwrap_or_default(),
+            kind: spec.resource.kind.clone(),
+            name: spec.resource.name.clone(),
+            replicas: spec.replicas,
+            requests: requests.join(","),
+            since: since.map(|Time(since)| *since),
+            priority: spec.priority(),
+            message,
+        })
+    }
+}
+
+/// Returns the waiting bindings: those of high priority first, then those that wait longest.
+pub(super) fn of(
+    namespaced: &[ResourceBinding],
+    cluster_scoped: &[ClusterResourceBinding],
+) -> Vec<Waiting> {
+    let namespaced = namespaced
+        .iter()
+        .filter_map(|of| Waiting::new(&of.metadata, &of.spec, of.status.as_ref()));
+    let cluster_scoped = cluster_scoped
+        .iter()
+        .filter_map(|of| Waiting::new(&of.metadata, &of.spec, of.status.as_ref()));
+    let mut waiting: Vec<Waiting> = namespaced.chain(cluster_scoped).collect();
+    waiting.sort_by(|a, b| {
+        let by_priority = b.priority.cmp(&a.priority);
+        by_priority
+            .then_with(|| a.since.cmp(&b.since))
+            .then_with(|| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)))
+    });
+    waiting
+}
+
+const COLUMNS: [&str; 7] = [
+    "WAITING", "KIND", "REPLICAS", "REQUESTS", "PRIORITY", "AGE", "REASON",
+];
+
+/// Formats bindings, with their whole message as the last column.
+pub(super) fn table(waiting: &[Waiting], now: Timestamp) -> String {
+    let rows: Vec<Vec<String>> = waiting.iter().map(|of| row(of, now)).collect();
+    align(&COLUMNS, &rows)
+}
+
+fn row(waiting: &Waiting, now: Timestamp) -> Vec<String> {
+    let name = match waiting.namespace.as_str() {
+        "" => waiting.name.clone(),
+        namespace => format!("{namespace}/{}", waiting.name),
+    };
+    let requests = Some(&waiting.requests).filter(|text| !text.is_empty());
+    vec![
+        name,
+        waiting.kind.clone(),
+        waiting.replicas.to_string(),
+        cell(requests),
+        waiting.priority.to_string(),
+        cell(
+            waiting
+                .since
+                .map(|since| age(now.duration_since(since).as_secs())),
+        ),
+        waiting.message.clone(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn binding(name: &str, spec: &Value, conditions: &Value) -> ResourceBinding {
+        let mut binding: Value = json!({
+            "metadata": { "name": format!("{name}-deployment"), "namespace": "default",
+                          "creationTimestamp": "2026-01-01T00:00:00Z" },
+            "spec": { "resource": { "apiVersion": "apps/v1", "kind": "Deployment",
+                                    "namespace": "default", "name": name },
+                      "replicas": 2, "clusters": [] },
+            "status": { "conditions": conditions },
+        });
+        for (field, value) in spec.as_object().unwrap() {
+            binding["spec"][field] = value.clone();
+        }
+        serde_json::from_value(binding).unwrap()
+    }
+
+    fn scheduled(status: &str, time: &str) -> Value {
+        json!([{ "type": "Scheduled", "status": status, "reason": "NoClusterFit",
+                 "message": "0/3 clusters are available", "lastTransitionTime": time }])
+    }
+
+    #[test]
+    fn bindings_without_a_placement_wait_by_priority_and_time() {
+        let none = json!({});
+        let high = json!({ "schedulePriority": { "priority": 7 },
+                           "replicaRequirements": { "resourceRequest": { "cpu": "500m" } } });
+        let suspended = json!({ "suspension": { "scheduling": true } });
+        let failed = scheduled("False", "2026-01-01T00:01:00Z");
+        let bindings = [
+            binding("placed", &none, &scheduled("True", "2026-01-01T00:01:00Z")),
+            binding("suspended", &suspended, &failed),
+            binding("late", &none, &failed),
+            binding("new", &none, &json!([])),
+            binding("high", &high, &failed),
+        ];
+        let now = "2026-01-01T00:03:00Z".parse().unwrap();
+        let rows: Vec<_> = of(&bindings, &[]).iter().map(|of| row(of, now)).collect();
+        assert_eq!(
+            rows,
+            [
+                [
+                    "default/high",
+                    "Deployment",
+                    "2",
+                    "cpu=500m",
+                    "7",
+                    "2m",
+                    "0/3 clusters are available"
+                ],
+                [
+                    "default/new",
+                    "Deployment",
+                    "2",
+                    "-",
+                    "0",
+                    "3m",
+                    "the scheduler default-scheduler has not tried yet"
+                ],
+                [
+                    "default/late",
+                    "Deployment",
+                    "2",
+                    "-",
+                    "0",
+                    "2m",
+                    "0/3 clusters are available"
+                ],
+            ]
+        );
+    }
+}
