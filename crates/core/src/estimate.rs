@@ -8,7 +8,7 @@ pub(crate) mod vector;
 
 use std::fmt::Debug;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::fleet::Snapshot;
 use crate::request::Request;
@@ -48,7 +48,7 @@ pub struct EstimateContext<'a> {
 pub struct EstimateError(pub String);
 
 /// The basis of an estimate.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Basis {
     /// A current answer of the cluster.

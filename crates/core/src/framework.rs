@@ -20,8 +20,10 @@
 //! sources as a separate crate.
 
 mod assign;
+mod choice;
 mod context;
 mod cycle_state;
+mod division;
 mod error;
 mod filter;
 mod lists;
@@ -31,8 +33,12 @@ mod score;
 mod select;
 
 pub use assign::{Assign, AssignContext, Share};
+pub use choice::{GroupChoice, GroupExplanation, SelectionExplanation};
 pub use context::{BindingContext, CycleContext, PlacementContext};
 pub use cycle_state::CycleState;
+pub use division::{
+    DividedShare, DivisionOperation, DivisionStep, Remainder, RemainderRule, TieBreak, WeightBasis,
+};
 pub use error::{Failure, PluginError};
 pub use filter::{BindingFilter, Filter, PlacementFilter, PreFilter, PreFilterResult, Reason};
 pub use lists::{EngineError, Plugins, Weighted};

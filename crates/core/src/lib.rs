@@ -92,10 +92,11 @@ pub use fleet::{
     Snapshot,
 };
 pub use framework::{
-    Assign, AssignContext, BindingContext, BindingFilter, CycleContext, CycleState, EngineError,
-    Failure, Filter, Observer, Order, PlacementContext, PlacementFilter, PluginError, Plugins,
-    Point, PreFilter, PreFilterResult, PreScore, PreScoreResult, Reason, Score, Scores, Select,
-    Selection, Share, Status, Weighted,
+    Assign, AssignContext, BindingContext, BindingFilter, CycleContext, CycleState, DividedShare,
+    DivisionOperation, DivisionStep, EngineError, Failure, Filter, GroupChoice, GroupExplanation,
+    Observer, Order, PlacementContext, PlacementFilter, PluginError, Plugins, Point, PreFilter,
+    PreFilterResult, PreScore, PreScoreResult, Reason, Remainder, RemainderRule, Score, Scores,
+    Select, Selection, SelectionExplanation, Share, Status, TieBreak, WeightBasis, Weighted,
 };
 pub use options::{EngineOptions, GATED, Gates, IN_TREE, PluginSet};
 pub use outcome::{FailedTerm, Outcome, Placement, Target, TargetComponent};

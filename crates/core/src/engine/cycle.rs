@@ -74,6 +74,14 @@ impl Engine {
     ) -> Result<Selection, ScheduleError> {
         calls.point(Point::Select, |calls| {
             let listed = &self.plugins.select;
+            if T::EXPLAINS {
+                let explained = calls.call(Point::Select, 0, listed, |plugin| {
+                    Ok(plugin.explain(context, &candidates))
+                })?;
+                if let Some(explained) = explained {
+                    calls.trace.selection(explained);
+                }
+            }
             let selection = calls.call(Point::Select, 0, listed, |plugin| {
                 plugin.select(context, candidates)
             });
@@ -89,6 +97,12 @@ impl Engine {
     ) -> Result<Vec<Share>, ScheduleError> {
         calls.point(Point::Assign, |calls| {
             let listed = &self.plugins.assign;
+            if T::EXPLAINS {
+                let steps = calls.call(Point::Assign, 0, listed, |plugin| {
+                    Ok(plugin.explain(context, selection))
+                })?;
+                calls.trace.division(steps);
+            }
             let shares = calls.call(Point::Assign, 0, listed, |plugin| {
                 plugin.assign(context, selection)
             });

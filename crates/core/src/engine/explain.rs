@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::trace::Trace;
 use crate::candidate::Candidate;
 use crate::error::ScheduleError;
 use crate::estimate::Basis;
 use crate::fleet::Snapshot;
-use crate::framework::{Reason, Share};
+use crate::framework::{DivisionStep, Reason, SelectionExplanation, Share};
 
 /// The last stage that a cluster reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Stage {
     /// The cluster is being deleted and was not considered.
@@ -71,7 +71,7 @@ pub struct Refusal {
 }
 
 /// The explanation of one affinity term, or of a placement without terms.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TermExplanation {
     /// The name of the term.
@@ -80,12 +80,21 @@ pub struct TermExplanation {
     /// The reason why the term was not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// The weights of the score plugins.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights: BTreeMap<String, i64>,
+    /// The choice of the select plugin; absent if it uses every cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selection: Option<SelectionExplanation>,
+    /// The steps of the assign plugin.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub division: Vec<DivisionStep>,
     /// The explanations of all clusters of the fleet.
     pub clusters: BTreeMap<String, ClusterExplanation>,
 }
 
 /// The explanation of a decision: all tried terms in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// The terms; one without a name if the placement has none.
@@ -143,8 +152,8 @@ impl Trace for Explainer {
         });
         self.explanation.terms.push(TermExplanation {
             affinity: term.map(str::to_owned),
-            failure: None,
             clusters: clusters.collect(),
+            ..TermExplanation::default()
         });
     }
 
@@ -158,7 +167,10 @@ impl Trace for Explainer {
         }
     }
 
-    fn scored(&mut self, plugin: &str, candidates: &[Candidate], added: &[i64]) {
+    fn scored(&mut self, plugin: &str, weight: i64, candidates: &[Candidate], added: &[i64]) {
+        if let Some(term) = self.explanation.terms.last_mut() {
+            term.weights.insert(plugin.to_owned(), weight);
+        }
         for (candidate, score) in candidates.iter().zip(added) {
             if let Some(cluster) = self.cluster(candidate.ordinal) {
                 cluster.scores.insert(plugin.to_owned(), *score);
@@ -186,6 +198,18 @@ impl Trace for Explainer {
                 cluster.tier = Some(candidate.tier);
                 cluster.available = Some(candidate.available());
             }
+        }
+    }
+
+    fn selection(&mut self, selection: SelectionExplanation) {
+        if let Some(term) = self.explanation.terms.last_mut() {
+            term.selection = Some(selection);
+        }
+    }
+
+    fn division(&mut self, steps: Vec<DivisionStep>) {
+        if let Some(term) = self.explanation.terms.last_mut() {
+            term.division = steps;
         }
     }
 

@@ -63,7 +63,8 @@ impl Engine {
                         .zip(before)
                         .map(|(candidate, before)| candidate.score.saturating_sub(before))
                         .collect();
-                    calls.trace.scored(&listed.name, candidates, &added);
+                    let weight = listed.plugin.weight;
+                    calls.trace.scored(&listed.name, weight, candidates, &added);
                 }
             }
             Ok(())

@@ -4,7 +4,9 @@ use crate::candidate::Candidate;
 use crate::error::ScheduleError;
 use crate::estimate::Basis;
 use crate::fleet::Snapshot;
-use crate::framework::{Observer, Point, Reason, Share, Status};
+use crate::framework::{
+    DivisionStep, Observer, Point, Reason, SelectionExplanation, Share, Status,
+};
 
 /// Receives the events of a decision. The engine is compiled once for each implementation, so the silent one
 /// costs nothing.
@@ -28,16 +30,20 @@ pub(super) trait Trace {
     fn plugin_ends(&mut self, _point: Point, _plugin: &str, _status: Status) {}
     /// A cluster was rejected.
     fn rejected(&mut self, _ordinal: usize, _plugin: &str, _reason: &Reason) {}
-    /// A plugin added these weighted scores to the candidates.
-    fn scored(&mut self, _plugin: &str, _candidates: &[Candidate], _added: &[i64]) {}
+    /// A plugin added these scores, multiplied by its weight, to the candidates.
+    fn scored(&mut self, _plugin: &str, _weight: i64, _candidates: &[Candidate], _added: &[i64]) {}
     /// An estimator returned these estimates.
     fn estimated(&mut self, _estimator: &str, _clusters: &[usize], _estimates: &[i32]) {}
     /// An estimator explained its estimate of a cluster.
     fn estimate_basis(&mut self, _estimator: &str, _ordinal: usize, _basis: Basis) {}
     /// The candidates have all values that selection uses.
     fn candidates(&mut self, _candidates: &[Candidate]) {}
+    /// The select plugin explained its choice.
+    fn selection(&mut self, _selection: SelectionExplanation) {}
     /// The clusters were selected.
     fn selected(&mut self, _selected: &[Candidate]) {}
+    /// The assign plugin explained its steps.
+    fn division(&mut self, _steps: Vec<DivisionStep>) {}
     /// The replicas were assigned; `prior` has the replicas that clusters held before.
     fn assigned(&mut self, _shares: &[Share], _prior: &[Share]) {}
     /// A term is infeasible.

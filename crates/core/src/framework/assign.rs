@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use super::context::BindingContext;
+use super::division::DivisionStep;
 use super::error::PluginError;
 use super::select::Selection;
 use crate::bits::Bits;
@@ -33,6 +34,12 @@ pub trait Assign: Debug + Send + Sync {
         context: &AssignContext<'_>,
         selected: &mut Selection,
     ) -> Result<Vec<Share>, PluginError>;
+
+    /// Explains the assignment step by step. Called only for explanations, before [`Self::assign`].
+    fn explain(&self, context: &AssignContext<'_>, selected: &Selection) -> Vec<DivisionStep> {
+        let _ = (context, selected);
+        Vec::new()
+    }
 }
 
 /// The replicas that a cluster gets or holds.

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use super::choice::SelectionExplanation;
 use super::context::BindingContext;
 use super::error::PluginError;
 use crate::candidate::Candidate;
@@ -31,6 +32,17 @@ pub trait Select: Debug + Send + Sync {
         context: &BindingContext<'_>,
         candidates: Vec<Candidate>,
     ) -> Result<Selection, PluginError>;
+
+    /// Explains the selection among the candidates, or returns `None` if there is nothing to choose. Called only for
+    /// explanations, before [`Self::select`].
+    fn explain(
+        &self,
+        context: &BindingContext<'_>,
+        candidates: &[Candidate],
+    ) -> Option<SelectionExplanation> {
+        let _ = (context, candidates);
+        None
+    }
 }
 
 /// The selected clusters.

@@ -4,12 +4,14 @@ mod divide;
 mod dynamic;
 mod go_sort;
 mod overflow;
+mod recorder;
 mod static_weights;
 
 use crate::{
-    Assign, AssignContext, BindingContext, Bits, Candidate, Mode, Order, PluginError, Request,
-    Selection, Share, Strategy, TieOrder,
+    Assign, AssignContext, BindingContext, Bits, Candidate, DivisionOperation, DivisionStep, Mode,
+    Order, PluginError, Request, Selection, Share, Strategy, TieOrder, WeightBasis,
 };
+use recorder::Recorder;
 
 pub use divide::{Party, divide};
 
@@ -40,14 +42,18 @@ impl Assign for AssignReplicas {
         context: &AssignContext<'_>,
         selected: &mut Selection,
     ) -> Result<Vec<Share>, PluginError> {
-        let input = AssignInput {
-            request: context.binding().request(),
-            static_weights: context.static_weights(),
-            prior: context.binding().prior(),
-            order: selected.order,
-        };
+        let input = AssignInput::new(context, selected.order, None);
         let tiered = context.binding().cycle().is_tiered();
         Ok(assign(&input, &mut selected.clusters, tiered)?)
+    }
+
+    fn explain(&self, context: &AssignContext<'_>, selected: &Selection) -> Vec<DivisionStep> {
+        let recorder = Recorder::default();
+        let input = AssignInput::new(context, selected.order, Some(&recorder));
+        let tiered = context.binding().cycle().is_tiered();
+        // The failure is explained by the assignment itself.
+        let _ = assign(&input, &mut selected.clusters.clone(), tiered);
+        recorder.steps(context.binding().snapshot())
     }
 }
 
@@ -60,9 +66,21 @@ struct AssignInput<'a> {
     /// The clusters of `spec.clusters` that still exist, in the same order.
     prior: &'a [Share],
     order: Order,
+    /// Receives the divisions of an explanation.
+    recorder: Option<&'a Recorder>,
 }
 
-impl AssignInput<'_> {
+impl<'a> AssignInput<'a> {
+    fn new(context: &AssignContext<'a>, order: Order, recorder: Option<&'a Recorder>) -> Self {
+        Self {
+            request: context.binding().request(),
+            static_weights: context.static_weights(),
+            prior: context.binding().prior(),
+            order,
+            recorder,
+        }
+    }
+
     fn ties(&self) -> TieOrder {
         self.request.ties()
     }
@@ -145,13 +163,19 @@ fn by_strategy(
     replicas: i64,
 ) -> Result<Vec<Share>, AssignError> {
     let mut shares = match context.request.placement().strategy() {
-        Strategy::Duplicated => selected
-            .iter()
-            .map(|candidate| Share {
-                ordinal: candidate.ordinal,
-                replicas,
-            })
-            .collect(),
+        Strategy::Duplicated => {
+            let copies: Vec<Share> = selected
+                .iter()
+                .map(|candidate| Share {
+                    ordinal: candidate.ordinal,
+                    replicas,
+                })
+                .collect();
+            if let Some(recorder) = context.recorder {
+                recorder.undivided(DivisionOperation::Copy, replicas, &copies);
+            }
+            copies
+        }
         Strategy::StaticWeights(_) => static_weights::assign(context, selected, replicas),
         Strategy::DynamicWeights => {
             dynamic::assign(context, selected, replicas, dynamic::Spread::All)?
@@ -174,11 +198,26 @@ fn by_strategy(
 }
 
 /// Divides replicas in proportion to votes. Returns one share for each party, sorted by name.
-fn divide_by_name(replicas: i64, mut parties: Vec<Party>, ties: TieOrder) -> Vec<Share> {
+fn divide_by_name(
+    context: &AssignInput<'_>,
+    replicas: i64,
+    mut parties: Vec<Party>,
+    (operation, weights): (DivisionOperation, WeightBasis),
+) -> Vec<Share> {
     if !parties.is_sorted_by_key(|party| party.ordinal) {
         parties.sort_unstable_by_key(|party| party.ordinal);
     }
-    divide(replicas, &parties, ties)
+    let given = divide(replicas, &parties, context.ties());
+    if let Some(recorder) = context.recorder {
+        recorder.divided(
+            (operation, weights),
+            replicas,
+            &parties,
+            &given,
+            context.ties(),
+        );
+    }
+    given
         .into_iter()
         .zip(parties)
         .map(|(replicas, party)| Share {

@@ -1,6 +1,7 @@
 //! The plugin SelectClusters, which chooses among the passing clusters under the spread constraints.
 
 mod cluster;
+mod explain;
 mod extra_topologies;
 mod group_score;
 mod groups;
@@ -8,7 +9,7 @@ mod region;
 
 use crate::{
     BindingContext, Candidate, CompiledPlacement, Gates, Order, PluginError, Select, Selection,
-    Snapshot, SpreadBy, Unit,
+    SelectionExplanation, Snapshot, SpreadBy, Unit,
 };
 
 pub use groups::{Group, select_groups};
@@ -48,14 +49,8 @@ impl Select for SelectClusters {
         context: &BindingContext<'_>,
         candidates: Vec<Candidate>,
     ) -> Result<Selection, PluginError> {
-        let placement = context.request().placement();
-        let mode = SelectionMode::of(placement, self.extra);
-        let context = SelectContext {
-            snapshot: context.snapshot(),
-            placement,
-            replicas: context.request().replicas(),
-            required_capacity: required_capacity(context),
-        };
+        let mode = SelectionMode::of(context.request().placement(), self.extra);
+        let context = SelectContext::new(context);
         let clusters = match mode {
             SelectionMode::All => {
                 return Ok(Selection {
@@ -72,6 +67,15 @@ impl Select for SelectClusters {
             clusters: clusters.map_err(|error| PluginError::failed(error.to_string()))?,
             order: Order::AsSelected,
         })
+    }
+
+    fn explain(
+        &self,
+        context: &BindingContext<'_>,
+        candidates: &[Candidate],
+    ) -> Option<SelectionExplanation> {
+        let mode = SelectionMode::of(context.request().placement(), self.extra);
+        explain::explain(&SelectContext::new(context), mode, candidates)
     }
 }
 
@@ -105,6 +109,17 @@ struct SelectContext<'a> {
     replicas: i64,
     /// The required total capacity of the selected clusters; `None` if capacity is ignored.
     required_capacity: Option<i64>,
+}
+
+impl<'a> SelectContext<'a> {
+    fn new(context: &BindingContext<'a>) -> Self {
+        Self {
+            snapshot: context.snapshot(),
+            placement: context.request().placement(),
+            replicas: context.request().replicas(),
+            required_capacity: required_capacity(context),
+        }
+    }
 }
 
 /// The reason why the constraints cannot be satisfied, in Karmada's words.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::TieOrder;
+use crate::{RemainderRule, TieOrder};
 
 /// A party of a division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +58,53 @@ pub fn divide(seats: i64, parties: &[Party], ties: TieOrder) -> Vec<i64> {
         *first = Claim::new(index, &parties[index], given[index], ties);
     }
     given
+}
+
+/// A seat beyond the floors of the exact shares.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ExtraSeat {
+    /// The index of the party.
+    pub(super) index: usize,
+    /// The claim that won the seat.
+    pub(super) claim: f64,
+    /// The rule that decided against the next claim.
+    pub(super) decided_by: RemainderRule,
+}
+
+/// Returns the seats beyond `floors` of a division that gave `given`, in the order in which they were given.
+pub(super) fn extra_seats(
+    parties: &[Party],
+    floors: &[i64],
+    given: &[i64],
+    ties: TieOrder,
+) -> Vec<ExtraSeat> {
+    let claim = |index: usize, seats: i64| Claim::new(index, &parties[index], seats, ties);
+    let mut claims: Vec<Claim> = (0..parties.len())
+        .flat_map(|index| (floors[index]..given[index]).map(move |seats| claim(index, seats)))
+        .collect();
+    claims.sort_unstable_by(|a, b| b.cmp(a));
+    let unserved = (0..parties.len())
+        .map(|index| claim(index, given[index]))
+        .max();
+    let next = claims.iter().skip(1).copied().map(Some).chain([unserved]);
+    claims
+        .iter()
+        .zip(next)
+        .map(|(claim, next)| ExtraSeat {
+            index: claim.index,
+            claim: claim.quotient,
+            decided_by: match next {
+                Some(next) if next.quotient.total_cmp(&claim.quotient) == Ordering::Equal => {
+                    if next.seats == claim.seats {
+                        RemainderRule::Name
+                    } else {
+                        RemainderRule::FewerReplicas
+                    }
+                }
+                _ => RemainderRule::Claim,
+            },
+        })
+        .collect()
 }
 
 /// A party's claim to the next seat. The greatest claim wins.

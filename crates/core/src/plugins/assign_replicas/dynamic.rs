@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::go_sort::go_sort;
 use super::{AssignError, AssignInput, Operation, Party, divide_by_name};
-use crate::{Bits, Candidate, Mode, Order, Share};
+use crate::{Bits, Candidate, DivisionOperation, Mode, Order, Share, WeightBasis};
 
 /// The number of clusters to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +59,17 @@ pub(super) fn assign(
             go_sort(&mut weights, |a, b| a.replicas > b.replicas);
             weights.truncate(prefix_len(&weights, replicas));
         }
-        return Ok(divide_by_name(replicas, parties(&weights), context.ties()));
+        return Ok(divide_by_name(
+            context,
+            replicas,
+            parties(&weights),
+            (DivisionOperation::Shrink, WeightBasis::Held),
+        ));
     }
     if held_replicas == replicas {
+        if let Some(recorder) = context.recorder {
+            recorder.undivided(DivisionOperation::Keep, replicas, &held);
+        }
         return Ok(held);
     }
     let weight = |candidate: &Candidate| candidate.allocatable;
@@ -107,6 +115,10 @@ fn divide_by_capacity(
     weight: impl Fn(&Candidate) -> i64,
 ) -> Result<Vec<Share>, AssignError> {
     let keeps_held = operation == Operation::ScaleUp;
+    let kind = match operation {
+        Operation::FreshScale => (DivisionOperation::DivideAll, WeightBasis::Available),
+        Operation::ScaleUp => (DivisionOperation::Add, WeightBasis::Free),
+    };
     let available = selected.iter().fold(0_i64, |sum, candidate| {
         sum.saturating_add(weight(candidate))
     });
@@ -121,7 +133,7 @@ fn divide_by_capacity(
             ordinal: candidate.ordinal,
             votes: weight(candidate),
         });
-        return Ok(divide_by_name(replicas, parties.collect(), context.ties()));
+        return Ok(divide_by_name(context, replicas, parties.collect(), kind));
     }
     let weighed = |candidates: &[Candidate]| -> Vec<Weight> {
         candidates
@@ -144,7 +156,7 @@ fn divide_by_capacity(
         weights.truncate(prefix_len(&weights, replicas));
         weights
     });
-    Ok(divide_by_name(replicas, parties(&prefix), context.ties()))
+    Ok(divide_by_name(context, replicas, parties(&prefix), kind))
 }
 
 /// Returns the fewest clusters with capacity for `replicas`, preferring clusters that hold replicas and then

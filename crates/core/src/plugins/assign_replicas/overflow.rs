@@ -16,7 +16,10 @@ pub(super) fn assign_by_tier(
     }
     let mut left = context.request.replicas();
     let mut shares = Vec::new();
-    for clusters in tiers.values_mut() {
+    for (tier, clusters) in &mut tiers {
+        if let Some(recorder) = context.recorder {
+            recorder.begin_tier(*tier);
+        }
         let capacity = clusters.iter().fold(0_i64, |sum, candidate| {
             sum.saturating_add(candidate.available())
         });

@@ -1,7 +1,7 @@
 //! Assignment by fixed weights, independent of capacity and previous shares.
 
 use super::{AssignInput, Party, divide_by_name};
-use crate::{Candidate, Share};
+use crate::{Candidate, DivisionOperation, Share, WeightBasis};
 
 /// Divides replicas by the greatest matching weight of each cluster. Clusters without a weight get no
 /// replicas. If no cluster has a weight, all weights are equal.
@@ -25,11 +25,18 @@ pub(super) fn assign(
         })
         .filter(|party| party.votes > 0)
         .collect();
+    let mut weights = WeightBasis::Rules;
     if parties.is_empty() {
+        weights = WeightBasis::Equal;
         parties.extend(selected.iter().map(|candidate| Party {
             ordinal: candidate.ordinal,
             votes: 1,
         }));
     }
-    divide_by_name(replicas, parties, context.ties())
+    divide_by_name(
+        context,
+        replicas,
+        parties,
+        (DivisionOperation::DivideAll, weights),
+    )
 }

@@ -17,15 +17,7 @@ pub(super) fn select(
     mut candidates: Vec<Candidate>,
 ) -> Result<Vec<Candidate>, SelectError> {
     candidates.sort_unstable_by(Candidate::preference);
-    let by_others: Vec<&Constraint> = distinct(context)
-        .into_iter()
-        .filter(|constraint| {
-            !matches!(
-                constraint.by(),
-                SpreadBy::Cluster | SpreadBy::Region | SpreadBy::Unknown
-            )
-        })
-        .collect();
+    let by_others = other_constraints(context);
     for constraint in &by_others {
         keep_best_groups(context, constraint, &mut candidates)?;
     }
@@ -42,6 +34,19 @@ pub(super) fn select(
         return Ok(candidates);
     };
     represent_groups(context, &by_others, selected, &candidates)
+}
+
+/// Returns the constraints by zones, providers and labels.
+pub(super) fn other_constraints<'a>(context: &SelectContext<'a>) -> Vec<&'a Constraint> {
+    distinct(context)
+        .into_iter()
+        .filter(|constraint| {
+            !matches!(
+                constraint.by(),
+                SpreadBy::Cluster | SpreadBy::Region | SpreadBy::Unknown
+            )
+        })
+        .collect()
 }
 
 /// Returns the constraints, only the last of several by the same field.
@@ -78,31 +83,45 @@ fn groups_of<'a>(cluster: &ClusterView<'a>, by: &SpreadBy) -> Vec<&'a str> {
 }
 
 /// Returns the groups of a candidate.
-fn groups<'a>(context: &SelectContext<'a>, candidate: &Candidate, by: &SpreadBy) -> Vec<&'a str> {
+pub(super) fn groups<'a>(
+    context: &SelectContext<'a>,
+    candidate: &Candidate,
+    by: &SpreadBy,
+) -> Vec<&'a str> {
     let cluster = context.snapshot.cluster(candidate.ordinal);
     cluster.map_or_else(Vec::new, |cluster| groups_of(&cluster, by))
 }
 
-/// Keeps the clusters of the best groups: as few groups as have enough capacity, but at least the minimum number.
-/// A cluster in several zones is kept if all its zones are.
-fn keep_best_groups(
-    context: &SelectContext<'_>,
+/// Returns the groups that a constraint forms, the best ones first, with their scores.
+pub(super) fn ranked_groups<'a>(
+    context: &SelectContext<'a>,
     constraint: &Constraint,
-    candidates: &mut Vec<Candidate>,
-) -> Result<(), SelectError> {
+    candidates: &[Candidate],
+) -> Vec<(i64, &'a str, Vec<Candidate>)> {
     let mut members: BTreeMap<&str, Vec<Candidate>> = BTreeMap::new();
-    for candidate in &*candidates {
+    for candidate in candidates {
         for group in groups(context, candidate, constraint.by()) {
             members.entry(group).or_default().push(*candidate);
         }
     }
-    let min = constraint.min().max(1);
-    let demand = region::group_demand(context, min);
-    let mut ranked: Vec<(i64, &str)> = members
-        .iter()
-        .map(|(name, clusters)| (group_score(clusters, demand), *name))
+    let demand = region::group_demand(context, constraint.min().max(1));
+    let mut ranked: Vec<(i64, &str, Vec<Candidate>)> = members
+        .into_iter()
+        .map(|(name, clusters)| (group_score(&clusters, demand), name, clusters))
         .collect();
-    ranked.sort_unstable_by(|(a, left), (b, right)| b.cmp(a).then_with(|| left.cmp(right)));
+    ranked.sort_unstable_by(|(a, left, _), (b, right, _)| b.cmp(a).then_with(|| left.cmp(right)));
+    ranked
+}
+
+/// Keeps the clusters of the best groups: as few groups as have enough capacity, but at least the minimum number.
+/// A cluster in several zones is kept if all its zones are.
+pub(super) fn keep_best_groups(
+    context: &SelectContext<'_>,
+    constraint: &Constraint,
+    candidates: &mut Vec<Candidate>,
+) -> Result<(), SelectError> {
+    let min = constraint.min().max(1);
+    let ranked = ranked_groups(context, constraint, candidates);
     let max = constraint.max().unwrap_or(ranked.len()).min(ranked.len());
     let too_few = SelectError::TooFewGroups(match constraint.by() {
         SpreadBy::Zone => "zone",
@@ -112,7 +131,7 @@ fn keep_best_groups(
     });
     let mut kept: BTreeSet<&str> = BTreeSet::new();
     let mut fitting: Option<Vec<Candidate>> = None;
-    for (_, name) in ranked.into_iter().take(max) {
+    for (_, name, _) in ranked.into_iter().take(max) {
         kept.insert(name);
         let in_kept_groups: Vec<Candidate> = candidates
             .iter()

@@ -13,30 +13,14 @@ pub(super) fn select(
 ) -> Result<Vec<Candidate>, SelectError> {
     candidates.sort_unstable_by(Candidate::preference);
     let regions = group_by_region(context, &candidates);
-    let constraint = context.placement.constraint(&SpreadBy::Region);
-    let min = constraint.map_or(0, Constraint::min);
-    let max = constraint
-        .and_then(Constraint::max)
-        .unwrap_or(regions.len());
-    if regions.len() < min {
+    if regions.len() < min_regions(context) {
         return Err(SelectError::TooFewRegions);
     }
-    let by_cluster = context.placement.constraint(&SpreadBy::Cluster);
-    let min_clusters = by_cluster.map_or(0, Constraint::min);
-    let demand = group_demand(context, min);
-    let groups: Vec<Group> = regions
-        .iter()
-        .enumerate()
-        .map(|(rank, clusters)| Group {
-            rank,
-            clusters: clusters.len(),
-            score: group_score(clusters, demand),
-        })
-        .collect();
-    let chosen = select_groups(&groups, min, max, min_clusters);
+    let chosen = choose_regions(context, &score_regions(context, &regions));
     if chosen.is_empty() {
         return Err(SelectError::NoRegionsTogether);
     }
+    let by_cluster = context.placement.constraint(&SpreadBy::Cluster);
     // Each region keeps one cluster, even if fewer clusters are allowed.
     let mut selected = Vec::new();
     let mut others = Vec::new();
@@ -51,6 +35,37 @@ pub(super) fn select(
     others.sort_unstable_by(Candidate::preference);
     selected.extend_from_slice(&others[..more]);
     Ok(selected)
+}
+
+/// Returns the minimum number of regions.
+fn min_regions(context: &SelectContext<'_>) -> usize {
+    let constraint = context.placement.constraint(&SpreadBy::Region);
+    constraint.map_or(0, Constraint::min)
+}
+
+/// Returns the regions with their scores; the rank is the index in `regions`.
+pub(super) fn score_regions(context: &SelectContext<'_>, regions: &[Vec<Candidate>]) -> Vec<Group> {
+    let demand = group_demand(context, min_regions(context));
+    regions
+        .iter()
+        .enumerate()
+        .map(|(rank, clusters)| Group {
+            rank,
+            clusters: clusters.len(),
+            score: group_score(clusters, demand),
+        })
+        .collect()
+}
+
+/// Returns the best combination of regions; empty if there is none.
+pub(super) fn choose_regions(context: &SelectContext<'_>, regions: &[Group]) -> Vec<Group> {
+    let constraint = context.placement.constraint(&SpreadBy::Region);
+    let max = constraint
+        .and_then(Constraint::max)
+        .unwrap_or(regions.len());
+    let by_cluster = context.placement.constraint(&SpreadBy::Cluster);
+    let min_clusters = by_cluster.map_or(0, Constraint::min);
+    select_groups(regions, min_regions(context), max, min_clusters)
 }
 
 /// Returns the replicas that groups must take.
@@ -69,7 +84,10 @@ pub(super) fn group_demand(context: &SelectContext<'_>, min_groups: usize) -> Gr
 }
 
 /// Returns the candidates of each region in order of preference; regions by name.
-fn group_by_region(context: &SelectContext<'_>, candidates: &[Candidate]) -> Vec<Vec<Candidate>> {
+pub(super) fn group_by_region(
+    context: &SelectContext<'_>,
+    candidates: &[Candidate],
+) -> Vec<Vec<Candidate>> {
     let mut groups: Vec<(u32, Vec<Candidate>)> = Vec::new();
     for candidate in candidates {
         let Some(region) = context.snapshot.region_number(candidate.ordinal) else {

@@ -1,0 +1,261 @@
+//! The reason for the stage of a cluster, in one sentence.
+
+use berth_core::{
+    ClusterExplanation, DividedShare, DivisionOperation, DivisionStep, GroupChoice,
+    GroupExplanation, RemainderRule, Request, Stage, TermExplanation, TieBreak, WeightBasis,
+};
+
+use crate::report::Minimum;
+
+/// Returns the reason for the stage of a cluster.
+pub(crate) fn why(
+    name: &str,
+    cluster: &ClusterExplanation,
+    minimum: Option<&Minimum>,
+    term: &TermExplanation,
+    request: &Request,
+) -> String {
+    match cluster.stage {
+        Stage::Deleting => "the cluster is being deleted".to_owned(),
+        Stage::Filtered => match &cluster.refusal {
+            Some(refusal) => {
+                let reason = refusal.reason.trim_start_matches("cluster(s) ");
+                format!("{}: {reason}", refusal.plugin)
+            }
+            None => "rejected".to_owned(),
+        },
+        Stage::Considered => not_selected(name, cluster, term),
+        Stage::Selected => without_replicas(name, cluster, minimum, term),
+        Stage::Placed => placed(name, cluster, term, request),
+    }
+}
+
+fn not_selected(name: &str, cluster: &ClusterExplanation, term: &TermExplanation) -> String {
+    let choices = term
+        .selection
+        .as_ref()
+        .map_or(&[][..], |selection| &selection.choices);
+    for choice in choices {
+        let member = |group: &&GroupExplanation| group.clusters.iter().any(|c| c == name);
+        let groups: Vec<&GroupExplanation> = choice.groups.iter().filter(member).collect();
+        if groups.iter().any(|group| group.chosen) {
+            continue;
+        }
+        if let Some(group) = groups.first() {
+            return not_chosen(choice, group, cluster);
+        }
+    }
+    match &term.failure {
+        Some(_) => "passed the filters, but the placement failed".to_owned(),
+        None => "passed the filters, but was not selected".to_owned(),
+    }
+}
+
+fn not_chosen(
+    choice: &GroupChoice,
+    group: &GroupExplanation,
+    cluster: &ClusterExplanation,
+) -> String {
+    let chosen: Vec<&GroupExplanation> =
+        choice.groups.iter().filter(|group| group.chosen).collect();
+    let bounds = match choice.max {
+        Some(max) => format!("minGroups {}, maxGroups {max}", choice.min),
+        None => format!("minGroups {}", choice.min),
+    };
+    if chosen.is_empty() {
+        let formed = choice.groups.len();
+        return format!(
+            "the spread constraint by {} ({bounds}) cannot be satisfied with {formed} {}",
+            choice.by,
+            if formed == 1 { "group" } else { "groups" }
+        );
+    }
+    let best = chosen.iter().map(|group| group.score).min().unwrap_or(0);
+    if choice.by == "cluster" {
+        let rank = position(choice, &group.name);
+        let limit = match choice.max {
+            Some(max) => format!("maxGroups of the spread constraint by cluster is {max}"),
+            None => "the spread constraints need no more clusters".to_owned(),
+        };
+        let against = if group.score < best {
+            format!("score {} is below {best}", group.score)
+        } else {
+            format!(
+                "equal score, room for {} replicas decides, then the name",
+                cluster.available.unwrap_or(0)
+            )
+        };
+        return format!("{limit}, and it has rank {rank}: {against}");
+    }
+    let names: Vec<&str> = chosen.iter().map(|group| &*group.name).collect();
+    format!(
+        "its {} {} was not chosen ({bounds}): group score {}, chosen {} with {best} or more",
+        choice.by,
+        group.name,
+        group.score,
+        names.join(", "),
+    )
+}
+
+fn position(choice: &GroupChoice, name: &str) -> usize {
+    choice
+        .groups
+        .iter()
+        .position(|group| group.name == name)
+        .map_or(0, |index| index + 1)
+}
+
+fn without_replicas(
+    name: &str,
+    cluster: &ClusterExplanation,
+    minimum: Option<&Minimum>,
+    term: &TermExplanation,
+) -> String {
+    let Some(step) = term.division.last() else {
+        return match &term.failure {
+            Some(_) => match minimum {
+                Some(minimum) => format!(
+                    "selected; room for {} replicas ({})",
+                    minimum.replicas, minimum.estimator
+                ),
+                None => "selected, but the replicas cannot be divided".to_owned(),
+            },
+            None => "selected, but got no replicas".to_owned(),
+        };
+    };
+    let room = |text: &str| match minimum {
+        Some(minimum) => format!("{text} ({} says {})", minimum.estimator, minimum.replicas),
+        None => text.to_owned(),
+    };
+    match (step.operation, share(step, name)) {
+        (DivisionOperation::Keep, _) => {
+            "other clusters hold all replicas already, and the number is unchanged".to_owned()
+        }
+        (DivisionOperation::Shrink, _) => {
+            "the workload shrinks on the clusters that hold it".to_owned()
+        }
+        (_, Some(share)) if share.weight <= 0 => match step.weights {
+            WeightBasis::Rules => "no static weight matches it".to_owned(),
+            _ => room("no free capacity"),
+        },
+        (_, Some(share)) => format!(
+            "its share of {} replicas is {:.2}, and the remainder went to others",
+            step.replicas, share.exact
+        ),
+        (_, None) => match step.weights {
+            WeightBasis::Rules => "no static weight matches it".to_owned(),
+            _ if cluster.available == Some(0) => room("no free capacity"),
+            _ => format!(
+                "Aggregated needs {} for {} replicas, and others are preferred for their capacity or held replicas",
+                match step.shares.len() {
+                    1 => "1 cluster".to_owned(),
+                    clusters => format!("{clusters} clusters"),
+                },
+                step.replicas
+            ),
+        },
+    }
+}
+
+fn placed(
+    name: &str,
+    cluster: &ClusterExplanation,
+    term: &TermExplanation,
+    request: &Request,
+) -> String {
+    let with_share = |step: &&DivisionStep| share(step, name).is_some();
+    let Some(step) = term.division.iter().rev().find(with_share) else {
+        if request.divides_replicas() {
+            return match cluster.before {
+                Some(before) => format!("keeps {}", replicas(before)),
+                None => "selected".to_owned(),
+            };
+        }
+        return "selected; every selected cluster gets a copy".to_owned();
+    };
+    let Some(share) = share(step, name) else {
+        return "selected".to_owned();
+    };
+    match step.operation {
+        DivisionOperation::Copy => format!("Duplicated: all {}", replicas(step.replicas)),
+        DivisionOperation::Keep => format!(
+            "keeps {}, because the number is unchanged",
+            replicas(share.replicas)
+        ),
+        DivisionOperation::DivideAll => divided(step, share, "of"),
+        DivisionOperation::Shrink => divided(step, share, "of the remaining"),
+        DivisionOperation::Add => {
+            let of = if step.replicas == request.replicas() {
+                "of"
+            } else {
+                "of the new"
+            };
+            let added = divided(step, share, of);
+            match cluster.before {
+                Some(before) if before > 0 => format!("holds {}, plus {added}", replicas(before)),
+                _ => added,
+            }
+        }
+    }
+}
+
+fn divided(step: &DivisionStep, share: &DividedShare, of: &str) -> String {
+    let weights: i64 = step
+        .shares
+        .iter()
+        .fold(0, |sum, share| sum.saturating_add(share.weight));
+    let basis = match step.weights {
+        WeightBasis::Rules => "static weight",
+        WeightBasis::Equal => "equal weight",
+        WeightBasis::Free => "free capacity",
+        WeightBasis::Available => "available capacity",
+        WeightBasis::Held => "held replicas",
+        WeightBasis::None => "weight",
+    };
+    let remainder = match share.remainder {
+        0 => String::new(),
+        remainder => {
+            let rule = step
+                .remainders
+                .iter()
+                .rev()
+                .find(|seat| seat.cluster == share.cluster)
+                .map(|seat| match seat.decided_by {
+                    RemainderRule::Claim => "by the greatest claim",
+                    RemainderRule::FewerReplicas => "by fewer replicas",
+                    RemainderRule::Name => match step.ties {
+                        TieBreak::FirstName => "by name, the first wins",
+                        TieBreak::LastName => "by name, the last wins",
+                    },
+                });
+            format!(
+                ", rounded down to {} and {remainder:+} {}",
+                share.floor,
+                rule.unwrap_or("by the claims of others")
+            )
+        }
+    };
+    format!(
+        "{} {of} {}: {basis} {} of {weights} is {:.2}{remainder}",
+        share.replicas, step.replicas, share.weight, share.exact
+    )
+}
+
+fn share<'a>(step: &'a DivisionStep, name: &str) -> Option<&'a DividedShare> {
+    let index = step
+        .shares
+        .binary_search_by(|share| (*share.cluster).cmp(name))
+        .ok();
+    match index {
+        Some(index) => step.shares.get(index),
+        // Kept replicas are in the order of the binding.
+        None => step.shares.iter().find(|share| share.cluster == name),
+    }
+}
+
+fn replicas(count: i64) -> String {
+    match count {
+        1 => "1 replica".to_owned(),
+        count => format!("{count} replicas"),
+    }
+}

@@ -1,0 +1,205 @@
+//! Reports of decisions about small fleets.
+
+use berth_api::Cluster;
+use berth_api::binding::{BindingSpec, BindingStatus};
+use berth_core::{Engine, EngineOptions, Fleet, Request, Stage};
+use serde_json::{Value, json};
+
+use crate::{Report, Share, StoredCondition, TermOutcome, VerdictReason};
+
+/// Returns a cluster that serves Deployments and has free pods.
+pub(crate) fn cluster(name: &str, pods: i64) -> Value {
+    json!({
+        "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+        "metadata": {"name": name, "labels": {}},
+        "spec": {"syncMode": "Push"},
+        "status": {
+            "apiEnablements": [{"groupVersion": "apps/v1", "resources": [{"name": "deployments", "kind": "Deployment"}]}],
+            "resourceSummary": {"allocatable": {"pods": pods.to_string(), "cpu": "1000"}},
+        },
+    })
+}
+
+/// Returns the cluster with another value at a JSON pointer, whose parent exists.
+pub(crate) fn with(mut cluster: Value, pointer: &str, value: Value) -> Value {
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    cluster.pointer_mut(parent).unwrap()[key] = value;
+    cluster
+}
+
+/// Returns the spec of a binding of a Deployment.
+pub(crate) fn spec(replicas: i32, placement: Value) -> Value {
+    json!({
+        "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web"},
+        "replicas": replicas, "replicaRequirements": {"resourceRequest": {"cpu": "1"}}, "placement": placement,
+    })
+}
+
+pub(crate) fn dynamic() -> Value {
+    json!({"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"dynamicWeight": "AvailableReplicas"}})
+}
+
+fn report(clusters: &[Value], spec: &Value) -> Report {
+    let mut fleet = Fleet::new();
+    for cluster in clusters {
+        fleet.apply(&serde_json::from_value::<Cluster>(cluster.clone()).unwrap());
+    }
+    let spec: BindingSpec = serde_json::from_value(spec.clone()).unwrap();
+    let request = Request::new(
+        Some("shop"),
+        "web-deployment",
+        &spec,
+        &BindingStatus::default(),
+    );
+    let mut engine = Engine::new(EngineOptions::default()).unwrap();
+    let request = request.unwrap();
+    let (outcome, explanation) = engine.explain(&fleet.snapshot(), &request);
+    let report = Report::new(&request, &outcome, &explanation);
+    let read: Report = serde_json::from_value(serde_json::to_value(&report).unwrap()).unwrap();
+    assert_eq!(read, report, "a report survives its JSON");
+    report
+}
+
+fn whys(report: &Report) -> Vec<(&str, &str)> {
+    let clusters = report.clusters.iter();
+    clusters
+        .map(|cluster| (&*cluster.name, &*cluster.why))
+        .collect()
+}
+
+fn regional(name: &str, region: &str, pods: i64) -> Value {
+    with(cluster(name, pods), "/spec/region", json!(region))
+}
+
+#[test]
+fn every_stage_has_a_reason() {
+    let tainted = json!([{"key": "gone", "value": "yes", "effect": "NoSchedule"}]);
+    let clusters = [
+        cluster("m1", 10),
+        cluster("m2", 30),
+        with(cluster("m3", 9), "/spec/taints", tainted),
+        with(
+            cluster("m4", 9),
+            "/metadata/deletionTimestamp",
+            json!("2026-01-01T00:00:00Z"),
+        ),
+        cluster("m5", 0),
+    ];
+    let report = report(&clusters, &spec(5, json!({"replicaScheduling": dynamic()})));
+    assert_eq!(report.verdict.summary, "5 replicas on 2 of 5 clusters");
+    assert_eq!(
+        whys(&report),
+        [
+            ("m1", "1 of 5: free capacity 10 of 40 is 1.25"),
+            (
+                "m2",
+                "4 of 5: free capacity 30 of 40 is 3.75, rounded down to 3 and +1 by the greatest claim"
+            ),
+            (
+                "m3",
+                "TaintToleration: had untolerated taint {gone=yes:NoSchedule}"
+            ),
+            ("m4", "the cluster is being deleted"),
+            ("m5", "no free capacity (general-estimator says 0)"),
+        ]
+    );
+    let stages: Vec<Stage> = report.clusters.iter().map(|c| c.stage).collect();
+    assert_eq!(
+        stages,
+        [
+            Stage::Placed,
+            Stage::Placed,
+            Stage::Filtered,
+            Stage::Deleting,
+            Stage::Selected
+        ]
+    );
+}
+
+#[test]
+fn groups_explain_why_a_cluster_was_not_selected() {
+    let clusters = [
+        regional("m1", "east", 5),
+        regional("m2", "east", 5),
+        regional("m3", "west", 2),
+    ];
+    let placement = json!({"replicaScheduling": dynamic(), "spreadConstraints": [
+        {"spreadByField": "region", "minGroups": 1, "maxGroups": 1},
+        {"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1},
+    ]});
+    let report = report(&clusters, &spec(4, placement));
+    assert_eq!(
+        whys(&report)[1..],
+        [
+            (
+                "m2",
+                "maxGroups of the spread constraint by cluster is 1, and it has rank 2: \
+                 equal score, room for 5 replicas decides, then the name"
+            ),
+            (
+                "m3",
+                "its region west was not chosen (minGroups 1, maxGroups 1): \
+                 group score 2000, chosen east with 4000 or more"
+            ),
+        ]
+    );
+}
+
+#[test]
+fn failures_have_a_cause_and_terms_an_outcome() {
+    let clusters = [cluster("m1", 3), cluster("m2", 4)];
+    let placement = json!({"replicaScheduling": dynamic(), "clusterAffinities": [
+        {"affinityName": "none", "clusterNames": ["m9"]},
+        {"affinityName": "small", "clusterNames": ["m1"]},
+        {"affinityName": "large", "clusterNames": ["m2"]},
+    ]});
+    let found = report(&clusters, &spec(3, placement));
+    let terms: Vec<(Option<&str>, TermOutcome, usize)> = found
+        .terms
+        .iter()
+        .map(|term| (term.name.as_deref(), term.outcome, term.passing))
+        .collect();
+    assert_eq!(
+        terms,
+        [
+            (Some("none"), TermOutcome::Failed, 0),
+            (Some("small"), TermOutcome::Used, 1),
+            (Some("large"), TermOutcome::NotTried, 0),
+        ]
+    );
+    let failed = report(&clusters, &spec(9, json!({"replicaScheduling": dynamic()})));
+    assert_eq!(failed.verdict.reason, VerdictReason::Unschedulable);
+    assert_eq!(
+        failed.verdict.summary,
+        "2 of 2 clusters fit, but lack capacity for 9 replicas"
+    );
+    let nowhere = json!({"clusterAffinity": {"clusterNames": ["m9"]}});
+    let failed = report(&clusters, &spec(9, nowhere));
+    assert_eq!(failed.verdict.reason, VerdictReason::NoClusterFit);
+    assert_eq!(failed.verdict.summary, "none of 2 clusters fits");
+    assert_eq!(failed.verdict.counts.len(), 1);
+    assert_eq!(failed.verdict.counts[0].clusters, 2);
+}
+
+#[test]
+fn recorded_clusters_are_compared() {
+    let share = |name: &str, replicas| Share {
+        name: name.to_owned(),
+        replicas,
+    };
+    for (recorded, agrees) in [
+        (vec![share("m2", 1), share("m1", 1)], true),
+        (vec![share("m1", 2)], false),
+    ] {
+        let clusters = [cluster("m1", 10), cluster("m2", 10)];
+        let report = report(&clusters, &spec(2, json!({"replicaScheduling": dynamic()})));
+        let condition = StoredCondition {
+            status: "True".to_owned(),
+            reason: "Success".to_owned(),
+            message: String::new(),
+        };
+        let report = report.with_recorded(recorded, None, Some(condition));
+        assert_eq!(report.recorded.unwrap().agrees, agrees);
+    }
+}
