@@ -7,9 +7,10 @@ use berth_core::{
     TermExplanation,
 };
 
+use crate::fix::Share;
 use crate::report::{
     API_VERSION, BindingSummary, ClusterReport, EstimateReport, KIND, Minimum, Recorded, Report,
-    ResourceSummary, ScoreReport, Share, StageCount, StoredCondition, StrategyName, TermOutcome,
+    ResourceSummary, ScoreReport, StageCount, StoredCondition, StrategyName, TermOutcome,
     TermReport, Verdict, VerdictReason,
 };
 use crate::{reason, summary};
@@ -34,6 +35,7 @@ impl Report {
             terms: terms(request, outcome, explanation),
             selection: deciding.selection.clone(),
             division: deciding.division.clone(),
+            fixes: Vec::new(),
             clusters,
             notes: Vec::new(),
         }
@@ -210,6 +212,7 @@ impl ClusterReport {
             minimum,
             available: cluster.available,
             tier: cluster.tier,
+            fixes: Vec::new(),
         }
     }
 }

@@ -5,6 +5,8 @@
 use berth_core::{Basis, DivisionStep, SelectionExplanation, Stage};
 use serde::{Deserialize, Serialize};
 
+use crate::fix::{Fix, Share};
+
 /// The version of the format.
 pub const API_VERSION: &str = "explain.berth.io/v1";
 
@@ -34,6 +36,9 @@ pub struct Report {
     /// The steps that divide the replicas.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub division: Vec<DivisionStep>,
+    /// The smallest fixes of a binding that is not placed, smallest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<Fix>,
     /// All clusters of the fleet by name, in the deciding term.
     pub clusters: Vec<ClusterReport>,
     /// Remarks about the report.
@@ -150,16 +155,6 @@ impl VerdictReason {
     }
 }
 
-/// The replicas of a cluster.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Share {
-    /// The cluster.
-    pub name: String,
-    /// The replicas; 0 for resources without replicas.
-    pub replicas: i64,
-}
-
 /// The number of clusters that one reason keeps out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -273,6 +268,9 @@ pub struct ClusterReport {
     /// The tier, above 0 only for overflow groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<u32>,
+    /// The smallest changes that would place the workload on it, smallest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<Fix>,
 }
 
 /// The score of one plugin.

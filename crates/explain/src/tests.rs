@@ -1,5 +1,7 @@
 //! Reports of decisions about small fleets.
 
+mod counterfactuals;
+
 use berth_api::Cluster;
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_core::{Engine, EngineOptions, Fleet, Request, Stage};

@@ -1,0 +1,308 @@
+//! Changes that could bring a workload to a cluster, derived from the reason that keeps it out. They are only
+//! proposals: the search asks the engine whether they do.
+
+use std::collections::BTreeSet;
+
+use berth_core::{
+    ApiEnablement, ClusterAffinity, ClusterEviction, ClusterExplanation, DivisionOperation,
+    Explanation, GroupChoice, SpreadConstraint, Stage, Strategy, TaintToleration, TermExplanation,
+    WeightBasis,
+};
+
+use crate::affinity_changes;
+use crate::change::{Change, TaintRef};
+use crate::world::Explained;
+
+/// The largest number of distinct regions, zones or providers to propose.
+const FIELD_VALUES: usize = 3;
+
+/// A proposal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Proposal {
+    /// Changes that belong together.
+    Changes(Vec<Change>),
+    /// A number to change by as little as possible, up to a limit.
+    Number(Number, i64),
+}
+
+/// A number that can be changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Number {
+    Room { cluster: String, from: i64 },
+    Replicas { from: i64 },
+    MaxGroups { by: String, from: i64 },
+    MinGroups { by: String, from: i64 },
+    Weight { cluster: String },
+}
+
+impl Number {
+    /// Returns the present value.
+    pub(crate) fn from(&self) -> i64 {
+        match self {
+            Self::Room { from, .. }
+            | Self::Replicas { from }
+            | Self::MaxGroups { from, .. }
+            | Self::MinGroups { from, .. } => *from,
+            Self::Weight { .. } => 0,
+        }
+    }
+
+    /// Returns the change to another value.
+    pub(crate) fn change(&self, to: i64) -> Change {
+        match self.clone() {
+            Self::Room { cluster, from } => Change::RaiseRoom { cluster, from, to },
+            Self::Replicas { from } => Change::ScaleReplicas { from, to },
+            Self::MaxGroups { by, from } => Change::RaiseMaxGroups { by, from, to },
+            Self::MinGroups { by, from } => Change::LowerMinGroups { by, from, to },
+            Self::Weight { cluster } => Change::SetWeight {
+                cluster,
+                weight: to,
+            },
+        }
+    }
+}
+
+/// Returns the proposals for a cluster.
+pub(crate) fn for_cluster(name: &str, explained: &Explained) -> Vec<Proposal> {
+    let Some(term) = deciding_term(explained) else {
+        return Vec::new();
+    };
+    let Some(cluster) = term.clusters.get(name) else {
+        return Vec::new();
+    };
+    match cluster.stage {
+        Stage::Deleting | Stage::Placed => Vec::new(),
+        Stage::Filtered => filtered(name, cluster, explained),
+        Stage::Considered => considered(name, cluster, term, explained),
+        Stage::Selected => selected(name, cluster, term, explained),
+    }
+}
+
+/// Returns the term whose result counts: the one in use, or the first after a failure.
+pub(crate) fn deciding_term(explained: &Explained) -> Option<&TermExplanation> {
+    let Explanation { terms } = &explained.explanation;
+    if explained.outcome.result.is_ok() {
+        terms.last()
+    } else {
+        terms.first()
+    }
+}
+
+fn filtered(name: &str, cluster: &ClusterExplanation, explained: &Explained) -> Vec<Proposal> {
+    let Some(refusal) = &cluster.refusal else {
+        return Vec::new();
+    };
+    match refusal.plugin.as_str() {
+        ApiEnablement::NAME => {
+            let (api_version, kind) = explained.request.resource();
+            vec![Proposal::Changes(vec![Change::InstallApi {
+                cluster: name.to_owned(),
+                api_version: api_version.to_owned(),
+                api_kind: kind.to_owned(),
+            }])]
+        }
+        TaintToleration::NAME => taints(name, explained),
+        ClusterAffinity::NAME => affinity_changes::proposals(name, explained)
+            .into_iter()
+            .map(Proposal::Changes)
+            .collect(),
+        SpreadConstraint::NAME => fields(name, &refusal.reason, explained),
+        ClusterEviction::NAME => vec![Proposal::Changes(vec![Change::EndEviction {
+            cluster: name.to_owned(),
+        }])],
+        _ => Vec::new(),
+    }
+}
+
+/// Proposes to remove or to tolerate all taints that are not tolerated.
+fn taints(name: &str, explained: &Explained) -> Vec<Proposal> {
+    let snapshot = &explained.snapshot;
+    let cluster = snapshot
+        .ordinal(name)
+        .and_then(|ordinal| snapshot.cluster(ordinal));
+    let tolerations = explained.request.placement().tolerations();
+    let untolerated: Vec<TaintRef> = cluster
+        .iter()
+        .flat_map(berth_core::ClusterView::taints)
+        .filter(|taint| !tolerations.iter().any(|t| t.tolerates(taint)))
+        .map(|taint| TaintRef {
+            key: taint.key.clone(),
+            value: taint.value.clone(),
+            effect: taint.effect.as_str().to_owned(),
+        })
+        .collect();
+    let cluster = name.to_owned();
+    let removed = untolerated.iter().cloned().map(|taint| {
+        if taint.key == berth_api::well_known::UNSCHEDULABLE {
+            Change::Uncordon {
+                cluster: cluster.clone(),
+            }
+        } else {
+            Change::RemoveTaint {
+                cluster: cluster.clone(),
+                taint,
+            }
+        }
+    });
+    let tolerated = untolerated
+        .iter()
+        .cloned()
+        .map(|taint| Change::Tolerate { taint });
+    vec![
+        Proposal::Changes(removed.collect()),
+        Proposal::Changes(tolerated.collect()),
+    ]
+}
+
+/// Proposes values for the field that a spread constraint needs, the most frequent ones of the fleet first.
+fn fields(name: &str, reason: &str, explained: &Explained) -> Vec<Proposal> {
+    let field = ["region", "provider", "zone"]
+        .into_iter()
+        .find(|field| reason.contains(field));
+    let Some(field) = field else {
+        return Vec::new();
+    };
+    let mut values: BTreeSet<String> = BTreeSet::new();
+    for cluster in explained.snapshot.clusters() {
+        match field {
+            "region" => values.extend(Some(cluster.region().to_owned())),
+            "provider" => values.extend(Some(cluster.provider().to_owned())),
+            _ => values.extend(cluster.zones().map(str::to_owned)),
+        }
+    }
+    values.remove("");
+    let unused = format!("{field}-of-{name}");
+    let known = values.into_iter().take(FIELD_VALUES);
+    known
+        .chain([unused])
+        .map(|value| {
+            Proposal::Changes(vec![Change::SetField {
+                cluster: name.to_owned(),
+                field: field.to_owned(),
+                value,
+            }])
+        })
+        .collect()
+}
+
+fn considered(
+    name: &str,
+    cluster: &ClusterExplanation,
+    term: &TermExplanation,
+    explained: &Explained,
+) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    let choices = term.selection.iter().flat_map(|s| &s.choices);
+    for choice in choices {
+        let chosen = choice.groups.iter().any(|group| group.chosen);
+        let has_it = choice
+            .groups
+            .iter()
+            .any(|group| group.chosen && group.clusters.iter().any(|c| c == name));
+        if !has_it {
+            proposals.extend(groups(choice, chosen));
+        }
+    }
+    proposals.extend(room(name, cluster, explained));
+    if term.failure.is_some() {
+        proposals.extend(fewer_replicas(explained));
+    }
+    proposals
+}
+
+/// Proposes other bounds for a constraint whose groups do not include the cluster.
+fn groups(choice: &GroupChoice, satisfied: bool) -> Vec<Proposal> {
+    let number = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+    let formed = number(choice.groups.len());
+    let max = choice.max.map_or(0, number);
+    let mut proposals = Vec::new();
+    if choice.max.is_some() || choice.by == "cluster" {
+        let by = choice.by.clone();
+        proposals.push(Proposal::Number(
+            Number::MaxGroups { by, from: max },
+            formed,
+        ));
+    }
+    let min = number(choice.min);
+    if !satisfied && min > 1 {
+        let by = choice.by.clone();
+        proposals.push(Proposal::Number(Number::MinGroups { by, from: min }, 1));
+    }
+    proposals
+}
+
+fn selected(
+    name: &str,
+    cluster: &ClusterExplanation,
+    term: &TermExplanation,
+    explained: &Explained,
+) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    let step = term.division.last();
+    let operation = step.map(|step| step.operation);
+    if explained.request.replicas() == 0 {
+        return more_replicas(explained);
+    }
+    if matches!(
+        operation,
+        Some(DivisionOperation::Keep | DivisionOperation::Add | DivisionOperation::Shrink)
+    ) {
+        proposals.push(Proposal::Changes(vec![Change::Reschedule]));
+    }
+    if let Strategy::StaticWeights(rules) = explained.request.placement().strategy() {
+        let by_rule = step.is_none_or(|step| step.weights == WeightBasis::Rules);
+        if by_rule && !rules.is_empty() {
+            let greatest = rules.iter().map(|(_, weight)| *weight).max().unwrap_or(1);
+            let cluster = name.to_owned();
+            proposals.push(Proposal::Number(
+                Number::Weight { cluster },
+                greatest.saturating_mul(2).max(4),
+            ));
+        }
+    } else if operation != Some(DivisionOperation::Keep) {
+        proposals.extend(room(name, cluster, explained));
+    }
+    if term.failure.is_some() {
+        proposals.extend(fewer_replicas(explained));
+    } else {
+        proposals.extend(more_replicas(explained));
+    }
+    proposals
+}
+
+/// Proposes more room in the cluster, up to all replicas of the fleet that compete with it.
+fn room(name: &str, cluster: &ClusterExplanation, explained: &Explained) -> Option<Proposal> {
+    if explained.request.components().len() > 1 {
+        return None;
+    }
+    let from = cluster.estimates.values().min().copied()?;
+    let term = deciding_term(explained)?;
+    let largest = term
+        .clusters
+        .values()
+        .filter_map(|other| other.available)
+        .max()
+        .unwrap_or(0);
+    let replicas = explained.request.replicas();
+    let limit = replicas.max(largest).saturating_mul(2).saturating_add(2);
+    let from = i64::from(from);
+    (limit > from).then(|| {
+        let cluster = name.to_owned();
+        Proposal::Number(Number::Room { cluster, from }, limit)
+    })
+}
+
+fn fewer_replicas(explained: &Explained) -> Vec<Proposal> {
+    let from = explained.request.replicas();
+    if from > 1 {
+        vec![Proposal::Number(Number::Replicas { from }, 1)]
+    } else {
+        Vec::new()
+    }
+}
+
+fn more_replicas(explained: &Explained) -> Vec<Proposal> {
+    let from = explained.request.replicas();
+    let limit = from.saturating_mul(4).saturating_add(8);
+    vec![Proposal::Number(Number::Replicas { from }, limit)]
+}
