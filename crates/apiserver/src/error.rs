@@ -380,8 +380,11 @@ impl ApiError {
 
     pub(crate) fn forbidden(group: &str, resource: &str, name: &str, detail: &str) -> Self {
         let mut error = Self::named(Reason::Forbidden, group, resource, name, "");
-        let qualified = qualified(group, resource);
-        error.message = format!("{qualified} \"{name}\" is forbidden: {detail}");
+        let mut object = qualified(group, resource);
+        if !name.is_empty() {
+            object = format!("{object} \"{name}\"");
+        }
+        error.message = format!("{object} is forbidden: {detail}");
         error
     }
 

@@ -4,7 +4,6 @@
 
 mod accept;
 mod body;
-mod compress;
 mod connected_subresource;
 mod discovery;
 pub(crate) mod drain_body;
@@ -42,7 +41,7 @@ use crate::shared::Shared;
 use crate::store::NotDurable;
 use crate::verbs::{self, Call, Origin, Outcome};
 use crate::{authorization, codec, percent_encoding};
-use accept::{Notation, ResponseKind};
+use accept::ResponseKind;
 use render::Form;
 use route::{Route, Target};
 use virtual_subresource::VirtualSubresource;
@@ -51,9 +50,7 @@ use virtual_subresource::VirtualSubresource;
 pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> {
     let began = Instant::now();
     let (parts, mut body) = request.into_parts();
-    let gzip = compress::is_accepted(&parts.headers);
     let is_head = parts.method == Method::HEAD;
-    let pretty = wants_pretty(&parts);
     let mut labels = RequestLabels {
         verb: parts.method.as_str().to_owned(),
         component: "apiserver".to_owned(),
@@ -74,15 +71,10 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
             (Ok(()), Err(error)) => respond::error(&error),
         };
     };
-    let response = if pretty {
-        respond::pretty_printed(response).await
+    let response = if is_head {
+        response.map(|_| Body::empty())
     } else {
         response
-    };
-    let response = match (is_head, gzip) {
-        (true, _) => response.map(|_| Body::empty()),
-        (false, true) => compress::compressed(response).await,
-        (false, false) => response,
     };
     shared
         .metrics
@@ -108,20 +100,6 @@ pub(crate) fn in_process_client(shared: Arc<Shared>) -> kube::Client {
 
 fn is_read(parts: &Parts) -> bool {
     parts.method == Method::GET || parts.method == Method::HEAD
-}
-
-/// Reports whether JSON is pretty-printed: on request, and for programs that people use.
-fn wants_pretty(parts: &Parts) -> bool {
-    let query = Query::parse(&parts.uri);
-    if query.is_watch() {
-        return false;
-    }
-    if let Some(text) = query.get("pretty") {
-        return matches!(text, "1" | "t" | "T" | "true" | "True" | "TRUE");
-    }
-    let agent = header_text(parts, &header::USER_AGENT);
-    let interactive = ["curl", "Wget", "Mozilla/5.0"];
-    interactive.iter().any(|program| agent.starts_with(program))
 }
 
 /// Authenticates, admits, authorizes and routes a request.
@@ -156,7 +134,7 @@ async fn respond_to(
         return Err(shared.flow_control.rejections().count(rejection));
     }
     let permit = &*permit.insert(shared.flow_control.admit(&identity, level)?);
-    let identity = impersonation::apply(&shared.access, identity, &parts.headers, &attributes)?;
+    let identity = impersonation::apply(&shared.access, identity, &parts.headers)?;
     authorization::check(&shared.access, &identity, &attributes)?;
     let snapshot = shared.registry.snapshot();
     if let Some(connection) =
@@ -217,8 +195,9 @@ impl RequestContext<'_> {
                     .permit
                     .work_permit(Kind::of(&self.parts.method))
                     .await?;
-                let work =
-                    non_resource::handle(self.shared, snapshot, self.parts, self.query, path);
+                let work = async {
+                    non_resource::handle(self.shared, snapshot, self.parts, self.query, path)
+                };
                 self.permit.execute(work).await
             }
         }
@@ -296,7 +275,7 @@ async fn handle_resource(
         Method::GET | Method::DELETE => ResponseKind::List,
         _ => ResponseKind::Object,
     };
-    let (rendering, notation) = accept::negotiate(header_text(parts, &header::ACCEPT), kind)?;
+    let rendering = accept::negotiate(header_text(parts, &header::ACCEPT), kind)?;
     let content_type = context.content_type();
     let timeout = context.timeout()?;
     let call = context.call(target)?;
@@ -348,16 +327,15 @@ async fn handle_resource(
             (_, true) => verbs::read::get(&call, query),
             (_, false) => verbs::read::list(&call, query),
         };
-        finish(&call, form, notation, result).await
+        finish(&call, form, result)
     };
     permit.execute(work).await
 }
 
 /// Renders the result of a verb with the warnings of webhooks.
-async fn finish(
+fn finish(
     call: &Call,
     form: Form,
-    notation: Notation,
     result: Result<Outcome, ApiError>,
 ) -> Result<Response<Body>, ApiError> {
     let warnings = std::mem::take(&mut *call.warnings.lock());
@@ -366,11 +344,7 @@ async fn finish(
         Err(error) if warnings.is_empty() => return Err(error),
         Err(error) => respond::error(&error),
     };
-    let response = respond::warn(response, &warnings);
-    Ok(match notation {
-        Notation::Json => response,
-        Notation::Yaml => respond::as_yaml(response).await,
-    })
+    Ok(respond::warn(response, &warnings))
 }
 
 /// Returns the error for a target whose namespace does not fit the scope of its resource.

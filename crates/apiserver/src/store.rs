@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 pub(crate) use history::{Change, TooOld};
-pub(crate) use object::{Key, Stored};
+pub(crate) use object::{Key, Stored, encode};
 pub(crate) use owners::ObjectLocation;
 use owners::OwnerIndex;
 pub(crate) use persister::NotDurable;
@@ -396,11 +396,7 @@ impl Store {
             inner.pending.push_back((name.clone(), change.clone()));
         }
         inner.version = change.version();
-        let after = match &change {
-            Change::Deleted { .. } => None,
-            other => Some(other.current()),
-        };
-        inner.owners.replace(name, change.before(), after);
+        inner.owners.replace(name, change.before(), change.after());
         let table = inner
             .tables
             .entry(name.clone())
@@ -418,11 +414,8 @@ impl Inner {
         let is_lost = |(_, change): &mut (TableName, Change)| change.version() > version;
         while let Some((name, change)) = self.pending.pop_back_if(is_lost) {
             let reverted = change.inverse();
-            let after = match &reverted {
-                Change::Deleted { .. } => None,
-                other => Some(other.current()),
-            };
-            self.owners.replace(&name, reverted.before(), after);
+            self.owners
+                .replace(&name, reverted.before(), reverted.after());
             if let Some(table) = self.tables.get_mut(&name) {
                 table.apply(&reverted);
                 table.history.remove_latest(change.version());

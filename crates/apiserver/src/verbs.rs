@@ -172,6 +172,25 @@ impl Outcome {
     }
 }
 
+/// Refuses the body of a subresource with the name or namespace of another object.
+fn check_body_metadata(body: &Value, key: &Key) -> Result<(), ApiError> {
+    let [name, namespace] = ["name", "namespace"].map(|field| text(body, &["metadata", field]));
+    if name != &*key.name || !["", &*key.namespace].contains(&namespace) {
+        let message = "name and namespace in the URL do not match those of the object";
+        return Err(ApiError::bad_request(message));
+    }
+    Ok(())
+}
+
+/// Sets a condition in a status. Another one of its type is replaced.
+fn set_condition(status: &mut Value, condition: Value) {
+    let conditions = status["conditions"].as_array();
+    let mut conditions = conditions.cloned().unwrap_or_default();
+    conditions.retain(|other| other["type"] != condition["type"]);
+    conditions.push(condition);
+    status["conditions"] = Value::Array(conditions);
+}
+
 /// Returns the `Status` of a successful create without an object.
 fn created_status() -> Outcome {
     Outcome::created(Content::Value(json!({

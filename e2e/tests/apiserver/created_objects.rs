@@ -87,26 +87,3 @@ async fn created_objects_equal_the_recorded_ones() {
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
-
-#[tokio::test]
-async fn json_is_indented_on_request_and_for_curl() {
-    let server = server().await;
-    let namespace = "/api/v1/namespaces/default";
-    for (query, agent, laid_out) in [
-        ("", "test", false),
-        ("?pretty=true", "test", true),
-        ("?pretty=1", "test", true),
-        ("?pretty=yes", "test", false),
-        ("", "curl/8.5.0", true),
-        ("?pretty=false", "curl/8.5.0", false),
-    ] {
-        for path in [namespace, "/api/v1/namespaces/nowhere"] {
-            let path = format!("{path}{query}");
-            let headers = [("user-agent", agent)];
-            let response = server.raw("GET", &path, &headers, "").await;
-            let lines = response.text.contains("\n  \"metadata\": {");
-            assert_eq!(lines, laid_out, "{path} for {agent}: {}", response.text);
-            assert!(response.json["kind"].is_string(), "{}", response.text);
-        }
-    }
-}

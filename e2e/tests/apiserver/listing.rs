@@ -262,49 +262,19 @@ async fn responses_have_the_requested_format() {
         .await;
     assert_eq!(list.json["kind"], "PartialObjectMetadataList");
     assert_eq!(list.json["items"], json!([expected]));
-    for (rest, accept, begins) in [
-        (
-            "",
-            partial,
-            "you requested PartialObjectMetadata, but the requested object is a list",
-        ),
-        (
-            "/c1",
-            partials,
-            "you requested PartialObjectMetadataList, but the requested object is not a list",
-        ),
-        (
-            "/c1",
-            "application/json;as=Foo;v=v1;g=meta.k8s.io",
-            "only the following media types are accepted: ",
-        ),
-        (
-            "",
-            "application/json;as=Table;v=v2;g=meta.k8s.io",
-            "only the following media types are accepted: ",
-        ),
-        (
-            "",
-            "text/html",
-            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, ",
-        ),
+    for (rest, accept) in [
+        ("", partial),
+        ("/c1", partials),
+        ("/c1", "application/json;as=Foo;v=v1;g=meta.k8s.io"),
+        ("", "application/json;as=Table;v=v2;g=meta.k8s.io"),
+        ("", "text/html"),
     ] {
         let response = maps.get_as(rest, accept).await;
-        let ResponseStatus(code, message) = status_of(&response);
         assert_eq!(
-            (code, &response.json["reason"]),
-            (406, &json!("NotAcceptable"))
+            (response.code, &response.json["reason"]),
+            (406, &json!("NotAcceptable")),
+            "{accept}"
         );
-        assert!(message.starts_with(begins), "{accept}: {message}");
-    }
-    for rest in ["/c1", ""] {
-        let yaml = maps.get_as(rest, "application/yaml").await;
-        assert_eq!(yaml.headers["content-type"], "application/yaml");
-        let read: Value = serde_saphyr::from_str(&yaml.text).unwrap();
-        let json = maps.get(rest).await.json;
-        for part in ["kind", "data", "items"] {
-            assert_eq!(read[part], json[part], "{rest}");
-        }
     }
 }
 

@@ -19,47 +19,28 @@ async fn pod_bindings_set_node_labels_and_annotations() {
         .await;
     let node = json!({"kind": "Node", "name": "n"});
     let path = format!("{pods}/p/binding");
-    for (binding, code, why) in [
-        (
-            json!({"target": node}),
-            400,
-            "name in URL does not match name in Binding object",
-        ),
-        (
-            json!({"metadata": {"name": "other"}, "target": node}),
-            400,
-            "name in URL does not match name in Binding object",
-        ),
+    for (binding, code) in [
+        (json!({"target": node}), 400),
+        (json!({"metadata": {"name": "other"}, "target": node}), 400),
         (
             json!({"metadata": {"name": "p", "namespace": "other"}, "target": node}),
             400,
-            "the namespace of the provided object does not match the namespace sent on the request",
         ),
-        (
-            json!({"metadata": {"name": "p"}}),
-            500,
-            "target.name: Required value",
-        ),
+        (json!({"metadata": {"name": "p"}}), 500),
         (
             json!({"metadata": {"name": "p"}, "target": {"kind": "Pod", "name": "n"}}),
             500,
-            "target.kind: Unsupported value: \"Pod\": supported values: \"Node\", \"<empty>\"",
+        ),
+        (
+            json!({"metadata": {"name": "p", "uid": "u"}, "target": node}),
+            409,
         ),
     ] {
         let response = server
             .raw("POST", &path, &[JSON], binding.to_string())
             .await;
-        assert_eq!(
-            (response.code, &response.json["message"]),
-            (code, &json!(why)),
-            "{binding}"
-        );
+        assert_eq!(response.code, code, "{binding}");
     }
-    let other_uid = json!({"metadata": {"name": "p", "uid": "u"}, "target": node}).to_string();
-    assert_eq!(
-        server.raw("POST", &path, &[JSON], other_uid).await.code,
-        409
-    );
 
     let meta = json!({"name": "p", "labels": {"a": "2", "l": "m"}, "annotations": {"y": "2"}});
     let binding = json!({"metadata": meta, "target": node});

@@ -1,7 +1,7 @@
 //! Service account tokens: JSON Web Tokens signed with ES256, bound to an account and optionally to a pod, a secret or a
 //! node.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -43,13 +43,10 @@ pub(crate) struct Claims {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct BoundObjects {
     namespace: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<ObjectRef>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pod: Option<ObjectRef>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    secret: Option<ObjectRef>,
     serviceaccount: ObjectRef,
+    /// The objects that the token is bound to, by lower-case kind.
+    #[serde(flatten)]
+    others: BTreeMap<String, ObjectRef>,
 }
 
 /// A reference to an object by name and uid.
@@ -57,18 +54,6 @@ struct BoundObjects {
 pub(crate) struct ObjectRef {
     pub(crate) name: String,
     pub(crate) uid: String,
-}
-
-/// An object that must exist for a token to stay valid.
-#[derive(Debug, Clone)]
-pub(crate) enum TokenBinding {
-    /// The claims also name the node of the pod.
-    Pod {
-        pod: ObjectRef,
-        node: Option<ObjectRef>,
-    },
-    Secret(ObjectRef),
-    Node(ObjectRef),
 }
 
 /// The contents of a new token.
@@ -79,7 +64,8 @@ pub(crate) struct TokenSpec<'a> {
     pub(crate) audiences: Vec<String>,
     /// Lifetime. `None` for a token that does not expire.
     pub(crate) seconds: Option<i64>,
-    pub(crate) binding: Option<TokenBinding>,
+    /// The pod, secret or node that the token is bound to, and the node of the pod, by lower-case kind.
+    pub(crate) bound: BTreeMap<String, ObjectRef>,
 }
 
 /// A signed token.
@@ -95,10 +81,8 @@ pub(crate) struct SignedToken {
 pub(crate) enum TokenError {
     #[error("invalid bearer token")]
     Unknown,
-    #[error(
-        "[invalid bearer token, token audiences {has} is invalid for the target audiences {wanted}]"
-    )]
-    Audience { has: String, wanted: String },
+    #[error("[invalid bearer token, token audiences are invalid for the target audiences]")]
+    Audience,
     #[error("[invalid bearer token, service account token has expired]")]
     Expired,
     #[error("[invalid bearer token, service account token has been invalidated]")]
@@ -125,11 +109,6 @@ fn now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
-fn quoted(list: &[String]) -> String {
-    let quoted: Vec<String> = list.iter().map(|v| format!("\"{v}\"")).collect();
-    format!("[{}]", quoted.join(" "))
-}
-
 impl Signer {
     /// Creates a signer from a PKCS #8 private key.
     pub(crate) fn new(pkcs8: &[u8]) -> Result<Self, SigningError> {
@@ -150,12 +129,6 @@ impl Signer {
 
     pub(crate) fn sign(&self, spec: TokenSpec<'_>) -> Result<SignedToken, SigningError> {
         let issued = now();
-        let (node, pod, secret) = match spec.binding {
-            None => (None, None, None),
-            Some(TokenBinding::Pod { pod, node }) => (node, Some(pod), None),
-            Some(TokenBinding::Secret(secret)) => (None, None, Some(secret)),
-            Some(TokenBinding::Node(node)) => (Some(node), None, None),
-        };
         let claims = Claims {
             aud: spec.audiences,
             exp: spec.seconds.map(|s| issued.saturating_add(s)),
@@ -165,10 +138,8 @@ impl Signer {
             sub: Identity::service_account(spec.namespace, &spec.account.name).user,
             bound: BoundObjects {
                 namespace: spec.namespace.to_owned(),
-                node,
-                pod,
-                secret,
                 serviceaccount: spec.account,
+                others: spec.bound,
             },
             nbf: issued,
         };
@@ -249,10 +220,7 @@ impl Signer {
             .cloned()
             .collect();
         if common.is_empty() {
-            return Err(TokenError::Audience {
-                has: quoted(&claims.aud),
-                wanted: quoted(accepted),
-            });
+            return Err(TokenError::Audience);
         }
         let bound = &claims.bound;
         let exists = |table: &str, namespace: &str, named: &ObjectRef| {
@@ -261,18 +229,16 @@ impl Signer {
                 .is_some_and(|object| *object.uid == *named.uid)
         };
         let exists_in_namespace = |table, named| exists(table, &bound.namespace, named);
-        // The node of a bound pod may be deleted before the pod.
-        let bound_node = bound.node.as_ref().filter(|_| bound.pod.is_none());
-        let alive = exists_in_namespace(tables::SERVICE_ACCOUNTS, &bound.serviceaccount)
-            && bound
-                .pod
-                .as_ref()
-                .is_none_or(|p| exists_in_namespace(tables::PODS, p))
-            && bound
-                .secret
-                .as_ref()
-                .is_none_or(|s| exists_in_namespace(tables::SECRETS, s))
-            && bound_node.is_none_or(|n| exists(tables::NODES, "", n));
+        let has_pod = bound.others.contains_key("pod");
+        let others_alive = bound.others.iter().all(|(kind, named)| match &**kind {
+            "pod" => exists_in_namespace(tables::PODS, named),
+            "secret" => exists_in_namespace(tables::SECRETS, named),
+            // The node of a bound pod may be deleted before the pod.
+            "node" => has_pod || exists(tables::NODES, "", named),
+            _ => true,
+        });
+        let alive =
+            others_alive && exists_in_namespace(tables::SERVICE_ACCOUNTS, &bound.serviceaccount);
         if !alive {
             return Err(TokenError::Revoked);
         }
@@ -283,11 +249,9 @@ impl Signer {
             identity.extra.insert(key, vec![value]);
         };
         add_extra("credential-id", format!("JTI={}", claims.jti));
-        for (kind, object) in [("node", &bound.node), ("pod", &bound.pod)] {
-            if let Some(object) = object {
-                add_extra(&format!("{kind}-name"), object.name.clone());
-                add_extra(&format!("{kind}-uid"), object.uid.clone());
-            }
+        for (kind, object) in bound.others.iter().filter(|(kind, _)| *kind != "secret") {
+            add_extra(&format!("{kind}-name"), object.name.clone());
+            add_extra(&format!("{kind}-uid"), object.uid.clone());
         }
         Ok(Bearer {
             identity,
@@ -318,7 +282,7 @@ mod tests {
             account,
             audiences: vec![audience.to_owned()],
             seconds: Some(seconds),
-            binding: None,
+            bound: BTreeMap::new(),
         };
         signer.sign(spec).unwrap().token
     }
@@ -339,10 +303,8 @@ mod tests {
         assert_eq!(identity.user, "system:serviceaccount:n:bot");
         let error = |token: &str| signer.verify(&store, token, &[]).unwrap_err();
         assert_eq!(error(&token(&signer, -1, ISSUER)), TokenError::Expired);
-        assert!(matches!(
-            error(&token(&signer, 600, "other")),
-            TokenError::Audience { .. }
-        ));
+        let other = error(&token(&signer, 600, "other"));
+        assert_eq!(other, TokenError::Audience);
         let foreign = token(&super::tests::signer(), 600, ISSUER);
         assert_eq!(error(&foreign), TokenError::Unknown);
         let (head, _) = good.rsplit_once('.').unwrap();

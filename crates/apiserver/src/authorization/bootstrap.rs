@@ -1,185 +1,14 @@
-//! The default roles and bindings of Kubernetes, without those of components that do not run here, such as kubelets and
-//! kube-controller-manager.
+//! The default roles and bindings of Kubernetes.
+
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-const READ: &str = "get list watch";
-const WRITE: &str = "create delete deletecollection patch update";
-const BOTH: &str = "create delete deletecollection get list patch update watch";
-
-/// A rule with lists separated by blanks: groups, resources and verbs, or paths and verbs. The core group is ''.
-enum Rule {
-    On(&'static str, &'static str, &'static str),
-    Paths(&'static str, &'static str),
-}
-
-use Rule::{On, Paths};
-
-const ROLES: &[(&str, &[Rule])] = &[
-    ("cluster-admin", &[On("*", "*", "*"), Paths("*", "*")]),
-    (
-        "system:aggregate-to-admin",
-        &[
-            On(
-                "authorization.k8s.io",
-                "localsubjectaccessreviews",
-                "create",
-            ),
-            On("rbac.authorization.k8s.io", "rolebindings roles", BOTH),
-        ],
-    ),
-    (
-        "system:aggregate-to-edit",
-        &[
-            On(
-                "''",
-                "pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy",
-                READ,
-            ),
-            On("''", "serviceaccounts", "impersonate"),
-            On(
-                "''",
-                "pods pods/attach pods/exec pods/portforward pods/proxy",
-                WRITE,
-            ),
-            On("''", "pods/eviction", "create"),
-            On(
-                "''",
-                "configmaps persistentvolumeclaims replicationcontrollers replicationcontrollers/scale secrets \
-                 serviceaccounts services services/proxy",
-                WRITE,
-            ),
-            On("''", "serviceaccounts/token", "create"),
-            On("'' events.k8s.io", "events", WRITE),
-            On(
-                "apps",
-                "daemonsets deployments deployments/rollback deployments/scale replicasets replicasets/scale \
-                 statefulsets statefulsets/scale",
-                WRITE,
-            ),
-            On("autoscaling", "horizontalpodautoscalers", WRITE),
-            On("batch", "cronjobs jobs", WRITE),
-            On(
-                "extensions",
-                "daemonsets deployments deployments/rollback deployments/scale ingresses networkpolicies \
-                 replicasets replicasets/scale replicationcontrollers/scale",
-                WRITE,
-            ),
-            On("policy", "poddisruptionbudgets", WRITE),
-            On("networking.k8s.io", "ingresses networkpolicies", WRITE),
-            On("coordination.k8s.io", "leases", BOTH),
-            On(
-                "resource.k8s.io",
-                "resourceclaims resourceclaimtemplates",
-                WRITE,
-            ),
-        ],
-    ),
-    (
-        "system:aggregate-to-view",
-        &[
-            On(
-                "''",
-                "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status pods \
-                 replicationcontrollers replicationcontrollers/scale serviceaccounts services services/status",
-                READ,
-            ),
-            On(
-                "''",
-                "bindings limitranges namespaces/status pods/log pods/status replicationcontrollers/status \
-                 resourcequotas resourcequotas/status",
-                READ,
-            ),
-            On("''", "namespaces", READ),
-            On("'' events.k8s.io", "events", READ),
-            On("discovery.k8s.io", "endpointslices", READ),
-            On(
-                "apps",
-                "controllerrevisions daemonsets daemonsets/status deployments deployments/scale \
-                 deployments/status replicasets replicasets/scale replicasets/status statefulsets \
-                 statefulsets/scale statefulsets/status",
-                READ,
-            ),
-            On(
-                "autoscaling",
-                "horizontalpodautoscalers horizontalpodautoscalers/status",
-                READ,
-            ),
-            On("batch", "cronjobs cronjobs/status jobs jobs/status", READ),
-            On(
-                "extensions",
-                "daemonsets daemonsets/status deployments deployments/scale deployments/status ingresses \
-                 ingresses/status networkpolicies replicasets replicasets/scale replicasets/status \
-                 replicationcontrollers/scale",
-                READ,
-            ),
-            On(
-                "policy",
-                "poddisruptionbudgets poddisruptionbudgets/status",
-                READ,
-            ),
-            On(
-                "networking.k8s.io",
-                "ingresses ingresses/status networkpolicies",
-                READ,
-            ),
-            On(
-                "resource.k8s.io",
-                "resourceclaims resourceclaims/status resourceclaimtemplates",
-                READ,
-            ),
-        ],
-    ),
-    (
-        "system:auth-delegator",
-        &[
-            On("authentication.k8s.io", "tokenreviews", "create"),
-            On("authorization.k8s.io", "subjectaccessreviews", "create"),
-        ],
-    ),
-    (
-        "system:basic-user",
-        &[
-            On(
-                "authorization.k8s.io",
-                "selfsubjectaccessreviews selfsubjectrulesreviews",
-                "create",
-            ),
-            On("authentication.k8s.io", "selfsubjectreviews", "create"),
-        ],
-    ),
-    (
-        "system:discovery",
-        &[Paths(
-            "/api /api/* /apis /apis/* /healthz /livez /openapi /openapi/* /readyz /version /version/",
-            "get",
-        )],
-    ),
-    (
-        "system:monitoring",
-        &[
-            Paths(
-                "/flagz /healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz /readyz/* /statusz",
-                "get",
-            ),
-            On("''", "nodes/metrics", "get"),
-        ],
-    ),
-    (
-        "system:public-info-viewer",
-        &[Paths("/healthz /livez /readyz /version /version/", "get")],
-    ),
-    (
-        "system:service-account-issuer-discovery",
-        &[Paths(
-            "/.well-known/openid-configuration /.well-known/openid-configuration/ /openid/v1/jwks /openid/v1/jwks/",
-            "get",
-        )],
-    ),
-];
+/// The rules by role, with lists separated by blanks.
+const ROLES: &str = include_str!("bootstrap_roles.yaml");
 
 /// Aggregated roles.
-const AGGREGATED: &[&str] = &["admin", "edit", "view"];
+const AGGREGATED: [&str; 3] = ["admin", "edit", "view"];
 
 /// The aggregated role that each role is part of.
 const PARTS: &[(&str, &str)] = &[
@@ -206,19 +35,17 @@ const BINDINGS: &[(&str, &[&str])] = &[
     ),
 ];
 
-fn list(words: &str) -> Value {
-    words
-        .split_whitespace()
-        .map(|w| if w == "''" { "" } else { w })
-        .collect()
-}
-
-fn rule(rule: &Rule) -> Value {
-    match rule {
-        On(groups, resources, verbs) => json!({
-            "apiGroups": list(groups), "resources": list(resources), "verbs": list(verbs)}),
-        Paths(paths, verbs) => json!({"nonResourceURLs": list(paths), "verbs": list(verbs)}),
+/// A rule for resources or for paths.
+fn rule(rule: &BTreeMap<String, String>) -> Value {
+    let list = |field: &str| -> Value {
+        let words = rule.get(field).map_or("", String::as_str);
+        let words = words.split_whitespace();
+        words.map(|w| if w == "core" { "" } else { w }).collect()
+    };
+    if rule.contains_key("paths") {
+        return json!({"nonResourceURLs": list("paths"), "verbs": list("verbs")});
     }
+    json!({"apiGroups": list("groups"), "resources": list("resources"), "verbs": list("verbs")})
 }
 
 fn object(kind: &str, name: &str) -> Value {
@@ -238,7 +65,9 @@ fn object(kind: &str, name: &str) -> Value {
 /// Returns the objects in the order of their creation.
 pub(crate) fn objects() -> Vec<Value> {
     let mut all = Vec::new();
-    for (name, rules) in ROLES {
+    let roles: BTreeMap<String, Vec<BTreeMap<String, String>>> =
+        serde_saphyr::from_str(ROLES).unwrap_or_default();
+    for (name, rules) in &roles {
         let mut role = object("ClusterRole", name);
         role["rules"] = rules.iter().map(rule).collect();
         all.push(role);

@@ -5,8 +5,8 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::Value;
 
 use super::attributes::Attributes;
-use super::index::{Decision, Index};
-use super::{joined, rule};
+use super::index::Index;
+use super::rule;
 use crate::error::ApiError;
 use crate::identity::Identity;
 use crate::store::Key;
@@ -44,10 +44,7 @@ fn has_permission(
     name: &str,
 ) -> bool {
     let attributes = Attributes::on(verb, GROUP, resource, grant.namespace, name);
-    matches!(
-        index.decide(grant.identity, &attributes),
-        Decision::Allowed(_)
-    )
+    index.allows(grant.identity, &attributes)
 }
 
 /// Reports whether a write changes only the metadata that garbage collection needs.
@@ -142,26 +139,16 @@ fn check_covered(
     grant: &Grant<'_>,
     required: &[PolicyRule],
 ) -> Result<(), ApiError> {
-    let (rules, missing) = index.rules(grant.identity, grant.namespace);
+    let rules = index.rules(grant.identity, grant.namespace);
     let own: Vec<&PolicyRule> = rules.iter().flat_map(|r| r.iter()).collect();
-    let missing_rules = rule::not_covered(&own, required);
-    if missing_rules.is_empty() {
+    let missing = rule::not_covered(&own, required);
+    if missing.is_empty() {
         return Ok(());
     }
-    let groups: Vec<String> = grant
-        .identity
-        .groups
-        .iter()
-        .map(|g| format!("\"{g}\""))
-        .collect();
-    let errors = joined(&missing).map_or_else(String::new, |m| format!("; resolution errors: {m}"));
-    Err(forbidden(
-        grant,
-        &format!(
-            "user \"{}\" (groups=[{}]) is attempting to grant RBAC permissions not currently held:\n{}{errors}",
-            grant.identity.user,
-            groups.join(" "),
-            rule::listed(&missing_rules).join("\n"),
-        ),
-    ))
+    let user = &grant.identity.user;
+    let missing = serde_json::to_string(&missing).unwrap_or_default();
+    let message = format!(
+        "user \"{user}\" is attempting to grant RBAC permissions not currently held: {missing}"
+    );
+    Err(forbidden(grant, &message))
 }

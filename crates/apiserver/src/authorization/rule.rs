@@ -91,30 +91,23 @@ fn first(list: Option<&Vec<String>>) -> &str {
     list.and_then(|l| l.first()).map_or("", String::as_str)
 }
 
+/// Reports whether a rule covers a rule with one verb and one resource or path.
 fn covers(owner: &PolicyRule, atom: &PolicyRule) -> bool {
-    let verb = atom.verbs.first().map_or("", String::as_str);
-    if !owner.verbs.iter().any(|v| v == "*" || v == verb) {
-        return false;
-    }
-    if atom.non_resource_urls.is_some() {
-        let url = first(atom.non_resource_urls.as_ref());
-        return owner
-            .non_resource_urls
-            .iter()
-            .flatten()
-            .any(|p| url_matches(p, url));
-    }
     let path = first(atom.resources.as_ref());
     let (resource, subresource) = path.split_once('/').unwrap_or((path, ""));
-    has(owner.api_groups.as_ref(), first(atom.api_groups.as_ref()))
-        && has_resource(owner.resources.as_ref(), resource, subresource)
-        && match owner.resource_names.as_deref() {
-            None | Some([]) => true,
-            Some(names) => atom
-                .resource_names
-                .as_ref()
-                .is_some_and(|n| n.iter().all(|n| names.contains(n))),
-        }
+    let target = match first(atom.non_resource_urls.as_ref()) {
+        "" => Target::Resource(ResourceTarget {
+            group: first(atom.api_groups.as_ref()),
+            version: "",
+            resource,
+            subresource,
+            namespace: "",
+            name: first(atom.resource_names.as_ref()).into(),
+        }),
+        url => Target::Path(url),
+    };
+    let verb = atom.verbs.first().map_or("", String::as_str);
+    allows(owner, &Attributes { verb, target })
 }
 
 /// Returns the parts of `required` that `held` does not cover.
@@ -124,52 +117,6 @@ pub(crate) fn not_covered(held: &[&PolicyRule], required: &[PolicyRule]) -> Vec<
         .flat_map(atoms)
         .filter(|atom| !held.iter().any(|owner| covers(owner, atom)))
         .collect()
-}
-
-/// Returns the sorted text of rules, with the verbs on the same resource merged.
-pub(crate) fn listed(rules: &[PolicyRule]) -> Vec<String> {
-    let mut merged: Vec<PolicyRule> = Vec::new();
-    for rule in rules {
-        let same = merged.iter_mut().find(|m| {
-            m.api_groups == rule.api_groups
-                && m.resources == rule.resources
-                && m.resource_names == rule.resource_names
-                && m.non_resource_urls == rule.non_resource_urls
-        });
-        match same {
-            Some(found) => found.verbs.extend(
-                rule.verbs
-                    .iter()
-                    .filter(|v| !found.verbs.contains(v))
-                    .cloned()
-                    .collect::<Vec<_>>(),
-            ),
-            None => merged.push(rule.clone()),
-        }
-    }
-    let mut lines: Vec<String> = merged.iter().map(shown).collect();
-    lines.sort();
-    lines
-}
-
-fn shown(rule: &PolicyRule) -> String {
-    let quoted = |list: &[String]| {
-        let quoted: Vec<String> = list.iter().map(|v| format!("\"{v}\"")).collect();
-        format!("[{}]", quoted.join(" "))
-    };
-    let mut parts = Vec::new();
-    for (name, list) in [
-        ("NonResourceURLs", rule.non_resource_urls.as_deref()),
-        ("APIGroups", rule.api_groups.as_deref()),
-        ("Resources", rule.resources.as_deref()),
-        ("ResourceNames", rule.resource_names.as_deref()),
-        ("Verbs", Some(rule.verbs.as_slice())),
-    ] {
-        if let Some(list) = list.filter(|l| !l.is_empty()) {
-            parts.push(format!("{name}:{}", quoted(list)));
-        }
-    }
-    format!("{{{}}}", parts.join(", "))
 }
 
 #[cfg(test)]
@@ -225,18 +172,18 @@ mod tests {
     }
 
     #[test]
-    fn uncovered_rules_are_listed_by_resource() {
+    fn uncovered_parts_of_rules_are_found() {
         let held = rule("", "pods", "a", "get list");
         let wanted = [
-            rule("", "secrets configmaps", "", "get list"),
+            rule("", "secrets", "", "get list"),
             rule("", "pods", "a b", "get"),
         ];
         assert_eq!(
-            listed(&not_covered(&[&held], &wanted)),
+            not_covered(&[&held], &wanted),
             [
-                r#"{APIGroups:[""], Resources:["configmaps"], Verbs:["get" "list"]}"#,
-                r#"{APIGroups:[""], Resources:["pods"], ResourceNames:["b"], Verbs:["get"]}"#,
-                r#"{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}"#,
+                rule("", "secrets", "", "get"),
+                rule("", "secrets", "", "list"),
+                rule("", "pods", "b", "get"),
             ]
         );
         assert!(not_covered(&[&rule("*", "*", "", "*")], &wanted).is_empty());

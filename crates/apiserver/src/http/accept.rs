@@ -1,4 +1,4 @@
-//! Content negotiation by the Accept header.
+//! Content negotiation by the Accept header. All responses are JSON.
 
 use crate::error::{ApiError, Reason};
 
@@ -8,13 +8,6 @@ pub(crate) enum Rendering {
     Full,
     Table,
     Partial,
-}
-
-/// The serialisation of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Notation {
-    Json,
-    Yaml,
 }
 
 /// The kind of a response. The supported forms depend on it.
@@ -29,86 +22,52 @@ pub(crate) enum ResponseKind {
 }
 
 /// Returns the first supported form in the Accept header.
-pub(crate) fn negotiate(
-    accept: &str,
-    response: ResponseKind,
-) -> Result<(Rendering, Notation), ApiError> {
+pub(crate) fn negotiate(accept: &str, response: ResponseKind) -> Result<Rendering, ApiError> {
     if accept.is_empty() {
-        return Ok((Rendering::Full, Notation::Json));
+        return Ok(Rendering::Full);
     }
-    let mut unsupported_form = false;
     for entry in accept.split(',') {
         let mut parts = entry.split(';').map(str::trim);
-        let notation = match parts.next().unwrap_or_default() {
-            "application/json" | "*/*" | "application/*" => Notation::Json,
-            "application/yaml" if response != ResponseKind::Watch => Notation::Yaml,
-            _ => continue,
-        };
-        let form = parts.find_map(|p| p.strip_prefix("as="));
-        match form {
-            None => return Ok((Rendering::Full, notation)),
-            Some("Table") if entry.contains("v=v2") || response == ResponseKind::Review => {
-                unsupported_form = true;
-            }
-            Some("Table") => return Ok((Rendering::Table, notation)),
-            Some("PartialObjectMetadata") if response == ResponseKind::List => {
-                return Err(error(
-                    "you requested PartialObjectMetadata, but the requested object is a list",
-                ));
-            }
-            Some("PartialObjectMetadataList")
-                if matches!(response, ResponseKind::Object | ResponseKind::Review) =>
-            {
-                return Err(error(
-                    "you requested PartialObjectMetadataList, but the requested object is not a list",
-                ));
-            }
-            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => {
-                return Ok((Rendering::Partial, notation));
-            }
-            Some(_) => unsupported_form = true,
+        if !is_json(parts.next().unwrap_or_default()) {
+            continue;
         }
-    }
-    if unsupported_form {
-        return Err(error(
-            "only the following media types are accepted: application/json, application/yaml",
-        ));
+        match (parts.find_map(|part| part.strip_prefix("as=")), response) {
+            (None, _) => return Ok(Rendering::Full),
+            (Some("Table"), ResponseKind::Review) => {}
+            (Some("Table"), _) if !entry.contains("v=v2") => return Ok(Rendering::Table),
+            (Some("PartialObjectMetadata"), ResponseKind::List)
+            | (Some("PartialObjectMetadataList"), ResponseKind::Object | ResponseKind::Review) => {
+                return Err(not_acceptable());
+            }
+            (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), _) => {
+                return Ok(Rendering::Partial);
+            }
+            (Some(_), _) => {}
+        }
     }
     Err(not_acceptable())
 }
 
-/// Returns the notation of a document with a single form. Go clients that accept only protobuf also read JSON.
-pub(crate) fn notation(accept: &str) -> Result<Notation, ApiError> {
-    if accept.is_empty() {
-        return Ok(Notation::Json);
-    }
-    let known = accept.split(',').find_map(|entry| {
+/// Checks that the client accepts a document with a single form. Go clients that accept only protobuf also read JSON.
+pub(crate) fn check_document(accept: &str) -> Result<(), ApiError> {
+    let accepts = |entry: &str| {
         let mut parts = entry.split(';').map(str::trim);
-        let notation = match parts.next().unwrap_or_default() {
-            "application/json"
-            | "*/*"
-            | "application/*"
-            | "application/vnd.kubernetes.protobuf" => Notation::Json,
-            "application/yaml" => Notation::Yaml,
-            _ => return None,
-        };
-        parts
-            .all(|part| !part.starts_with("as="))
-            .then_some(notation)
-    });
-    known.ok_or_else(not_acceptable)
+        let media = parts.next().unwrap_or_default();
+        (is_json(media) || media == "application/vnd.kubernetes.protobuf")
+            && parts.all(|part| !part.starts_with("as="))
+    };
+    if accept.is_empty() || accept.split(',').any(accepts) {
+        return Ok(());
+    }
+    Err(not_acceptable())
+}
+
+pub(crate) fn is_json(media: &str) -> bool {
+    matches!(media, "application/json" | "application/*" | "*/*")
 }
 
 fn not_acceptable() -> ApiError {
-    let mut error = self::error(
-        "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
-         application/json;stream=watch",
-    );
-    error.subject = Some(Box::default());
-    error
-}
-
-fn error(message: &str) -> ApiError {
+    let message = "only the following media types are accepted: application/json";
     ApiError::new(Reason::NotAcceptable, message)
 }
 
@@ -118,33 +77,24 @@ mod tests {
 
     #[test]
     fn the_first_supported_form_wins() {
-        let served =
-            |accept: &str, response| negotiate(accept, response).map_err(|error| error.message);
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-        let json = |rendering| Ok((rendering, Notation::Json));
-        assert_eq!(served(kubectl, ResponseKind::List), json(Rendering::Table));
         let client_go = "application/vnd.kubernetes.protobuf,application/json";
-        assert_eq!(
-            served(client_go, ResponseKind::Object),
-            json(Rendering::Full)
-        );
         let yaml = "application/yaml, application/json";
-        let both =
-            [ResponseKind::Object, ResponseKind::Watch].map(|response| served(yaml, response));
-        assert_eq!(
-            both,
-            [Ok((Rendering::Full, Notation::Yaml)), json(Rendering::Full)]
-        );
         let partial =
             "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json";
-        assert_eq!(
-            served(partial, ResponseKind::Watch),
-            json(Rendering::Partial)
-        );
-        assert!(served(partial, ResponseKind::List).is_err());
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
-        assert!(served(table, ResponseKind::Review).is_err());
-        assert_eq!(served(kubectl, ResponseKind::Review), json(Rendering::Full));
-        assert!(served("text/html", ResponseKind::Object).is_err());
+        for (accept, response, expected) in [
+            (kubectl, ResponseKind::List, Some(Rendering::Table)),
+            (kubectl, ResponseKind::Review, Some(Rendering::Full)),
+            (client_go, ResponseKind::Object, Some(Rendering::Full)),
+            (yaml, ResponseKind::Object, Some(Rendering::Full)),
+            (partial, ResponseKind::Watch, Some(Rendering::Partial)),
+            (partial, ResponseKind::List, None),
+            (table, ResponseKind::Review, None),
+            ("text/html", ResponseKind::Object, None),
+        ] {
+            let found = negotiate(accept, response).ok();
+            assert_eq!(found, expected, "{accept} {response:?}");
+        }
     }
 }

@@ -18,17 +18,6 @@ const GIT_VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION_MINOR")
 );
 
-const ALL_VERBS: [&str; 8] = [
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-];
-
 pub(crate) fn version() -> Value {
     json!({
         "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
@@ -42,22 +31,11 @@ pub(crate) fn version() -> Value {
     })
 }
 
-/// Returns the version and media type of the first accepted form of aggregated discovery.
-fn aggregated_form(accept: &str) -> Option<(&'static str, &'static str)> {
-    accept.split(',').find_map(|entry| {
-        let entry = entry.replace(' ', "");
-        if !entry.contains("as=APIGroupDiscoveryList") {
-            return None;
-        }
-        if entry.contains("v=v2beta1") {
-            let media = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
-            Some(("apidiscovery.k8s.io/v2beta1", media))
-        } else if entry.contains("v=v2") {
-            let media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-            Some(("apidiscovery.k8s.io/v2", media))
-        } else {
-            None
-        }
+/// Reports whether the client accepts aggregated discovery.
+fn accepts_aggregated(accept: &str) -> bool {
+    accept.split(',').any(|entry| {
+        let mut parameters = entry.split(';').map(str::trim);
+        entry.contains("as=APIGroupDiscoveryList") && parameters.any(|p| p == "v=v2")
     })
 }
 
@@ -65,7 +43,8 @@ fn verbs(resource: &Resource) -> Vec<&'static str> {
     if resource.style == Style::Review {
         return vec!["create"];
     }
-    let mut verbs = ALL_VERBS.to_vec();
+    let all = "create delete deletecollection get list patch update watch";
+    let mut verbs: Vec<&str> = all.split(' ').collect();
     if resource.is("", "namespaces") {
         verbs.retain(|verb| *verb != "deletecollection");
     }
@@ -163,17 +142,20 @@ pub(crate) fn aggregated(
     accept: &str,
     core: bool,
 ) -> Option<Response<Body>> {
-    let (api_version, media) = aggregated_form(accept)?;
+    const MEDIA: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    if !accepts_aggregated(accept) {
+        return None;
+    }
     let groups: Vec<Value> = snapshot
         .groups
         .iter()
         .filter(|(g, _)| g.is_empty() == core)
         .map(|(g, v)| discovery_group(snapshot, g, v))
         .collect();
-    let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": groups});
+    let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": groups});
     let contents = format!("{list}\n").into_bytes();
     Some(etag::by_contents(headers, contents, |contents| {
-        respond::public(respond::bytes_as(media, contents))
+        respond::public(respond::bytes_as(MEDIA, contents))
     }))
 }
 

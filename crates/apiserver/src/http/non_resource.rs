@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{Method, Response, StatusCode, header};
 use serde_json::Value;
 
-use super::accept::{self, Notation};
+use super::accept;
 use super::{discovery, header_text, health, openapi, respond};
 use crate::authentication::service_account::Signer;
 use crate::error::ApiError;
@@ -17,7 +17,7 @@ use crate::registry::Snapshot;
 use crate::shared::Shared;
 
 /// Handles a path that may end with a slash.
-pub(super) async fn handle(
+pub(super) fn handle(
     shared: &Arc<Shared>,
     snapshot: &Snapshot,
     parts: &Parts,
@@ -48,7 +48,7 @@ pub(super) async fn handle(
                 .render(&shared.store, &shared.registry, &shared.flow_control);
             Ok(respond::typed_text(metrics::CONTENT_TYPE, &text))
         }
-        ["version"] => Ok(respond::pretty_json(&discovery::version())),
+        ["version"] => Ok(respond::json_value(StatusCode::OK, &discovery::version())),
         ["api" | "apis"] => {
             let core = path == ["api"];
             if let Some(list) = discovery::aggregated(snapshot, headers, accept, core) {
@@ -59,19 +59,19 @@ pub(super) async fn handle(
             } else {
                 discovery::groups_root(snapshot)
             };
-            document(accept, Some(root)).await
+            document(accept, Some(root))
         }
-        ["apis", group] => document(accept, discovery::group(snapshot, group)).await,
+        ["apis", group] => document(accept, discovery::group(snapshot, group)),
         ["api", version] => match discovery::resources(snapshot, "", version) {
             None => Err(ApiError::path_not_found()),
-            found => document(accept, found).await,
+            found => document(accept, found),
         },
         ["apis", group, version] => match discovery::resources(snapshot, group, version) {
             None if snapshot.groups.contains_key(*group) => Err(ApiError::path_not_found()),
-            found => document(accept, found).await,
+            found => document(accept, found),
         },
         ["openapi", "v2"] => openapi::v2::serve(snapshot, headers, accept),
-        ["openapi", "v3", rest @ ..] => Ok(openapi::serve(snapshot, headers, rest, query)),
+        ["openapi", "v3", rest @ ..] => Ok(openapi::serve(snapshot, headers, rest)),
         [".well-known", "openid-configuration"] => {
             let host = parts.uri.authority().map(http::uri::Authority::as_str);
             let host = host.unwrap_or_else(|| header_text(parts, &header::HOST));
@@ -85,19 +85,19 @@ pub(super) async fn handle(
                 &keys,
             ))
         }
-        [] => Ok(respond::pretty_json(&discovery::paths(snapshot))),
+        [] => Ok(respond::json_value(
+            StatusCode::OK,
+            &discovery::paths(snapshot),
+        )),
         _ => Ok(respond::page_not_found()),
     }
 }
 
-/// Returns a document in the requested notation.
-async fn document(accept: &str, found: Option<Value>) -> Result<Response<Body>, ApiError> {
+/// Returns a document if the client accepts JSON.
+fn document(accept: &str, found: Option<Value>) -> Result<Response<Body>, ApiError> {
     let Some(document) = found else {
         return Ok(respond::page_not_found());
     };
-    let response = respond::json_value(StatusCode::OK, &document);
-    Ok(match accept::notation(accept)? {
-        Notation::Json => response,
-        Notation::Yaml => respond::as_yaml(response).await,
-    })
+    accept::check_document(accept)?;
+    Ok(respond::json_value(StatusCode::OK, &document))
 }

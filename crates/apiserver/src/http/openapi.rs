@@ -13,7 +13,6 @@ use serde_json::{Map, Value, json};
 
 use super::etag;
 use super::respond::{self, json_value};
-use crate::query::Query;
 use crate::registry::{GroupVersion, Snapshot};
 use crate::resource::{Resource, Source, Style};
 use crate::schema::published;
@@ -27,12 +26,7 @@ fn path_of(group: &str, version: &str) -> String {
 }
 
 /// Serves `/openapi/v3` and the documents below it.
-pub(crate) fn serve(
-    snapshot: &Snapshot,
-    headers: &HeaderMap,
-    rest: &[&str],
-    query: &Query,
-) -> Response<Body> {
+pub(crate) fn serve(snapshot: &Snapshot, headers: &HeaderMap, rest: &[&str]) -> Response<Body> {
     let resources = match rest {
         [] => return json_value(StatusCode::OK, &index(snapshot)),
         ["api", version] => snapshot.group_version("", version),
@@ -43,24 +37,10 @@ pub(crate) fn serve(
         return respond::empty_not_found();
     };
     let hash = fingerprint(resources);
-    match query.get("hash") {
-        Some(requested) if requested != hash => {
-            let current = format!("/openapi/v3/{}?hash={hash}", rest.join("/"));
-            etag::set(respond::moved(&current), &hash)
-        }
-        _ if etag::matches(headers, &hash) => {
-            etag::not_modified(etag::set(respond::empty_not_found(), &hash))
-        }
-        requested_hash => {
-            let response = json_value(StatusCode::OK, &document(resources));
-            let response = etag::set(response, &hash);
-            if requested_hash.is_some() {
-                respond::immutable(response)
-            } else {
-                response
-            }
-        }
+    if etag::matches(headers, &hash) {
+        return etag::not_modified(etag::set(respond::empty_not_found(), &hash));
     }
+    etag::set(json_value(StatusCode::OK, &document(resources)), &hash)
 }
 
 /// Returns a hash of the content of a document.

@@ -1,7 +1,6 @@
 //! Rendering of verb outcomes: status codes, tables, partial metadata and warnings.
 
 mod list;
-mod untyped_item;
 mod watch;
 
 use axum::body::Body;

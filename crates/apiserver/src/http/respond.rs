@@ -6,7 +6,6 @@ use axum::body::Body;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use futures::{Stream, StreamExt as _, stream};
 use http::{HeaderValue, Response, StatusCode, header};
-use http_body_util::BodyExt as _;
 use serde_json::Value;
 
 use crate::error::{ApiError, Reason};
@@ -43,62 +42,9 @@ pub(crate) fn json_value(code: StatusCode, value: &Value) -> Response<Body> {
     )
 }
 
-/// Pretty-prints a JSON response.
-pub(crate) async fn pretty_printed(response: Response<Body>) -> Response<Body> {
-    if response.extensions().get::<LongRunning>().is_some() {
-        return response;
-    }
-    let (parts, body) = response.into_parts();
-    let kind = parts.headers.get(header::CONTENT_TYPE);
-    let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-    if !is_json {
-        return Response::from_parts(parts, body);
-    }
-    let Ok(collected) = body.collect().await else {
-        return error(&ApiError::internal("the response body could not be read"));
-    };
-    let bytes = collected.to_bytes();
-    let value = serde_json::from_slice::<Value>(&bytes);
-    let text = value.and_then(|value| serde_json::to_vec_pretty(&value));
-    Response::from_parts(parts, Body::from(text.map_or(bytes, Bytes::from)))
-}
-
-/// Converts a JSON response to YAML.
-pub(crate) async fn as_yaml(response: Response<Body>) -> Response<Body> {
-    let (mut parts, body) = response.into_parts();
-    let Ok(collected) = body.collect().await else {
-        return error(&ApiError::internal("the response body could not be read"));
-    };
-    let value = serde_json::from_slice::<Value>(&collected.to_bytes());
-    let text = value
-        .ok()
-        .and_then(|value| serde_saphyr::to_string(&value).ok());
-    let Some(text) = text else {
-        return error(&ApiError::internal(
-            "the response cannot be written as YAML",
-        ));
-    };
-    let kind = HeaderValue::from_static("application/yaml");
-    parts.headers.insert(header::CONTENT_TYPE, kind);
-    Response::from_parts(parts, Body::from(text))
-}
-
 /// Allows shared caches to store a response.
 pub(crate) fn public(mut response: Response<Body>) -> Response<Body> {
     let value = HeaderValue::from_static("public");
-    response.headers_mut().insert(header::CACHE_CONTROL, value);
-    response
-}
-
-/// Returns pretty-printed JSON.
-pub(crate) fn pretty_json(value: &Value) -> Response<Body> {
-    let text = serde_json::to_vec_pretty(value).unwrap_or_default();
-    response(StatusCode::OK, "application/json", text)
-}
-
-/// Allows caches to store a response forever.
-pub(crate) fn immutable(mut response: Response<Body>) -> Response<Body> {
-    let value = HeaderValue::from_static("public, immutable");
     response.headers_mut().insert(header::CACHE_CONTROL, value);
     response
 }
@@ -124,15 +70,6 @@ pub(crate) fn empty_not_found() -> Response<Body> {
 /// Returns the response for a malformed request.
 pub(crate) fn malformed_request() -> Response<Body> {
     plain(StatusCode::BAD_REQUEST, "400 Bad Request")
-}
-
-/// Returns a permanent redirect.
-pub(crate) fn moved(to: &str) -> Response<Body> {
-    let mut response = self::response(StatusCode::MOVED_PERMANENTLY, "application/json", "");
-    if let Ok(value) = HeaderValue::from_str(to) {
-        response.headers_mut().insert(header::LOCATION, value);
-    }
-    response
 }
 
 /// Returns plain text that browsers do not sniff.

@@ -49,23 +49,21 @@ impl VirtualSubresource {
         let content_type = context.content_type();
         let accept = header_text(context.parts, &header::ACCEPT);
         let timeout = context.shared.flow_control.limits.patience;
-        let (query, permit) = (context.query, context.permit);
-        let name = target.subresource.clone().unwrap_or_default();
+        let permit = context.permit;
         let mut call = context.call(target)?;
         if self == Self::Kubelet {
-            let refused = verbs::kubelet::refuse(&call, &name, query);
-            return Err(permit.execute(refused).await);
+            return Err(verbs::kubelet::refuse(&call));
         }
         if *method != Method::POST {
             return Err(ApiError::method_not_allowed());
         }
-        let (_, notation) = accept::negotiate(accept, ResponseKind::Review)?;
+        accept::negotiate(accept, ResponseKind::Review)?;
         let bytes = body::receive(body, timeout, permit).await?;
         let _permit = permit.work_permit(Kind::Mutating).await?;
         let work = async {
             let result = match self {
                 Self::Kubelet => Err(ApiError::method_not_allowed()),
-                Self::Token => verbs::token_request::create(&call, &content_type, &bytes).await,
+                Self::Token => verbs::token_request::create(&call, &content_type, &bytes),
                 Self::Binding => {
                     call.subresource = Some(Subresource::Binding);
                     verbs::binding::create(&call, &content_type, &bytes).await
@@ -75,7 +73,7 @@ impl VirtualSubresource {
                     verbs::eviction::create(&call, &content_type, &bytes).await
                 }
             };
-            finish(&call, Form::full(), notation, result).await
+            finish(&call, Form::full(), result)
         };
         permit.execute(work).await
     }

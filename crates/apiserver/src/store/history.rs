@@ -47,6 +47,14 @@ impl Change {
         }
     }
 
+    /// Returns the object after the change, unless it was deleted.
+    pub(crate) fn after(&self) -> Option<&Arc<Stored>> {
+        match self {
+            Self::Added(new) | Self::Modified { new, .. } => Some(new),
+            Self::Deleted { .. } => None,
+        }
+    }
+
     /// Returns the object before the change.
     pub(crate) fn before(&self) -> Option<&Arc<Stored>> {
         match self {

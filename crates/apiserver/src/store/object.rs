@@ -51,7 +51,7 @@ impl Stored {
             key,
             version,
             value,
-            Bytes::from(serde_json::to_vec(&TypeFirst(value))?),
+            Bytes::from(encode(value)?),
         ))
     }
 
@@ -104,6 +104,11 @@ impl Stored {
         // `new` wrote the bytes, so parsing cannot fail.
         serde_json::from_slice(&self.bytes).unwrap_or_default()
     }
+}
+
+/// Serialises an object with its type first.
+pub(crate) fn encode(value: &Value) -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::to_vec(&TypeFirst(value))
 }
 
 /// An object serialised with its type first, as by a kube-apiserver, so that lists can skip the type without parsing.

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::resource_of;
-use crate::authentication::service_account::{ISSUER, ObjectRef, TokenBinding, TokenSpec};
+use crate::authentication::service_account::{ISSUER, ObjectRef, TokenSpec};
 use crate::error::ApiError;
 use crate::shared::Shared;
 use crate::shared::well_known::TOKEN_SECRET_TYPE;
@@ -90,7 +90,7 @@ async fn fill_in(
         account: reference(account),
         audiences: vec![ISSUER.to_owned()],
         seconds: None,
-        binding: Some(TokenBinding::Secret(reference(stored))),
+        bound: [("secret".to_owned(), reference(stored))].into(),
     };
     let token = authenticator
         .accounts

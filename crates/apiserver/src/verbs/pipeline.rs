@@ -30,7 +30,6 @@ pub(crate) use decoding::{Source, decode};
 pub(crate) use insert::insert;
 pub(crate) use modify::{Attempts, check_version, is_finished, modify};
 pub(super) use type_meta::check_type_meta;
-pub(crate) use webhooks::{VirtualSubresource, review_connection, review_virtual};
 
 /// The kind of a write. Field ownership depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

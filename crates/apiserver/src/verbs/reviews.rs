@@ -3,14 +3,11 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 
 use super::pipeline::Source;
 use super::{Call, Content, Outcome, pipeline, text};
 use crate::authorization::attributes::{Attributes, ResourceTarget, Target};
-use crate::authorization::index::Decision;
-use crate::authorization::{joined, reason};
 use crate::error::{ApiError, Cause};
 use crate::identity::Identity;
 use crate::{clock, codec};
@@ -128,13 +125,10 @@ fn attributes(spec: &Value) -> Result<Attributes<'_>, ApiError> {
 
 fn access(call: &Call, identity: &Identity, spec: &Value) -> Result<Value, ApiError> {
     let attributes = attributes(spec)?;
-    let (allowed, message) = match call.shared.access.decide(identity, &attributes) {
-        Decision::Allowed(binding) => (true, binding.map(|b| b.explain(identity))),
-        Decision::Denied { missing } => (false, reason(&missing)),
-    };
-    let mut status = json!({"allowed": allowed});
-    if let Some(message) = message {
-        status["reason"] = json!(message);
+    let reason = call.shared.access.explain(identity, &attributes);
+    let mut status = json!({"allowed": reason.is_some()});
+    if let Some(reason) = reason.filter(|reason| !reason.is_empty()) {
+        status["reason"] = json!(reason);
     }
     Ok(status)
 }
@@ -144,36 +138,21 @@ fn rules(call: &Call, namespace: &str) -> Result<Value, ApiError> {
     if namespace.is_empty() {
         return Err(ApiError::bad_request("no namespace on request"));
     }
-    let (granted, missing) = call.shared.access.rules(&call.identity, namespace);
-    let all = || granted.iter().flat_map(|r| r.iter());
-    let empty = |list: &Option<Vec<String>>| list.as_ref().is_none_or(Vec::is_empty);
-    let on = |r: &&PolicyRule| !empty(&r.resources);
-    let resource = |r: &PolicyRule| {
-        let mut rule =
-            json!({"verbs": r.verbs, "apiGroups": r.api_groups, "resources": r.resources});
-        if !empty(&r.resource_names) {
-            rule["resourceNames"] = json!(r.resource_names);
-        }
-        rule
-    };
-    let path = |r: &PolicyRule| json!({"verbs": r.verbs, "nonResourceURLs": r.non_resource_urls});
     let (mut resources, mut paths) = (Vec::new(), Vec::new());
-    for (list, rule) in all().filter(on).map(|r| (true, resource(r))).chain(
-        all()
-            .filter(|r| !empty(&r.non_resource_urls))
-            .map(|r| (false, path(r))),
-    ) {
-        let list = if list { &mut resources } else { &mut paths };
-        if !list.contains(&rule) {
-            list.push(rule);
+    let granted = call.shared.access.rules(&call.identity, namespace);
+    for rule in granted.iter().flat_map(|rules| rules.iter()) {
+        let rule = json!(rule);
+        for (list, field) in [
+            (&mut resources, "resources"),
+            (&mut paths, "nonResourceURLs"),
+        ] {
+            let names = rule[field].as_array();
+            if names.is_some_and(|names| !names.is_empty()) && !list.contains(&rule) {
+                list.push(rule.clone());
+            }
         }
     }
-    let mut status =
-        json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
-    if let Some(error) = joined(&missing) {
-        status["evaluationError"] = json!(error);
-    }
-    Ok(status)
+    Ok(json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false}))
 }
 
 fn token(call: &Call, spec: &Value) -> Result<Value, ApiError> {

@@ -1,14 +1,16 @@
 //! `serviceaccounts/NAME/token`: requests for service account tokens.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Call, Content, Outcome, pipeline, text};
-use crate::authentication::service_account::{ISSUER, ObjectRef, TokenBinding, TokenSpec};
+use super::{Call, Content, Outcome, check_body_metadata, pipeline, text};
+use crate::authentication::service_account::{ISSUER, ObjectRef, TokenSpec};
 use crate::error::{ApiError, Cause};
 use crate::schema::decode;
 use crate::shared::Shared;
-use crate::store::Key;
+use crate::store::{Key, Stored};
 use crate::{clock, codec, tables};
 
 const GROUP: &str = "authentication.k8s.io";
@@ -20,22 +22,21 @@ const MIN_SECONDS: i64 = 600;
 const MAX_SECONDS: i64 = 1 << 32;
 
 /// Issues a token.
-pub(crate) async fn create(
-    call: &Call,
-    content_type: &str,
-    bytes: &Bytes,
-) -> Result<Outcome, ApiError> {
+pub(crate) fn create(call: &Call, content_type: &str, bytes: &Bytes) -> Result<Outcome, ApiError> {
     let mut request = read(content_type, bytes)?;
-    call.find()?;
-    let subresource =
-        pipeline::VirtualSubresource::new("serviceaccounts", "token", (GROUP, "v1", KIND));
-    pipeline::review_virtual(call, &subresource, &mut request).await?;
     let account = call.find()?;
     let key = call.key();
     let (namespace, name) = (&*key.namespace, &*key.name);
     let shared = &call.shared;
+    let named = text(&request, &["metadata", "name"]);
+    if !["", name].contains(&named) {
+        let detail = "must match the service account name if specified";
+        let cause = Cause::invalid("metadata.name", &json!(named), detail);
+        return Err(ApiError::invalid(GROUP, KIND, name, vec![cause]));
+    }
+    request["metadata"]["name"] = json!(name);
+    check_body_metadata(&request, &key)?;
     let spec = &request["spec"];
-    check_metadata(&request["metadata"], namespace, name)?;
     let seconds = seconds(spec)?;
     let mut audiences: Vec<String> = spec["audiences"]
         .as_array()
@@ -47,7 +48,7 @@ pub(crate) async fn create(
     if audiences.is_empty() {
         audiences.push(ISSUER.to_owned());
     }
-    let binding = binding(shared, namespace, name, &spec["boundObjectRef"])?;
+    let bound = bound(shared, namespace, name, &spec["boundObjectRef"])?;
     let token_spec = TokenSpec {
         namespace,
         account: ObjectRef {
@@ -56,7 +57,7 @@ pub(crate) async fn create(
         },
         audiences: audiences.clone(),
         seconds: Some(seconds),
-        binding,
+        bound,
     };
     let signed = shared
         .authenticator
@@ -94,22 +95,6 @@ fn read(content_type: &str, bytes: &Bytes) -> Result<Value, ApiError> {
     }
 }
 
-/// Refuses a request with the name or namespace of another account.
-fn check_metadata(metadata: &Value, namespace: &str, name: &str) -> Result<(), ApiError> {
-    if !["", namespace].contains(&text(metadata, &["namespace"])) {
-        let detail =
-            "the namespace of the provided object does not match the namespace sent on the request";
-        return Err(ApiError::bad_request(detail));
-    }
-    let named = text(metadata, &["name"]);
-    if ["", name].contains(&named) {
-        return Ok(());
-    }
-    let detail = "must match the service account name if specified";
-    let cause = Cause::invalid("metadata.name", &json!(named), detail);
-    Err(ApiError::invalid(GROUP, KIND, name, vec![cause]))
-}
-
 fn seconds(spec: &Value) -> Result<i64, ApiError> {
     let wanted = &spec["expirationSeconds"];
     let refuse = |detail: &str| {
@@ -128,96 +113,57 @@ fn seconds(spec: &Value) -> Result<i64, ApiError> {
     }
 }
 
-/// Returns the object that the token is bound to.
-fn binding(
+/// Returns the object that the token is bound to, and the node of a pod, by lower-case kind.
+fn bound(
     shared: &Shared,
     namespace: &str,
     account: &str,
     reference: &Value,
-) -> Result<Option<TokenBinding>, ApiError> {
+) -> Result<BTreeMap<String, ObjectRef>, ApiError> {
+    let mut bound = BTreeMap::new();
     if reference.is_null() {
-        return Ok(None);
+        return Ok(bound);
     }
-    let (name, uid) = (text(reference, &["name"]), text(reference, &["uid"]));
-    let bound = match text(reference, &["kind"]) {
-        "Pod" => BoundKind::Pod,
-        "Secret" => BoundKind::Secret,
-        "Node" => BoundKind::Node,
-        kind => {
-            let version = text(reference, &["apiVersion"]);
-            let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
-            let message =
-                format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+    let [kind, name, uid] = ["kind", "name", "uid"].map(|field| text(reference, &[field]));
+    let (table, namespace) = match kind {
+        "Pod" => (tables::PODS, namespace),
+        "Secret" => (tables::SECRETS, namespace),
+        "Node" => (tables::NODES, ""),
+        _ => {
+            let message = format!("cannot bind token to object of type {kind}");
             return Err(ApiError::bad_request(message));
         }
     };
     if name.is_empty() {
         return Err(ApiError::bad_request("Name parameter required."));
     }
-    let table = bound.table();
-    let namespace = if bound == BoundKind::Node {
-        ""
-    } else {
-        namespace
+    let find = |table: &str, namespace: &str, name: &str| {
+        let found = shared.store.get(table, &Key::new(namespace, name));
+        found.ok_or_else(|| ApiError::not_found("", table, name))
     };
-    let object = shared
-        .store
-        .get(table, &Key::new(namespace, name))
-        .ok_or_else(|| ApiError::not_found("", table, name))?;
-    let kind = text(reference, &["kind"]);
+    let reference_to = |object: &Stored| ObjectRef {
+        name: object.key.name.to_string(),
+        uid: object.uid.to_string(),
+    };
+    let object = find(table, namespace, name)?;
     if !uid.is_empty() && uid != &*object.uid {
         let message = format!(
-            "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been deleted and then recreated"
+            "the UID in the bound object reference ({uid}) does not match the UID in record"
         );
         return Err(ApiError::conflict("", kind, name, &message));
     }
-    let object_ref = ObjectRef {
-        name: name.to_owned(),
-        uid: object.uid.to_string(),
-    };
-    Ok(Some(match bound {
-        BoundKind::Secret => TokenBinding::Secret(object_ref),
-        BoundKind::Node => TokenBinding::Node(object_ref),
-        BoundKind::Pod => {
-            let pod = object.value();
-            let runs_as = text(&pod, &["spec", "serviceAccountName"]);
-            if !runs_as.is_empty() && runs_as != account {
-                return Err(ApiError::bad_request(format!(
-                    "cannot bind token for serviceaccount \"{account}\" to pod running with different serviceaccount name."
-                )));
-            }
-            let node = text(&pod, &["spec", "nodeName"]);
-            TokenBinding::Pod {
-                pod: object_ref,
-                node: node_of(shared, node),
-            }
+    if kind == "Pod" {
+        let pod = object.value();
+        let runs_as = text(&pod, &["spec", "serviceAccountName"]);
+        if !runs_as.is_empty() && runs_as != account {
+            return Err(ApiError::bad_request(format!(
+                "cannot bind token for serviceaccount \"{account}\" to pod running with different serviceaccount name."
+            )));
         }
-    }))
-}
-
-/// Returns the node of a pod if it exists.
-fn node_of(shared: &Shared, name: &str) -> Option<ObjectRef> {
-    let node = shared.store.get(tables::NODES, &Key::new("", name))?;
-    Some(ObjectRef {
-        name: name.to_owned(),
-        uid: node.uid.to_string(),
-    })
-}
-
-/// The kinds of objects that tokens can be bound to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BoundKind {
-    Pod,
-    Secret,
-    Node,
-}
-
-impl BoundKind {
-    fn table(self) -> &'static str {
-        match self {
-            Self::Pod => tables::PODS,
-            Self::Secret => tables::SECRETS,
-            Self::Node => tables::NODES,
+        if let Ok(node) = find(tables::NODES, "", text(&pod, &["spec", "nodeName"])) {
+            bound.insert("node".to_owned(), reference_to(&node));
         }
     }
+    bound.insert(kind.to_ascii_lowercase(), reference_to(&object));
+    Ok(bound)
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::resource::{Conversion, Resource};
-use crate::store::Stored;
+use crate::store::{self, Stored};
 
 /// Returns the bytes of a stored object in the served version, usually the stored bytes.
 pub(crate) fn bytes(object: &Stored, resource: &Resource) -> Bytes {
@@ -14,7 +14,7 @@ pub(crate) fn bytes(object: &Stored, resource: &Resource) -> Bytes {
         return object.bytes.clone();
     }
     let value = value(object, resource);
-    serde_json::to_vec(&value).map_or_else(|_| object.bytes.clone(), Bytes::from)
+    store::encode(&value).map_or_else(|_| object.bytes.clone(), Bytes::from)
 }
 
 /// Returns a stored object in the served version.

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::client::{Client, Target};
 use super::matching::Rule;
-use super::review::Version;
 use crate::cel::Condition;
 use crate::selector::compiled;
 
@@ -37,7 +36,6 @@ pub(crate) struct Webhook {
     pub(crate) reinvoke: bool,
     /// True if the webhook supports dry run.
     pub(crate) supports_dry_run: bool,
-    pub(crate) version: Version,
     target: Target,
     client: OnceLock<Result<Client, String>>,
 }
@@ -74,7 +72,6 @@ impl Webhook {
             timeout: Duration::from_secs(seconds),
             reinvoke: text("reinvocationPolicy") == "IfNeeded",
             supports_dry_run: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
-            version: Version::first_supported(&webhook["admissionReviewVersions"]),
             target: Target::of(&webhook["clientConfig"]),
             client: OnceLock::new(),
         }

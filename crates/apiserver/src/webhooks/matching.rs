@@ -14,7 +14,6 @@ pub(crate) enum Operation {
     Create,
     Update,
     Delete,
-    Connect,
 }
 
 impl Operation {
@@ -23,7 +22,6 @@ impl Operation {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
-            Self::Connect => "CONNECT",
         }
     }
 }

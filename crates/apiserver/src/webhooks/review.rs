@@ -8,37 +8,12 @@ use serde_json::{Map, Value, json};
 use super::Phase;
 use crate::error::ApiError;
 
-/// A version of AdmissionReview.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Version {
-    V1,
-    V1beta1,
-}
-
-impl Version {
-    /// Returns the first supported version of a list.
-    pub(super) fn first_supported(versions: &Value) -> Self {
-        let mut names = versions.as_array().into_iter().flatten();
-        let supported = |name: &Value| match name.as_str() {
-            Some("v1") => Some(Self::V1),
-            Some("v1beta1") => Some(Self::V1beta1),
-            _ => None,
-        };
-        names.find_map(supported).unwrap_or(Self::V1)
-    }
-
-    fn api_version(self) -> &'static str {
-        match self {
-            Self::V1 => "admission.k8s.io/v1",
-            Self::V1beta1 => "admission.k8s.io/v1beta1",
-        }
-    }
-}
+const API_VERSION: &str = "admission.k8s.io/v1";
 
 /// Wraps a request in a review.
-pub(crate) fn review(version: Version, uid: &str, mut request: Value) -> Value {
+pub(crate) fn review(uid: &str, mut request: Value) -> Value {
     request["uid"] = json!(uid);
-    json!({"kind": "AdmissionReview", "apiVersion": version.api_version(), "request": request})
+    json!({"kind": "AdmissionReview", "apiVersion": API_VERSION, "request": request})
 }
 
 /// The decision of a webhook.
@@ -71,61 +46,35 @@ struct Response {
 }
 
 /// Parses the response to the request `uid`, or returns the problem.
-pub(crate) fn decision(
-    version: Version,
-    phase: Phase,
-    uid: &str,
-    body: &[u8],
-) -> Result<Decision, String> {
+pub(crate) fn decision(phase: Phase, uid: &str, body: &[u8]) -> Result<Decision, String> {
     let review: Review = serde_json::from_slice(body)
         .map_err(|error| format!("it is not an AdmissionReview: {error}"))?;
     let response = review.response.ok_or("webhook response was absent")?;
-    // A v1beta1 webhook may omit these.
-    if version == Version::V1 {
-        let found = response.uid.as_deref().unwrap_or_default();
-        if found != uid {
-            return Err(format!("expected response.uid=\"{uid}\", got \"{found}\""));
-        }
-        let expected = version.api_version();
-        let found = (
-            review.api_version.unwrap_or_default(),
-            review.kind.unwrap_or_default(),
-        );
-        if (found.0.as_str(), found.1.as_str()) != (expected, "AdmissionReview") {
-            return Err(format!(
-                "expected webhook response of {expected}, Kind=AdmissionReview, got {}, Kind={}",
-                found.0, found.1
-            ));
-        }
+    let found = response.uid.as_deref().unwrap_or_default();
+    if found != uid {
+        return Err(format!("expected response.uid=\"{uid}\", got \"{found}\""));
+    }
+    let found = (review.api_version.as_deref(), review.kind.as_deref());
+    if found != (Some(API_VERSION), Some("AdmissionReview")) {
+        return Err(format!(
+            "expected webhook response of {API_VERSION}, Kind=AdmissionReview, got {found:?}"
+        ));
     }
     let patch = response.patch.filter(|patch| !patch.is_empty());
-    let (has_patch, has_type) = (patch.is_some(), response.patch_type.is_some());
-    let problem = match phase {
-        _ if version == Version::V1beta1 => None,
-        Phase::Validating if has_patch => Some("validating webhook may not return response.patch"),
-        Phase::Validating if has_type => {
-            Some("validating webhook may not return response.patchType")
-        }
-        Phase::Mutating if has_patch && !has_type => {
-            Some("webhook returned response.patch but not response.patchType")
-        }
-        Phase::Mutating if has_type && !has_patch => {
-            Some("webhook returned response.patchType but not response.patch")
-        }
-        _ => None,
-    };
-    if let Some(problem) = problem {
-        return Err(problem.to_owned());
-    }
     let patch = match (phase, patch, response.patch_type.as_deref()) {
-        (Phase::Mutating, Some(patch), None | Some("JSONPatch")) => {
+        (_, None, None) => None,
+        (Phase::Validating, ..) => {
+            return Err("validating webhook may not return response.patch".to_owned());
+        }
+        (_, Some(patch), Some("JSONPatch")) => {
             let decoded = STANDARD.decode(patch);
             Some(decoded.map_err(|error| format!("response.patch is not Base64: {error}"))?)
         }
-        (Phase::Mutating, Some(_), Some(other)) => {
-            return Err(format!("unsupported patch type \"{other}\""));
+        (_, _, kind) => {
+            return Err(format!(
+                "response.patch needs response.patchType JSONPatch, not {kind:?}"
+            ));
         }
-        _ => None,
     };
     let allowed = response.allowed == Some(true);
     Ok(Decision {
@@ -170,20 +119,16 @@ mod tests {
     #[test]
     fn malformed_responses_are_refused() {
         let review = |response: Value| json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
-        let read = |version, phase, response: &Value| {
-            decision(version, phase, "u", response.to_string().as_bytes())
-        };
+        let read = |phase, response: &Value| decision(phase, "u", response.to_string().as_bytes());
         let allowed = Ok(Decision {
             denial: None,
             patch: None,
             warnings: vec![],
         });
         let valid = review(json!({"uid": "u", "allowed": true}));
-        assert_eq!(read(Version::V1, Phase::Mutating, &valid), allowed);
-        let bare = json!({"response": {"allowed": true}});
-        assert_eq!(read(Version::V1beta1, Phase::Mutating, &bare), allowed);
+        assert_eq!(read(Phase::Mutating, &valid), allowed);
         let patch = json!({"uid": "u", "allowed": true, "patchType": "JSONPatch", "patch": "W10="});
-        let patched = read(Version::V1, Phase::Mutating, &review(patch.clone()));
+        let patched = read(Phase::Mutating, &review(patch.clone()));
         assert_eq!(patched.unwrap().patch.as_deref(), Some(&b"[]"[..]));
         for (phase, response, expected) in [
             (Phase::Validating, json!({}), "webhook response was absent"),
@@ -211,17 +156,17 @@ mod tests {
             (
                 Phase::Mutating,
                 review(json!({"uid": "u", "patch": "W10="})),
-                "but not response.patchType",
+                "needs response.patchType",
             ),
             (
                 Phase::Mutating,
                 review(json!({"uid": "u", "patchType": "JSONPatch"})),
-                "but not response.patch",
+                "needs response.patchType",
             ),
             (
                 Phase::Mutating,
                 review(json!({"uid": "u", "patch": "W10=", "patchType": "Merge"})),
-                "unsupported patch type",
+                "needs response.patchType",
             ),
             (
                 Phase::Mutating,
@@ -229,7 +174,7 @@ mod tests {
                 "not Base64",
             ),
         ] {
-            let problem = read(Version::V1, phase, &response).unwrap_err();
+            let problem = read(phase, &response).unwrap_err();
             assert!(
                 problem.starts_with(expected) || problem.contains(expected),
                 "{problem}"

@@ -1,4 +1,4 @@
-//! OpenAPI v2: all groups in one document, as JSON or protobuf.
+//! OpenAPI v2: the schemas of all groups in one document without paths, as JSON or protobuf.
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{document, gnostic};
 use crate::error::{ApiError, Reason};
+use crate::http::accept::is_json;
 use crate::http::{discovery, etag, respond};
 use crate::registry::Snapshot;
 
@@ -25,12 +26,11 @@ pub(crate) fn serve(
     headers: &HeaderMap,
     accept: &str,
 ) -> Result<Response<Body>, ApiError> {
-    let json = |media: &str| matches!(media, "application/json" | "application/*" | "*/*");
     let mut accepted = accept
         .split(',')
         .filter_map(|entry| entry.split(';').next())
         .map(str::trim)
-        .filter(|media| json(media) || PROTOBUF.contains(media));
+        .filter(|media| is_json(media) || PROTOBUF.contains(media));
     let media = match accepted.next() {
         Some(media) if PROTOBUF.contains(&media) => PROTOBUF[0],
         Some(_) => "application/json",
@@ -62,18 +62,9 @@ pub(crate) fn serve(
 
 /// Returns the document with all groups.
 fn document_of_all(snapshot: &Snapshot) -> Value {
-    let (mut paths, mut definitions) = (Map::new(), Map::new());
+    let mut definitions = Map::new();
     for (_, resources) in snapshot.groups.values().flatten() {
-        let Value::Object(mut part) = document(resources) else {
-            continue;
-        };
-        if let Some(Value::Object(own)) = part.remove("paths") {
-            let own = own.into_iter().map(|(path, item)| {
-                let item = path_item(&path, item);
-                (path, item)
-            });
-            paths.extend(own);
-        }
+        let mut part = document(resources);
         if let Some(Value::Object(own)) = part["components"].get_mut("schemas").map(Value::take) {
             for (name, mut schema) in own {
                 simplify_open_root(&mut schema);
@@ -86,12 +77,8 @@ fn document_of_all(snapshot: &Snapshot) -> Value {
     json!({
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": discovery::version()["gitVersion"]},
-        "paths": paths,
+        "paths": {},
         "definitions": definitions,
-        "securityDefinitions": {"BearerToken": {
-            "description": "Bearer Token authentication",
-            "type": "apiKey", "name": "authorization", "in": "header"}},
-        "security": [{"BearerToken": []}],
     })
 }
 
@@ -179,53 +166,6 @@ fn downgrade(schema: &mut Value) {
     if let Some(Value::Object(properties)) = map.get_mut("properties") {
         properties.values_mut().for_each(downgrade);
     }
-}
-
-/// Returns the operations of a path with its parameters.
-fn path_item(path: &str, item: Value) -> Value {
-    let Value::Object(operations) = item else {
-        return item;
-    };
-    let mut out: Map<String, Value> = operations
-        .into_iter()
-        .map(|(method, operation)| (method, operation_of(operation)))
-        .collect();
-    let parameter = |name: &str| json!({"name": name, "in": "path", "required": true, "type": "string", "uniqueItems": true});
-    let parameters: Vec<Value> = ["name", "namespace"]
-        .into_iter()
-        .filter(|name| path.contains(&format!("{{{name}}}")))
-        .map(parameter)
-        .collect();
-    if !parameters.is_empty() {
-        out.insert("parameters".to_owned(), Value::Array(parameters));
-    }
-    Value::Object(out)
-}
-
-fn operation_of(mut operation: Value) -> Value {
-    let body = operation["requestBody"]["content"]["application/json"]["schema"].take();
-    let mut parameters = Vec::new();
-    if !body.is_null() {
-        let mut schema = body;
-        downgrade(&mut schema);
-        parameters.push(json!({"name": "body", "in": "body", "required": true, "schema": schema}));
-    }
-    for parameter in operation["parameters"].as_array().into_iter().flatten() {
-        parameters.push(json!({
-            "name": parameter["name"], "in": parameter["in"], "type": "string", "uniqueItems": true}));
-    }
-    let mut schema = operation["responses"]["200"]["content"]["application/json"]["schema"].take();
-    downgrade(&mut schema);
-    let mut out = json!({
-        "consumes": ["*/*"], "produces": ["application/json"], "schemes": ["https"],
-        "responses": {"200": {"description": "OK", "schema": schema}},
-        "x-kubernetes-action": operation["x-kubernetes-action"],
-        "x-kubernetes-group-version-kind": operation["x-kubernetes-group-version-kind"],
-    });
-    if !parameters.is_empty() {
-        out["parameters"] = Value::Array(parameters);
-    }
-    out
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::Form;
-use super::untyped_item::put_untyped;
 use crate::http::accept::Rendering;
 use crate::http::respond;
 use crate::resource::Resource;
@@ -26,6 +25,8 @@ pub(super) struct ListChunks {
     head: Option<String>,
     items: std::vec::IntoIter<Arc<Stored>>,
     is_first: bool,
+    /// The start of each item with its type.
+    item_type: String,
     resource: Arc<Resource>,
     form: Form,
     /// True if the end is written.
@@ -44,6 +45,11 @@ impl ListChunks {
             head: Some(head(resource, form, meta)),
             items: items.into_iter(),
             is_first: true,
+            item_type: format!(
+                "{{\"kind\":{},\"apiVersion\":{},",
+                json!(resource.kind),
+                json!(resource.api_version())
+            ),
             resource: resource.clone(),
             form,
             done: false,
@@ -64,10 +70,13 @@ impl ListChunks {
         match self.form.rendering {
             Rendering::Full => {
                 let bytes = version_conversion::bytes(object, &self.resource);
-                if self.resource.is_custom() {
-                    out.put_slice(&bytes);
-                } else {
-                    put_untyped(out, &bytes);
+                // Items of built-in kinds have no type. It comes first in the bytes of stored objects.
+                match bytes.strip_prefix(self.item_type.as_bytes()) {
+                    Some(untyped) if !self.resource.is_custom() => {
+                        out.put_u8(b'{');
+                        out.put_slice(untyped);
+                    }
+                    _ => out.put_slice(&bytes),
                 }
             }
             Rendering::Partial => {

@@ -5,11 +5,13 @@ use serde_json::{Value, json};
 
 use crate::codec;
 use crate::error::{ApiError, Cause};
-use crate::go_text::type_name;
 use crate::query::Query;
+use crate::schema::decode;
 use crate::shared::well_known::{FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
 use crate::store::{Key, Stored};
 use crate::verbs::Call;
+
+const DEFINITION: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
 /// The propagation policy for dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,21 +31,6 @@ pub(crate) struct DeleteOptions {
     pub(crate) version: Option<String>,
     pub(crate) dry_run: bool,
 }
-
-/// A field of the body: name, Go type, and a check of the JSON type.
-type Field = (&'static str, &'static str, fn(&Value) -> bool);
-
-const FIELDS: [Field; 5] = [
-    (
-        "propagationPolicy",
-        "v1.DeletionPropagation",
-        Value::is_string,
-    ),
-    ("orphanDependents", "bool", Value::is_boolean),
-    ("gracePeriodSeconds", "int64", Value::is_i64),
-    ("dryRun", "[]string", Value::is_array),
-    ("preconditions", "v1.Preconditions", Value::is_object),
-];
 
 impl DeleteOptions {
     /// Returns options that delete dependents in the background.
@@ -94,12 +81,20 @@ impl DeleteOptions {
         if bytes.is_empty() {
             return Self::of_query(call, query);
         }
-        Self::read(&codec::object(content_type, bytes)?.value)
+        Self::read(codec::object(content_type, bytes)?.value)
     }
 
     /// Reads options from a JSON body, which may be null.
-    pub(crate) fn read(body: &Value) -> Result<Self, ApiError> {
-        check_body(body)?;
+    pub(crate) fn read(body: Value) -> Result<Self, ApiError> {
+        let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
+        let problem = if kind == "DeleteOptions" {
+            decode::decode(DEFINITION, &mut body.clone())
+        } else {
+            Some(format!("{kind} cannot be handled as DeleteOptions"))
+        };
+        if let Some(problem) = problem {
+            return Err(ApiError::bad_request(problem));
+        }
         let dry_run = body["dryRun"].as_array().is_some_and(|d| !d.is_empty());
         if dry_run && body["dryRun"] != json!(["All"]) {
             let cause = Cause::not_supported("dryRun", &body["dryRun"], &["All".to_owned()]);
@@ -148,20 +143,18 @@ impl DeleteOptions {
         uid: &str,
         version: &str,
     ) -> Result<(), ApiError> {
-        // Unlike other conflicts, this names the kind.
-        let (group, kind) = (&call.resource.group, &call.resource.kind);
-        let conflict = |message: &str| Err(ApiError::conflict(group, kind, &key.name, message));
-        if let Some(wanted) = self.uid.as_ref().filter(|wanted| *wanted != uid) {
-            return conflict(&format!(
-                "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have \
-                 been deleted and then recreated"
-            ));
-        }
-        if let Some(wanted) = self.version.as_ref().filter(|wanted| *wanted != version) {
-            return conflict(&format!(
-                "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record \
-                 ({version}). The object might have been modified"
-            ));
+        for (field, wanted, found) in [
+            ("UID", &self.uid, uid),
+            ("ResourceVersion", &self.version, version),
+        ] {
+            if let Some(wanted) = wanted.as_ref().filter(|wanted| *wanted != found) {
+                let message = format!(
+                    "the {field} in the precondition ({wanted}) does not match the {field} in record ({found})"
+                );
+                // Unlike other conflicts, this names the kind.
+                let (group, kind) = (&call.resource.group, &call.resource.kind);
+                return Err(ApiError::conflict(group, kind, &key.name, &message));
+            }
         }
         Ok(())
     }
@@ -178,27 +171,6 @@ impl DeleteOptions {
             ..Self::background()
         })
     }
-}
-
-/// Refuses a body of another kind or with fields of the wrong type.
-fn check_body(body: &Value) -> Result<(), ApiError> {
-    let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
-    if kind != "DeleteOptions" {
-        let version = body["apiVersion"].as_str().unwrap_or_default();
-        return Err(ApiError::bad_request(format!(
-            "no kind \"{kind}\" is registered for version \"{version}\" as the options of a delete"
-        )));
-    }
-    for (name, kind, fits) in FIELDS {
-        let value = &body[name];
-        if !value.is_null() && !fits(value) {
-            let found = type_name(value);
-            return Err(ApiError::bad_request(format!(
-                "json: cannot unmarshal {found} into Go struct field DeleteOptions.{name} of type {kind}"
-            )));
-        }
-    }
-    Ok(())
 }
 
 fn propagation(policy: Option<&str>, orphan: Option<bool>) -> Result<Propagation, ApiError> {

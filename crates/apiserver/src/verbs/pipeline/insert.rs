@@ -31,17 +31,7 @@ pub(crate) async fn insert(
     let namespace = namespace_of(call, &value)?;
     // Kubelets register their nodes with a status.
     let has_status = resource.status && !resource.is("", "nodes");
-    let generated = text(&value, &["metadata", "name"]).is_empty();
-    let base = text(&value, &["metadata", "generateName"]).to_owned();
     edit_meta(&mut value, |meta_map| {
-        if generated && base.is_empty() && resource.is("", "limitranges") {
-            let name = uuid::Uuid::new_v4().to_string();
-            meta_map.insert("name".into(), json!(name));
-        }
-        if generated && !base.is_empty() {
-            let kept: String = base.chars().take(58).collect();
-            meta_map.insert("name".into(), json!(format!("{kept}{}", suffix())));
-        }
         if resource.namespaced() {
             meta_map.insert("namespace".into(), json!(namespace));
         } else {
@@ -52,14 +42,14 @@ pub(crate) async fn insert(
             "selfLink",
             "deletionTimestamp",
             "deletionGracePeriodSeconds",
+            "uid",
+            "creationTimestamp",
         ] {
             meta_map.remove(owned);
         }
         if write == WriteKind::Plain {
             meta_map.remove("managedFields");
         }
-        meta_map.insert("uid".into(), json!(uuid::Uuid::new_v4().to_string()));
-        meta_map.insert("creationTimestamp".into(), json!(clock::now()));
         if resource.generation {
             meta_map.insert("generation".into(), json!(1));
         } else if resource.is_custom() {
@@ -75,7 +65,7 @@ pub(crate) async fn insert(
     check_definition(call)?;
     let subject = Subject {
         key: &key,
-        name: if generated { "" } else { &name },
+        name: &name,
         old: None,
         write,
     };
@@ -83,7 +73,7 @@ pub(crate) async fn insert(
     if namespace_of(call, &value)? != namespace {
         return Err(namespace_mismatch());
     }
-    // A webhook may have set the name of an object with a generated name.
+    identify(call, &mut value);
     let key = Key::new(&namespace, text(&value, &["metadata", "name"]));
     if let Some(wanted) = call.name.as_deref().filter(|wanted| **wanted != *key.name) {
         return Err(ApiError::bad_request(format!(
@@ -109,6 +99,23 @@ pub(crate) async fn insert(
         check_definition(call)?;
     }
     store(call, key, value, reserved)
+}
+
+/// Sets the metadata by which an object is identified. Webhooks do not receive it.
+fn identify(call: &Call, value: &mut Value) {
+    let [name, base] =
+        ["name", "generateName"].map(|field| text(value, &["metadata", field]).to_owned());
+    edit_meta(value, |meta_map| {
+        if name.is_empty() && !base.is_empty() {
+            let kept: String = base.chars().take(58).collect();
+            meta_map.insert("name".into(), json!(format!("{kept}{}", suffix())));
+        } else if name.is_empty() && call.resource.is("", "limitranges") {
+            let name = uuid::Uuid::new_v4().to_string();
+            meta_map.insert("name".into(), json!(name));
+        }
+        meta_map.insert("uid".into(), json!(uuid::Uuid::new_v4().to_string()));
+        meta_map.insert("creationTimestamp".into(), json!(clock::now()));
+    });
 }
 
 /// Stores a valid new object if quotas allow it.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{DEPLOYMENTS, MAPS, deployment, map, ok, register, send, webhook, with};
+use super::{DEPLOYMENTS, MAPS, deployment, map, ok, register, webhook, with};
 use crate::harness::{Harness, TIMEOUT};
 use crate::hook::{Hook, allowed};
 
@@ -125,57 +125,4 @@ async fn a_review_describes_the_request_and_its_objects() {
         ),
         (&json!(2), &json!(1))
     );
-    let pods = "/api/v1/namespaces/default/pods";
-    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
-    ok(&h, "POST", pods, pod).await;
-    one();
-    let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}});
-    ok(&h, "POST", &format!("{pods}/p/binding"), binding).await;
-    let review = one();
-    assert_eq!(
-        (
-            &review["operation"],
-            &review["subResource"],
-            &review["kind"]
-        ),
-        (&json!("CREATE"), &json!("binding"), &core("Binding"))
-    );
-    send(
-        &h,
-        "POST",
-        &format!("{pods}/p/exec?command=ls&command=-l&stdout=1"),
-        &Value::Null,
-    )
-    .await;
-    let review = one();
-    assert_eq!(
-        (&review["operation"], &review["kind"]),
-        (&json!("CONNECT"), &core("PodExecOptions"))
-    );
-    assert_eq!(
-        (&review["object"]["command"], &review["options"]),
-        (&json!(["ls", "-l"]), &Value::Null)
-    );
-    let eviction =
-        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
-    ok(&h, "POST", &format!("{pods}/p/eviction"), eviction).await;
-    // The deletion of an evicted pod is not reviewed.
-    let review = one();
-    assert_eq!(
-        (&review["operation"], &review["resource"]["resource"]),
-        (&json!("CREATE"), &json!("pods"))
-    );
-    assert_eq!(
-        review["kind"],
-        json!({"group": "policy", "version": "v1", "kind": "Eviction"})
-    );
-    let token = "/api/v1/namespaces/default/serviceaccounts/default/token";
-    ok(
-        &h,
-        "POST",
-        token,
-        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}),
-    )
-    .await;
-    assert_eq!(one()["subResource"], "token");
 }

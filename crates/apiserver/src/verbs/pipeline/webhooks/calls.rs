@@ -47,15 +47,14 @@ impl<'a> Request<'a> {
         request["object"] = self.convert(objects.new, &invocation.resource);
         request["oldObject"] = self.convert(objects.old, &invocation.resource);
         let uid = uuid::Uuid::new_v4().to_string();
-        let body = review::review(webhook.version, &uid, request);
+        let body = review::review(&uid, request);
         let client = webhook.client(|target| Client::new(target, self.resolver()));
         let client = client.map_err(Failure::Call)?;
         let response = client.post(body.to_string().into_bytes(), timeout).await;
         let response = response.map_err(Failure::Call)?;
-        let decision =
-            review::decision(webhook.version, phase, &uid, &response).map_err(|message| {
-                Failure::Call(format!("received invalid webhook response: {message}"))
-            })?;
+        let decision = review::decision(phase, &uid, &response).map_err(|message| {
+            Failure::Call(format!("received invalid webhook response: {message}"))
+        })?;
         let mut warnings = self.call.warnings.lock();
         for warning in &decision.warnings {
             if !warnings.contains(warning) {
@@ -198,10 +197,8 @@ impl<'a> Request<'a> {
         if patched == before {
             return Ok(false);
         }
-        let managed = object["metadata"].get("managedFields").cloned();
         *object = self.convert_back(patched, object, &invocation.resource)?;
         complete(object)?;
-        restore_managed_fields(object, managed);
         Ok(true)
     }
 
@@ -237,25 +234,5 @@ impl<'a> Request<'a> {
             response?;
         }
         Ok(Reviewed::Yes)
-    }
-}
-
-/// Restores the managed fields if a webhook wrote malformed ones.
-fn restore_managed_fields(object: &mut Value, before: Option<Value>) {
-    let is_valid = |entry: &Value| {
-        matches!(entry["operation"].as_str(), Some("Apply" | "Update"))
-            && entry["manager"].is_string()
-            && entry["fieldsV1"].is_object()
-    };
-    let entries = object["metadata"]["managedFields"].as_array();
-    if entries.is_some_and(|entries| entries.iter().all(is_valid)) {
-        return;
-    }
-    let metadata = object.get_mut("metadata");
-    if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
-        match before {
-            Some(before) => drop(metadata.insert("managedFields".to_owned(), before)),
-            None => drop(metadata.remove("managedFields")),
-        }
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::VirtualSubresource;
 use crate::cel::ConditionInput;
 use crate::error::ApiError;
 use crate::query::FieldValidation;
@@ -23,13 +22,11 @@ use crate::webhooks::{GROUP, Phase};
 
 /// The kind of the objects that webhooks receive.
 #[derive(Clone, Copy)]
-pub(super) enum ObjectKind<'a> {
+pub(super) enum ObjectKind {
     /// The kind of the resource in the version of the rule.
     Resource,
     /// The `Scale` of the object.
     Scale,
-    /// Another group, version and kind.
-    Virtual((&'a str, &'a str, &'a str)),
 }
 
 /// The options of a request.
@@ -37,7 +34,6 @@ pub(super) enum ObjectKind<'a> {
 pub(super) enum Options<'a> {
     Write,
     Delete(&'a DeleteOptions),
-    None,
 }
 
 /// A request under review.
@@ -46,7 +42,7 @@ pub(super) struct Request<'a> {
     pub(super) resource: Arc<Resource>,
     pub(super) subresource: &'a str,
     pub(super) operation: Operation,
-    pub(super) object_kind: ObjectKind<'a>,
+    pub(super) object_kind: ObjectKind,
     pub(super) namespace: &'a str,
     pub(super) name: &'a str,
     pub(super) dry_run: bool,
@@ -108,33 +104,6 @@ impl<'a> Request<'a> {
             name: call.name.as_deref().unwrap_or_default(),
             dry_run: options.dry_run,
             options: Options::Delete(options),
-        })
-    }
-
-    /// Returns the review of a virtual subresource, unless it is exempt.
-    pub(super) fn virtual_subresource(
-        call: &'a Call,
-        subresource: &'a VirtualSubresource<'a>,
-        operation: Operation,
-    ) -> Option<Self> {
-        if exempt(call) {
-            return None;
-        }
-        let snapshot = call.shared.registry.snapshot();
-        let resource = snapshot.by_table.get(subresource.table)?.clone();
-        Some(Self {
-            call,
-            resource,
-            subresource: subresource.subresource,
-            operation,
-            object_kind: ObjectKind::Virtual(subresource.kind),
-            namespace: call.namespace.as_deref().unwrap_or_default(),
-            name: call.name.as_deref().unwrap_or_default(),
-            dry_run: operation == Operation::Create && call.options.dry_run,
-            options: match operation {
-                Operation::Connect => Options::None,
-                _ => Options::Write,
-            },
         })
     }
 
@@ -231,7 +200,7 @@ impl<'a> Request<'a> {
             {
                 to_served(to_stored(object.clone(), &self.resource), resource)
             }
-            ObjectKind::Resource | ObjectKind::Virtual(_) => object.clone(),
+            ObjectKind::Resource => object.clone(),
         }
     }
 
@@ -256,7 +225,7 @@ impl<'a> Request<'a> {
             {
                 to_served(to_stored(patched, resource), &self.resource)
             }
-            ObjectKind::Resource | ObjectKind::Virtual(_) => patched,
+            ObjectKind::Resource => patched,
         })
     }
 
@@ -265,7 +234,6 @@ impl<'a> Request<'a> {
         let kind = |resource: &Resource| match self.object_kind {
             ObjectKind::Resource => gvk(&resource.group, &resource.version, &resource.kind),
             ObjectKind::Scale => gvk("autoscaling", "v1", "Scale"),
-            ObjectKind::Virtual((group, version, kind)) => gvk(group, version, kind),
         };
         let plural = |of: &Resource| json!({"group": of.group, "version": of.version, "resource": of.plural});
         let mut request = json!({
@@ -290,7 +258,6 @@ impl<'a> Request<'a> {
     /// Returns the options of the request in the kind of its operation.
     fn options(&self) -> Value {
         let kind = match (self.options, self.operation) {
-            (Options::None, _) => return Value::Null,
             (Options::Delete(options), _) => return options.to_json(),
             (Options::Write, Operation::Create) => "CreateOptions",
             (Options::Write, _) => "UpdateOptions",
