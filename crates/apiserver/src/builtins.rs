@@ -1,4 +1,4 @@
-//! The semantics of built-in kinds: defaults, fields that the server sets, validation and warnings.
+//! The semantics of built-in kinds: defaults, fields that the server sets, and validation.
 
 mod autoscaler;
 mod definition;
@@ -11,7 +11,6 @@ mod service;
 pub(crate) mod signing_request;
 mod storage;
 mod validation;
-pub(crate) mod warnings;
 mod webhook;
 mod workloads;
 

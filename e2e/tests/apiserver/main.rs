@@ -68,7 +68,6 @@ mod tables;
 mod tokens;
 mod validation;
 mod volume_claims;
-mod warnings;
 mod watching;
 mod workload_status;
 mod writing;

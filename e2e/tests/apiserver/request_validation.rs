@@ -6,7 +6,6 @@ use crate::definitions::{Kind, definition};
 use crate::objects::{Objects, ResponseStatus, deployment, map, status_of};
 use crate::server;
 use crate::server::TestServer;
-use crate::warnings::warnings_of;
 
 async fn collection<'a>(server: &'a TestServer, version: &str, plural: &str) -> Objects<'a> {
     let namespace = server.namespace().await;
@@ -303,30 +302,8 @@ async fn metadata_of_custom_resources_is_typed() {
             (400, why.as_str())
         );
     }
-    let mut created = object(json!({"name": "a", "finalizers": ["b", "orphan", "a.b/c", "a"]}));
-    let warning = |name: &str| {
-        format!(
-            "metadata.finalizers: \"{name}\": prefer a domain-qualified finalizer name to avoid accidental conflicts \
-             with other finalizer writers"
-        )
-    };
-    let response = objects.post("?dryRun=All", &created).await;
-    assert_eq!(
-        warnings_of(&response),
-        [warning("a"), warning("b")],
-        "{}",
-        response.text
-    );
-    created["metadata"]["finalizers"] = json!(["q"]);
+    let created = object(json!({"name": "a", "finalizers": ["q"]}));
     objects.create(&created).await;
-    let more = objects
-        .merge("/a", &json!({"metadata": {"finalizers": ["q", "r"]}}))
-        .await;
-    assert_eq!(warnings_of(&more), [warning("r")]);
-    let free = objects
-        .merge("/a", &json!({"metadata": {"finalizers": null}}))
-        .await;
-    assert_eq!(warnings_of(&free), [""; 0]);
     let listed = objects.get("").await.json;
     assert_eq!(listed["metadata"]["continue"], "", "{listed}");
     let mut applied = object(json!({"name": "c"}));
@@ -343,4 +320,27 @@ async fn metadata_of_custom_resources_is_typed() {
     let ResponseStatus(code, message) = status_of(&refused);
     let found = "spec.inner.apiVersion: Required value, spec.inner.kind: Required value";
     assert!(code == 422 && message.contains(found), "{code} {message}");
+}
+
+#[tokio::test]
+async fn an_autoscaler_without_policies_is_refused() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let path = format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers");
+    let autoscalers = Objects::at(&server, path);
+    let with = |policies: Value| {
+        json!({"metadata": {"name": "a"}, "spec": {"maxReplicas": 2, "behavior": {"scaleDown": {"policies": policies}},
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}})
+    };
+    let refused = autoscalers.post("", &with(json!([]))).await;
+    let causes = ["spec.behavior.scaleDown.policies FieldValueRequired".to_owned()];
+    assert_eq!((refused.code, refused.causes()), (422, causes.into()));
+    let created = autoscalers.post("", &with(Value::Null)).await;
+    let policies = &created.json["spec"]["behavior"]["scaleDown"]["policies"];
+    assert_eq!(
+        policies.as_array().map(Vec::len),
+        Some(1),
+        "{}",
+        created.text
+    );
 }

@@ -28,8 +28,7 @@ pub(crate) async fn create(
         return Err(ApiError::unknown(message));
     }
     let written = pipeline::insert(call, value, WriteKind::Plain).await?;
-    Ok(Outcome::created(Content::Object(written.object))
+    Ok(Outcome::created(Content::Object(written))
         .warn(warnings)
-        .warn(written.warnings)
         .warn_deprecated(&call.resource))
 }

@@ -15,8 +15,6 @@ pub(crate) mod quota;
 mod type_meta;
 mod webhooks;
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
 use super::Call;
@@ -40,14 +38,6 @@ pub(crate) enum WriteKind {
     Apply,
     /// A write by the server on behalf of a client, without an owner.
     Unowned,
-}
-
-/// A finished write.
-#[derive(Debug)]
-pub(crate) struct Written {
-    pub(crate) object: Arc<Stored>,
-    /// Warnings for the client.
-    pub(crate) warnings: Vec<String>,
 }
 
 fn commit_error(call: &Call, key: &Key, error: CommitError) -> ApiError {

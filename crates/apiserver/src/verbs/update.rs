@@ -2,10 +2,12 @@
 
 mod apply;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::pipeline::{self, Source, WriteKind, Written, check_version, modify};
+use super::pipeline::{self, Source, WriteKind, check_version, modify};
 use super::{Call, Content, Outcome, scale, text};
 use crate::codec;
 use crate::error::{ApiError, Cause, Reason};
@@ -13,6 +15,7 @@ use crate::go_text::type_name;
 use crate::patch::json::Operations;
 use crate::patch::{merge, strategic};
 use crate::resource::Subresource;
+use crate::store::Stored;
 
 /// The effect of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,20 +25,17 @@ enum Effect {
 }
 
 /// Returns the outcome of a write.
-fn outcome(call: &Call, effect: Effect, written: Written, warnings: Vec<String>) -> Outcome {
+fn outcome(call: &Call, effect: Effect, written: Arc<Stored>, warnings: Vec<String>) -> Outcome {
     let content = if call.subresource == Some(Subresource::Scale) {
-        Content::Scale(scale::of(&written.object.value(), &call.resource))
+        Content::Scale(scale::of(&written.value(), &call.resource))
     } else {
-        Content::Object(written.object)
+        Content::Object(written)
     };
     let outcome = match effect {
         Effect::Created => Outcome::created(content),
         Effect::Updated => Outcome::found(content),
     };
-    outcome
-        .warn(warnings)
-        .warn(written.warnings)
-        .warn_deprecated(&call.resource)
+    outcome.warn(warnings).warn_deprecated(&call.resource)
 }
 
 /// Replaces an object.

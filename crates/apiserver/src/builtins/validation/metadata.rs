@@ -13,7 +13,7 @@ use crate::resource::{NameRule, Resource};
 /// Maximum bytes of all annotations of an object.
 const MAX_ANNOTATIONS: usize = 256 << 10;
 /// Finalizers that need no domain.
-pub(crate) const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 const METADATA: &[Rule] = &[
     ("generation", NotNegative),

@@ -6,13 +6,12 @@ use serde_json::{Value, json};
 
 use super::admission::{Reviewed, Subject, admit, mutate};
 use super::{
-    WriteKind, Written, check_size, commit_error, edit_meta, limit_range, namespace_mismatch,
-    quota, webhooks,
+    WriteKind, check_size, commit_error, edit_meta, limit_range, namespace_mismatch, quota,
+    webhooks,
 };
 use crate::allocation::Reserved;
 use crate::authorization;
 use crate::authorization::attributes::Attributes;
-use crate::builtins::warnings::warnings;
 use crate::clock;
 use crate::error::{ApiError, Cause, Reason};
 use crate::registry::custom;
@@ -26,7 +25,7 @@ pub(crate) async fn insert(
     call: &Call,
     mut value: Value,
     write: WriteKind,
-) -> Result<Written, ApiError> {
+) -> Result<Arc<Stored>, ApiError> {
     let resource = &*call.resource;
     let namespace = namespace_of(call, &value)?;
     // Kubelets register their nodes with a status.
@@ -124,13 +123,12 @@ fn store(
     key: Key,
     value: Value,
     reserved: Option<Reserved<'_>>,
-) -> Result<Written, ApiError> {
+) -> Result<Arc<Stored>, ApiError> {
     let resource = &*call.resource;
     let quota_guard = quota::lock(call, &key);
     if quota_guard.is_some() {
         quota::check(call, &key, &value, None)?;
     }
-    let warnings = warnings(resource, &value, None, call.subresource);
     let mut stored_value = to_stored(value, resource);
     check_size(&stored_value, None)?;
     let store = &call.shared.store;
@@ -140,17 +138,14 @@ fn store(
         }
         let object = Stored::new(key, store.version(), &stored_value)
             .map_err(|e| ApiError::internal(e.to_string()))?;
-        return Ok(Written {
-            object: Arc::new(object),
-            warnings,
-        });
+        return Ok(Arc::new(object));
     }
     let object = store
         .create(&resource.table, key.clone(), &mut stored_value)
         .map_err(|e| commit_error(call, &key, e))?;
     drop((quota_guard, reserved));
     call.shared.after_write(&resource.table);
-    Ok(Written { object, warnings })
+    Ok(object)
 }
 
 /// Returns the namespace of the new object.

@@ -9,11 +9,10 @@ use serde_json::Value;
 use super::admission::{Reviewed, Subject, admit, mutate};
 use super::preserved_fields::{self, bump_generation, same_but_times};
 use super::{
-    WriteKind, Written, check_size, commit_error, limit_range, namespace_mismatch, pod_resize,
-    quota, webhooks,
+    WriteKind, check_size, commit_error, limit_range, namespace_mismatch, pod_resize, quota,
+    webhooks,
 };
 use crate::allocation::Reserved;
-use crate::builtins::warnings::warnings;
 use crate::error::ApiError;
 use crate::registry::custom;
 use crate::resource::Resource;
@@ -68,7 +67,7 @@ pub(crate) async fn modify(
     key: &Key,
     write: WriteKind,
     mut change: impl FnMut(&Value) -> Result<Value, ApiError>,
-) -> Result<Written, ApiError> {
+) -> Result<Arc<Stored>, ApiError> {
     let resource = &*call.resource;
     let mut attempts = Attempts::new();
     loop {
@@ -98,12 +97,8 @@ pub(crate) async fn modify(
             custom::set_status(&mut new, &call.shared.registry.snapshot());
         }
         let validated = webhooks::validate(call, &subject, &new).await?;
-        let warnings = warnings(resource, &new, Some(&old), call.subresource);
         if same_but_times(&old, &new) {
-            return Ok(Written {
-                object: stored,
-                warnings,
-            });
+            return Ok(stored);
         }
         let reviewed = if mutated == Reviewed::Yes {
             mutated
@@ -111,7 +106,7 @@ pub(crate) async fn modify(
             validated
         };
         match store(call, key, &stored, &old, new, reserved)? {
-            Ok(object) => return Ok(Written { object, warnings }),
+            Ok(object) => return Ok(object),
             Err(CommitError::Stale) if attempts.retry(reviewed) => {}
             Err(error) => return Err(commit_error(call, key, error)),
         }
