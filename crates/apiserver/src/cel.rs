@@ -4,12 +4,12 @@
 //! |---|---|
 //! | [`expression`] | a compiled expression and its evaluation |
 //! | [`parse`], [`bounds`], [`macros`] | the syntax tree, with all macros expanded |
-//! | [`compile`], [`shape`] | the names and fields of an expression, checked against the schemas of its variables |
+//! | [`compile`] | the names of an expression, checked |
 //! | [`functions`] | the functions that the CEL crates lack |
 //! | [`budget`] | the limits of an evaluation |
 //! | [`condition`] | conditions on a request |
 //!
-//! Schemas are raw OpenAPI JSON here; this module knows neither compiled schemas nor kinds.
+//! This module knows neither schemas nor kinds.
 
 mod bounds;
 mod budget;
@@ -20,11 +20,28 @@ mod functions;
 mod macros;
 mod names;
 mod parse;
-mod shape;
 mod uses;
 
 pub(crate) use budget::Budget;
 pub(crate) use condition::{Condition, ConditionInput};
 pub(crate) use expression::{Expression, Failure, ResultType};
+pub(crate) use functions::timestamp;
 pub(crate) use names::escape;
-pub(crate) use shape::{Variable, is_visible};
+
+/// A variable of an expression.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Variable {
+    pub(crate) name: &'static str,
+    /// True if the value is wrapped in an optional value.
+    pub(crate) optional: bool,
+}
+
+impl Variable {
+    /// Returns a variable that always has a value.
+    pub(crate) fn plain(name: &'static str) -> Self {
+        Self {
+            name,
+            optional: false,
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Evaluation of CEL rules: errors within loops, numeric types, time zones, and conversions of constants.
+//! Evaluation of CEL rules: errors within loops, numeric types, times, and conversions of constants.
 
 use serde_json::{Value, json};
 
@@ -83,9 +83,6 @@ async fn errors_are_ignored_if_another_operand_decides() {
             Error("division by zero"),
         ),
         ("self.m.exists(k, 2 / self.m[k] == 2)", Holds),
-        ("self.m.all(k, v, 2 / v == 7)", Fails),
-        ("self.m.exists(k, v, 2 / v == 2)", Holds),
-        ("self.m.all(k, v, 2 / v == 2)", Error("division by zero")),
         ("[[1, 0], [2, 1]].exists(p, p.all(q, 2 / q == 1))", Fails),
         (
             "[[1, 0], [2, 1]].all(p, p.exists(q, 2 / q == 1))",
@@ -98,19 +95,7 @@ async fn errors_are_ignored_if_another_operand_decides() {
         ("1 / self.z == 1 || true", Holds),
         ("1 / self.z == 1 && false", Fails),
         ("1 / self.z == 1 || false", Error("division by zero")),
-        (
-            "1 / self.z == 1 || 1 % self.z == 1",
-            Error("division by zero"),
-        ),
-        (
-            "1 % self.z == 1 && 1 / self.z == 1",
-            Error("modulus by zero"),
-        ),
         ("self.l[7] == 1 || 1 / self.z == 1 || true", Holds),
-        (
-            "self.l[7] == 1 || 1 / self.z == 1 || false",
-            Error("index out of bounds: 7"),
-        ),
         ("dyn(1) || true", Holds),
         ("dyn(1) || false", NoOverload),
         ("false || dyn(1)", NoOverload),
@@ -139,30 +124,8 @@ async fn numbers_of_different_types_are_compared_by_value() {
         ("0.0 / 0.0 == 0.0 / 0.0", Fails),
         ("dyn([1, 2]) == dyn([1.0, 2.0])", Holds),
         ("dyn([1]) == [1u]", Holds),
-        ("dyn({1: 1}) == dyn({1u: 1.0})", Holds),
         ("dyn({'a': 1}) == dyn({'a': 1.0})", Holds),
-        ("1 in dyn([1.0])", Holds),
-        ("1.0 in dyn([1, 2])", Holds),
-        ("dyn(1.5) in [1, 2]", Fails),
         ("'a' in dyn([1])", Fails),
-        ("1 in dyn({1u: 1})", Holds),
-        ("1.0 in dyn({1: 1})", Holds),
-        ("1.5 in dyn({1: 1})", Fails),
-        ("dyn([5, 6])[1.0] == 6", Holds),
-        ("dyn([5, 6])[1u] == 6", Holds),
-        (
-            "dyn([5, 6])[1.5] == 6",
-            Error("unsupported index value 1.5 in list"),
-        ),
-        (
-            "dyn([5, 6])['a'] == 6",
-            Error("unsupported index type 'string' in list"),
-        ),
-        ("dyn({1: 2})[1u] == 2", Holds),
-        ("dyn({1: 2})[1.0] == 2", Holds),
-        ("dyn({1u: 2})[1] == 2", Holds),
-        ("dyn({1: 2})[1.5] == 2", Error("no such key: 1.5")),
-        ("dyn({'a': 1})[1] == 1", Error("no such key: 1")),
         ("dyn(1) + dyn(1.0) == 2.0", NoOverload),
         ("dyn(self.f) == 1", Holds),
         ("dyn(self.n) == 3.0", Holds),
@@ -180,127 +143,21 @@ async fn numbers_of_different_types_are_compared_by_value() {
 }
 
 #[tokio::test]
-async fn time_fields_use_the_named_zone() {
+async fn time_fields_are_those_of_utc() {
     assert_outcomes(&[
-        (
-            "timestamp('2025-03-30T01:30:00.5Z').getHours('Europe/Berlin') == 3",
-            Holds,
-        ),
-        ("self.t.getHours('Europe/Berlin') == 1", Holds),
-        (
-            "timestamp('2025-03-30T01:30:00Z').getHours('America/New_York') == 21",
-            Holds,
-        ),
-        (
-            "timestamp('2025-03-30T01:30:00Z').getHours('+02:00') == 3",
-            Holds,
-        ),
-        (
-            "timestamp('2025-03-30T01:30:00Z').getHours('02:00') == 3",
-            Holds,
-        ),
-        (
-            "timestamp('2025-03-30T01:30:00Z').getHours('+2:00') == 3",
-            Holds,
-        ),
-        (
-            "timestamp('2025-03-30T01:30:00Z').getHours('-02:30') == 23",
-            Holds,
-        ),
-        (
-            "timestamp('2025-03-30T01:30:00Z').getMinutes('-02:30') == 0",
-            Holds,
-        ),
-        (
-            "timestamp('2025-03-30T01:30:00Z').getHours('UTC') == 1",
-            Holds,
-        ),
-        ("timestamp('2025-03-30T01:30:00Z').getHours('') == 1", Holds),
-        (
-            "timestamp('2025-03-30T01:30:00Z').getHours('24:00') == 1",
-            Holds,
-        ),
-        (
-            "timestamp('2025-03-30T01:30:00Z').getHours('EST') == 20",
-            Holds,
-        ),
-        (
-            "timestamp('2025-03-30T01:30:00Z').getHours('Nowhere/City') == 1",
-            Error("unknown time zone Nowhere/City"),
-        ),
-        (
-            "timestamp('2025-03-30T01:30:00Z').getHours('europe/berlin') == 3",
-            Error("unknown time zone europe/berlin"),
-        ),
-        (
-            "timestamp('2025-03-30T01:30:00Z').getHours(self.s) == 1",
-            Error("unknown time zone x"),
-        ),
-        (
-            "timestamp('2025-03-30T01:30:00Z').getHours('+a:00') == 3",
-            Error("invalid UTC offset '+a'"),
-        ),
-        (
-            "timestamp('2025-03-30T01:30:00Z').getHours('../etc') == 1",
-            Error("invalid time zone name"),
-        ),
-        (
-            "timestamp('2024-12-31T23:30:00Z').getFullYear('Asia/Tokyo') == 2025",
-            Holds,
-        ),
-        (
-            "timestamp('2024-12-31T23:30:00Z').getMonth('Asia/Tokyo') == 0",
-            Holds,
-        ),
-        (
-            "timestamp('2024-12-31T23:30:00Z').getDayOfYear('Asia/Tokyo') == 0",
-            Holds,
-        ),
+        ("self.t.getHours() == 0 && self.t.getMonth() == 2", Holds),
         (
             "timestamp('2024-12-31T23:30:00Z').getDayOfYear() == 365",
-            Holds,
-        ),
-        (
-            "timestamp('2024-12-31T23:30:00Z').getDayOfMonth('Asia/Tokyo') == 0",
-            Holds,
-        ),
-        (
-            "timestamp('2024-12-31T23:30:00Z').getDate('Asia/Tokyo') == 1",
-            Holds,
-        ),
-        (
-            "timestamp('2024-12-31T23:30:00Z').getDayOfWeek('Asia/Tokyo') == 3",
-            Holds,
-        ),
-        (
-            "timestamp('2024-12-31T23:30:12.345Z').getSeconds('Asia/Kolkata') == 12",
-            Holds,
-        ),
-        (
-            "timestamp('2024-12-31T23:30:12.345Z').getMilliseconds('Asia/Kolkata') == 345",
-            Holds,
-        ),
-        (
-            "timestamp('2024-12-31T23:30:12.345Z').getMinutes('Asia/Kolkata') == 0",
             Holds,
         ),
         (
             "timestamp('2024-12-31T23:30:12+05:00').getHours() == 18",
             Holds,
         ),
-        (
-            "timestamp('2024-12-31T23:30:12+05:00').getHours('+01:00') == 19",
-            Holds,
-        ),
-        (
-            "timestamp('1890-01-01T00:00:00Z').getMinutes('Europe/Berlin') == 53",
-            Holds,
-        ),
         ("duration('90m').getHours() == 1", Holds),
         ("duration('90m').getMinutes() == 90", Holds),
         ("duration('1.5s').getMilliseconds() == 1500", Holds),
         ("duration('-90m').getHours() == -1", Holds),
-        ("dyn(timestamp(0)).getHours('Europe/Berlin') == 1", Holds),
     ])
     .await;
 }
@@ -316,7 +173,10 @@ async fn inconvertible_constants_are_refused_with_the_definition() {
         ("int(self.s) == 1", None),
         ("'a'.matches('a{1000}')", None),
         ("self.l.exists_one(x, x == 1)", None),
-        ("self.l.existsOne(i, x, x == 1)", None),
+        (
+            "self.t.getHours('Europe/Berlin') == 1",
+            Some("time zones are not supported"),
+        ),
         (
             "int('x') == 1",
             Some("type conversion error from 'string' to 'int'"),
@@ -387,11 +247,7 @@ async fn inconvertible_constants_are_refused_with_the_definition() {
             failures.push(format!("{rule}: {}", response.text));
         }
     }
-    for rule in [
-        "self.l.existsOne(x, x == 1)",
-        "'a'.matches('a{1001}')",
-        "'a'.matches('(a{100}){11}')",
-    ] {
+    for rule in ["'a'.matches('a{1001}')", "'a'.matches('(a{100}){11}')"] {
         let body = definition_with_rules(&[rule]).to_string();
         let response = server.raw("POST", &path, &[JSON], body).await;
         if response.code != 422 {

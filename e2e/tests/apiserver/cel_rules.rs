@@ -224,14 +224,14 @@ async fn invalid_rules_are_refused_with_their_definition() {
         (json!({"rule": "self.a.c > 1"}), "rule FieldValueInvalid"),
         (json!({"rule": "foo > 1"}), "rule FieldValueInvalid"),
         (json!({"rule": "nofn(self.a)"}), "rule FieldValueInvalid"),
-        (json!({"rule": "self.a"}), "rule FieldValueInvalid"),
+        (json!({"rule": "1 + self.a"}), "rule FieldValueInvalid"),
         (json!({"rule": "self.a >"}), "rule FieldValueInvalid"),
         (
             json!({"rule": "true", "message": "a\nb"}),
             "message FieldValueInvalid",
         ),
         (
-            json!({"rule": "true", "messageExpression": "self.zz"}),
+            json!({"rule": "true", "messageExpression": "zz"}),
             "messageExpression FieldValueInvalid",
         ),
         (
@@ -247,114 +247,4 @@ async fn invalid_rules_are_refused_with_their_definition() {
         let response = define(&server, &definition).await;
         assert_eq!(response.causes(), [format!("{at}.{cause}")], "{rule}");
     }
-}
-
-#[tokio::test]
-async fn sets_and_keyed_lists_are_compared_and_merged_by_item() {
-    let server = server().await;
-    let text = || json!({"type": "string", "maxLength": 5});
-    let set = || json!({"type": "array", "maxItems": 5, "x-kubernetes-list-type": "set", "items": text()});
-    let keyed = || {
-        json!({"type": "array", "maxItems": 5, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
-            "items": {"type": "object", "required": ["name"], "properties": {"name": text(), "v": {"type": "integer"}}}})
-    };
-    let rules = [
-        "(self.s + self.t).size() == 3",
-        "self.s + self.t == ['c', 'b', 'a'] && self.t + self.s != ['a', 'b']",
-        "(self.s + ['a', 'x'] + ['x']).map(e, e) == ['a', 'b', 'x']",
-        "(self.k + oldSelf.k).size() <= 3 && (self.k + self.k) == self.k",
-        "(oldSelf.k + self.k).exists(e, e.name == 'q' && e.v == 30)",
-        "(self.k + oldSelf.k).exists(e, e.name == 'q' && e.v == 3)",
-        "(self.plain + self.plain).size() == 4",
-        "(self.s.size() > 0 ? self.s : self.t) + self.s == ['b', 'a']",
-        "self.__namespace__ == self.namespace && has(self.namespace) && self.?namespace.orValue('') == 'n'",
-    ];
-    let listed: Vec<Value> = rules.iter().map(|rule| json!({"rule": rule})).collect();
-    let kind = Kind::install(
-        &server,
-        &definition_with_rules(
-            json!({"s": set(), "t": set(), "k": keyed(), "namespace": text(),
-                "plain": {"type": "array", "maxItems": 5, "items": text()}}),
-            json!(listed),
-        ),
-    )
-    .await;
-    let good = json!({"s": ["a", "b"], "t": ["b", "c"], "plain": ["a", "b"], "namespace": "n",
-        "k": [{"name": "p", "v": 1}, {"name": "q", "v": 3}]});
-    let response = kind.create("good", &good).await;
-    assert_eq!(response.code, 201, "{}", response.text);
-    for (field, value, broken) in [
-        ("t", json!(["b", "d"]), 1),
-        ("t", json!(["b"]), 0),
-        ("plain", json!(["a"]), 6),
-        ("namespace", json!("m"), 8),
-    ] {
-        let mut bad = good.clone();
-        bad[field] = value;
-        let response = kind.create("bad", &bad).await;
-        let expected = format!("spec: Invalid value: failed rule: {}", rules[broken]);
-        assert!(causes(&response).contains(&expected), "{}", response.text);
-    }
-    let mut next = good.clone();
-    next["k"] = json!([{"name": "r", "v": 5}, {"name": "q", "v": 30}]);
-    let response = kind.replace("good", &next).await;
-    assert_eq!(response.code, 200, "{}", response.text);
-    next["k"] = json!([{"name": "x", "v": 5}, {"name": "y", "v": 30}]);
-    let response = kind.replace("good", &next).await;
-    let expected: Vec<String> = [3, 5]
-        .map(|broken| format!("spec: Invalid value: failed rule: {}", rules[broken]))
-        .into();
-    let mut found = causes(&response);
-    found.sort_by_key(|cause| rules.iter().position(|rule| cause.ends_with(rule)));
-    assert_eq!(found, expected, "{}", response.text);
-}
-
-#[tokio::test]
-async fn loops_with_two_variables_and_sorting_are_supported() {
-    let server = server().await;
-    let rules = [
-        "self.l.all(i, v, v > i)",
-        "self.l.exists(i, v, v == 10 * i) && !self.m.exists(k, v, k == v)",
-        "self.l.existsOne(i, v, i == 1) && self.m.exists_one(k, v, v == 'x')",
-        "self.l.transformList(i, v, i * v) == [0, 10] && self.l.transformList(i, v, i > 0, v) == [10]",
-        "self.m.transformMap(k, v, k + v) == {'a': 'ax', 'b': 'by'} && self.l.transformMap(i, v, i > 0, v) == {1: 10}",
-        "self.m.transformMapEntry(k, v, {v: k}) == {'x': 'a', 'y': 'b'}",
-        "self.l.sortBy(v, -v) == [10, 5] && self.o.sortBy(e, e.n).map(e, e.n) == ['a', 'b']",
-        "self.o.transformMapEntry(i, e, {e.n: i}) == {'b': 0, 'a': 1}",
-    ];
-    let listed: Vec<Value> = rules.iter().map(|rule| json!({"rule": rule})).collect();
-    let text = || json!({"type": "string", "maxLength": 3});
-    let kind = Kind::install(
-        &server,
-        &definition_with_rules(
-            json!({"l": {"type": "array", "maxItems": 3, "items": {"type": "integer"}},
-                "m": {"type": "object", "maxProperties": 3, "additionalProperties": text()},
-                "o": {"type": "array", "maxItems": 3, "items": {"type": "object", "properties": {"n": text()}}}}),
-            json!(listed),
-        ),
-    )
-    .await;
-    let good = json!({"l": [5, 10], "m": {"a": "x", "b": "y"}, "o": [{"n": "b"}, {"n": "a"}]});
-    let response = kind.create("good", &good).await;
-    assert_eq!(response.code, 201, "{}", response.text);
-    for (field, value, broken) in [
-        ("l", json!([5, 1]), 0),
-        ("m", json!({"a": "a", "b": "y"}), 1),
-        ("m", json!({"a": "x", "b": "x"}), 2),
-        ("o", json!([{"n": "c"}, {"n": "a"}]), 6),
-    ] {
-        let mut bad = good.clone();
-        bad[field] = value;
-        let response = kind.create("bad", &bad).await;
-        let expected = format!("spec: Invalid value: failed rule: {}", rules[broken]);
-        assert!(causes(&response).contains(&expected), "{}", response.text);
-    }
-    let mut twice = good.clone();
-    twice["o"] = json!([{"n": "a"}, {"n": "a"}]);
-    let response = kind.create("twice", &twice).await;
-    let expected = format!(
-        "spec: Invalid value: \"object\": insert failed: key a already exists evaluating rule: {}",
-        rules[7]
-    );
-    assert!(causes(&response).contains(&expected), "{}", response.text);
 }

@@ -1,25 +1,17 @@
-//! Compilation of a parsed expression: checks its names, and rewrites operators that the interpreter evaluates differently
-//! from Kubernetes. It also inserts the calls that charge the budget for loop steps and for reading values.
+//! Compilation of a parsed expression: checks its names, and rewrites operators and loops that the interpreter evaluates
+//! differently from Kubernetes. Each loop step is counted.
 
 use std::sync::Arc;
 
 use kube_cel::cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, SelectExpr, operators,
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, SelectExpr, operators,
 };
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 
+use super::Variable;
 use super::expression::{ResultType, message};
-use super::functions::{
-    ALIKE, ALL, AT, BOTH, CHARGE, EITHER, ENTRIES, EQUAL, EXISTS, FOUND, JOIN, PLUS, STEP, TYPES,
-    WITHIN,
-};
-use super::macros::RESULT;
-use super::names::escape;
-use super::shape::{Shape, Variable};
+use super::functions::{ALL, EQUAL, EXISTS, FOUND, STEP, TYPES};
 use crate::pattern;
-
-/// A key and its value in a loop with two variables; users cannot write this name.
-const ENTRY: &str = "@entry";
 
 /// Conversions that are evaluated at compile time if their argument is constant.
 const CONVERSIONS: [&str; 8] = [
@@ -37,114 +29,112 @@ const CONVERSIONS: [&str; 8] = [
 pub(super) fn compile(
     mut root: IdedExpr,
     known: &Context<'static>,
-    variables: &[Variable<'_>],
+    variables: &[Variable],
     result_type: ResultType,
 ) -> Result<IdedExpr, String> {
-    let kind = match result_type {
-        ResultType::Bool => "boolean",
-        ResultType::String => "string",
-    };
     let excluded = is_other_than(&root.expr, result_type);
     let mut compiler = Compiler {
         known,
         variables,
         scope: Vec::new(),
     };
-    let shape = compiler.node(&mut root)?;
-    if excluded || shape.excludes(kind) {
-        return Err(format!("must evaluate to a {kind}"));
+    compiler.node(&mut root)?;
+    if excluded || compiler.is_optional(&root) {
+        return Err(format!("must evaluate to a {}", result_type.name()));
     }
     Ok(root)
 }
 
-struct Compiler<'e, 's> {
+struct Compiler<'e> {
     known: &'e Context<'static>,
-    variables: &'e [Variable<'s>],
+    variables: &'e [Variable],
     /// The variables of the enclosing loops, innermost last.
-    scope: Vec<(String, Shape<'s>)>,
+    scope: Vec<String>,
 }
 
-type Compiled<'s> = Result<(Expr, Shape<'s>), String>;
-
-impl<'s> Compiler<'_, 's> {
-    fn node(&mut self, e: &mut IdedExpr) -> Result<Shape<'s>, String> {
-        let (expr, shape) = self.expr(std::mem::replace(&mut e.expr, Expr::Unspecified))?;
-        e.expr = expr;
-        Ok(shape)
-    }
-
-    fn expr(&mut self, expr: Expr) -> Compiled<'s> {
-        let unknown = Shape::default();
-        match expr {
+impl Compiler<'_> {
+    fn node(&mut self, e: &mut IdedExpr) -> Result<(), String> {
+        e.expr = match std::mem::replace(&mut e.expr, Expr::Unspecified) {
             Expr::Ident(name) => {
                 let name = name.trim_start_matches('.').to_owned();
-                let shape = self.variable(&name)?;
-                Ok((Expr::Ident(name), shape))
+                let is_known = self.scope.contains(&name)
+                    || self.variables.iter().any(|v| v.name == name)
+                    || TYPES.contains(&name.as_str());
+                if !is_known {
+                    return Err(undeclared(&name));
+                }
+                Expr::Ident(name)
             }
-            Expr::Select(select) => self.select(select),
-            Expr::Call(call) => self.call(call),
-            Expr::Comprehension(c) => self.comprehension(c),
+            Expr::Select(select) => self.select(select)?,
+            Expr::Call(call) => self.call(call)?,
+            Expr::Comprehension(c) => self.comprehension(c)?,
             Expr::List(mut list) => {
                 for element in &mut list.elements {
                     self.node(element)?;
-                    charge(element);
                 }
-                Ok((Expr::List(list), unknown))
+                Expr::List(list)
             }
             Expr::Map(mut map) => {
                 for entry in &mut map.entries {
                     if let EntryExpr::MapEntry(entry) = &mut entry.expr {
                         self.node(&mut entry.key)?;
                         self.node(&mut entry.value)?;
-                        charge(&mut entry.value);
                     }
                 }
-                Ok((Expr::Map(map), unknown))
+                Expr::Map(map)
             }
-            Expr::Literal(_) => Ok((expr, unknown)),
-            Expr::Struct(of) => Err(undeclared(&of.type_name)),
-            Expr::Unspecified => Err("incomplete expression".to_owned()),
+            Expr::Struct(of) => return Err(undeclared(&of.type_name)),
+            Expr::Unspecified => return Err("incomplete expression".to_owned()),
+            literal @ Expr::Literal(_) => literal,
+        };
+        Ok(())
+    }
+
+    /// Reports whether a compiled expression evaluates to an optional value.
+    fn is_optional(&self, e: &IdedExpr) -> bool {
+        match &e.expr {
+            Expr::Ident(name) => {
+                let is = |variable: &Variable| variable.optional && variable.name == name;
+                self.variables.iter().any(is) && !self.scope.contains(name)
+            }
+            Expr::Call(call) => match (call.func_name.as_str(), call.args.as_slice()) {
+                (operators::OPT_INDEX | "or", _) => true,
+                (operators::CONDITIONAL, [_, yes, _]) => self.is_optional(yes),
+                (operators::INDEX, [of, _]) => self.is_optional(of),
+                ("of" | "none", _) => call
+                    .target
+                    .as_ref()
+                    .is_some_and(|of| qualified(&of.expr).as_deref() == Some("optional")),
+                _ => false,
+            },
+            _ => false,
         }
     }
 
-    fn local(&self, name: &str) -> Option<Shape<'s>> {
-        let found = self.scope.iter().rev().find(|(local, _)| local == name);
-        found.map(|(_, shape)| *shape)
-    }
-
-    fn variable(&self, name: &str) -> Result<Shape<'s>, String> {
-        let global = || self.variables.iter().find(|v| v.name == name);
-        self.local(name)
-            .or_else(|| global().map(Variable::shape))
-            .or_else(|| TYPES.contains(&name).then(Shape::default))
-            .ok_or_else(|| undeclared(name))
-    }
-
-    fn select(&mut self, mut select: SelectExpr) -> Compiled<'s> {
+    fn select(&mut self, mut select: SelectExpr) -> Result<Expr, String> {
         // The names of some types have dots.
         if let Some(prefix) = qualified(&select.operand.expr) {
             let name = format!("{prefix}.{}", select.field);
-            let first = name.split('.').next().unwrap_or_default();
-            if TYPES.contains(&name.as_str()) && self.local(first).is_none() {
-                return Ok((Expr::Ident(name), Shape::default()));
+            if TYPES.contains(&name.as_str()) {
+                return Ok(Expr::Ident(name));
             }
         }
-        let operand = self.node(&mut select.operand)?;
-        let field = operand.field(&select.field)?;
-        if select.test {
-            return Ok((Expr::Select(select), Shape::default()));
-        }
-        if !operand.optional {
-            return Ok((Expr::Select(select), field));
+        self.node(&mut select.operand)?;
+        if select.test || !self.is_optional(&select.operand) {
+            return Ok(Expr::Select(select));
         }
         let name = literal(LiteralValue::String(select.field.into()));
-        let found = call(operators::OPT_INDEX, vec![*select.operand, name]);
-        Ok((found.expr, field))
+        Ok(call(operators::OPT_INDEX, vec![*select.operand, name]).expr)
     }
 
-    fn call(&mut self, mut call: CallExpr) -> Compiled<'s> {
+    fn call(&mut self, mut call: CallExpr) -> Result<Expr, String> {
+        // An absent field yields an empty optional value, like an absent key.
         if call.func_name == operators::OPT_SELECT {
-            return self.optional_select(call);
+            operators::OPT_INDEX.clone_into(&mut call.func_name);
+            if let Some(operand) = call.args.first_mut() {
+                self.node(operand)?;
+            }
+            return Ok(Expr::Call(call));
         }
         let dots = call.func_name.len() - call.func_name.trim_start_matches('.').len();
         call.func_name.drain(..dots);
@@ -152,46 +142,31 @@ impl<'s> Compiler<'_, 's> {
         let qualified = prefix
             .map(|prefix| format!("{}.{}", prefix.trim_start_matches('.'), call.func_name))
             .filter(|name| has_function(self.known, name));
-        let on_target = call.target.is_some() && qualified.is_none();
+        if let Some(on) = call.target.as_mut().filter(|_| qualified.is_none()) {
+            self.node(on)?;
+        }
         let name = qualified.unwrap_or_else(|| call.func_name.clone());
         let is_operator = name.starts_with(['_', '!', '-', '@']);
         if !is_operator && !has_function(self.known, &name) {
             return Err(undeclared(&name));
         }
-        let mut target = Shape::default();
-        if let Some(on) = call.target.as_mut().filter(|_| on_target) {
-            target = self.node(on)?;
+        for arg in &mut call.args {
+            self.node(arg)?;
         }
-        let args: Result<Vec<Shape<'s>>, String> =
-            call.args.iter_mut().map(|arg| self.node(arg)).collect();
-        let args = args?;
+        if name.starts_with("get") && !call.args.is_empty() {
+            return Err(format!("{name}: time zones are not supported"));
+        }
         self.check_constants(&name, &call)?;
-        let shape = result(&name, target, &args);
-        if is_operator {
-            return Ok((operator(call, &args), shape));
+        // Numbers of different types are equal if they have the same value.
+        let is_equality = [operators::EQUALS, operators::NOT_EQUALS].contains(&name.as_str());
+        if !is_equality {
+            return Ok(Expr::Call(call));
         }
-        if !name.contains('@') {
-            call.args.iter_mut().for_each(charge);
-            call.target
-                .iter_mut()
-                .filter(|_| on_target)
-                .for_each(|target| charge(target));
-        }
-        Ok((Expr::Call(call), shape))
-    }
-
-    /// Compiles `a.?b`. An absent field yields an empty optional value, like an absent key.
-    fn optional_select(&mut self, mut call: CallExpr) -> Compiled<'s> {
-        let [operand, field] = call.args.as_mut_slice() else {
-            return Err("incomplete expression".to_owned());
-        };
-        let operand = self.node(operand)?;
-        let shape = match &field.expr {
-            Expr::Literal(LiteralValue::String(name)) => operand.field(name.inner())?,
-            _ => Shape::default(),
-        };
-        operators::OPT_INDEX.clone_into(&mut call.func_name);
-        Ok((Expr::Call(call), shape.optional()))
+        let equal = self::call(EQUAL, call.args);
+        Ok(match name.as_str() {
+            operators::EQUALS => equal.expr,
+            _ => self::call(operators::LOGICAL_NOT, vec![equal]).expr,
+        })
     }
 
     /// Refuses constants that cannot be converted and patterns that cannot be compiled.
@@ -212,119 +187,32 @@ impl<'s> Compiler<'_, 's> {
         }
     }
 
-    fn comprehension(&mut self, mut c: Box<ComprehensionExpr>) -> Compiled<'s> {
-        let range = self.node(&mut c.iter_range)?.unwrapped();
-        let initial = self.node(&mut c.accu_init)?;
-        let binds = matches!(&c.iter_range.expr, Expr::List(list) if list.elements.is_empty());
-        if binds {
-            charge(&mut c.accu_init);
-        }
+    fn comprehension(&mut self, mut c: Box<ComprehensionExpr>) -> Result<Expr, String> {
+        self.node(&mut c.iter_range)?;
+        self.node(&mut c.accu_init)?;
         let before = self.scope.len();
-        self.scope.push((c.accu_var.clone(), initial));
-        match &c.iter_var2 {
-            Some(second) => {
-                self.scope.push((c.iter_var.clone(), Shape::default()));
-                self.scope.push((second.clone(), range.element()));
-            }
-            None if range.is_map() => self.scope.push((c.iter_var.clone(), Shape::default())),
-            None => self.scope.push((c.iter_var.clone(), range.element())),
-        }
-        self.node(&mut c.loop_cond)?;
-        self.node(&mut c.loop_step)?;
-        let result = self.node(&mut c.result)?;
-        self.scope.truncate(before);
+        self.scope.extend([c.accu_var.clone(), c.iter_var.clone()]);
         let decision = match &mut c.loop_step.expr {
-            Expr::Call(step) if decides(step, BOTH, &c.accu_var) => Some((step, ALL)),
-            Expr::Call(step) if decides(step, EITHER, &c.accu_var) => Some((step, EXISTS)),
+            Expr::Call(step) if decides(step, operators::LOGICAL_AND, &c.accu_var) => Some(ALL),
+            Expr::Call(step) if decides(step, operators::LOGICAL_OR, &c.accu_var) => Some(EXISTS),
             _ => None,
         };
-        if let Some((step, function)) = decision {
+        self.node(&mut c.loop_cond)?;
+        self.node(&mut c.loop_step)?;
+        self.node(&mut c.result)?;
+        self.scope.truncate(before);
+        if let (Some(function), Expr::Call(step)) = (decision, &mut c.loop_step.expr) {
             function.clone_into(&mut step.func_name);
             c.result = call(FOUND, vec![c.result]);
         }
-        c.loop_cond = call(
-            operators::LOGICAL_AND,
-            vec![call(STEP, Vec::new()), c.loop_cond],
-        );
-        if let Some(second) = c.iter_var2.take() {
-            let part = |i: i64| {
-                let index = literal(LiteralValue::Int(i.into()));
-                call(operators::INDEX, vec![ident(ENTRY), index])
-            };
-            let first = std::mem::replace(&mut c.iter_var, ENTRY.to_owned());
-            c.loop_step = bound(first, part(0), bound(second, part(1), c.loop_step));
-            c.iter_range = call(ENTRIES, vec![c.iter_range]);
-        }
-        let shape = if binds { result } else { Shape::default() };
-        Ok((Expr::Comprehension(c), shape))
+        let step = call(STEP, Vec::new());
+        c.loop_cond = call(operators::LOGICAL_AND, vec![step, c.loop_cond]);
+        Ok(Expr::Comprehension(c))
     }
 }
 
 fn undeclared(name: &str) -> String {
     format!("undeclared reference to '{name}'")
-}
-
-/// Returns the shape of the result of a function or operator.
-fn result<'s>(name: &str, target: Shape<'s>, args: &[Shape<'s>]) -> Shape<'s> {
-    match (name, args) {
-        (operators::CONDITIONAL, [_, yes, no]) => {
-            if yes.item_keys().is_some() {
-                *yes
-            } else {
-                *no
-            }
-        }
-        (operators::ADD, [left, _]) => *left,
-        (operators::INDEX, [of, _]) => of.element(),
-        (operators::OPT_INDEX, [of, _]) => of.element().optional(),
-        ("value" | "orValue", _) => target.unwrapped(),
-        ("or", _) => target.optional(),
-        ("optional.of", [of]) => of.optional(),
-        ("optional.none", _) => Shape::default().optional(),
-        _ => Shape::default(),
-    }
-}
-
-/// Rewrites an operator: `&&` and `||` outweigh errors, numbers compare by value, sets and keyed lists compare and join
-/// by item.
-fn operator(mut operator: CallExpr, shapes: &[Shape<'_>]) -> Expr {
-    let left = shapes.first().copied().unwrap_or_default();
-    let is_literal = |e: &IdedExpr| {
-        matches!(
-            e.expr,
-            Expr::Literal(LiteralValue::String(_) | LiteralValue::Boolean(_))
-        )
-    };
-    let collects =
-        matches!(operator.args.first().map(|a| &a.expr), Some(Expr::Ident(name)) if name == RESULT);
-    let equality = matches!(
-        operator.func_name.as_str(),
-        operators::EQUALS | operators::NOT_EQUALS
-    );
-    let function = match operator.func_name.as_str() {
-        operators::LOGICAL_AND => BOTH,
-        operators::LOGICAL_OR => EITHER,
-        operators::IN => WITHIN,
-        operators::INDEX if !left.optional => AT,
-        operators::ADD if !collects && left.item_keys().is_some() => JOIN,
-        operators::ADD if !collects => PLUS,
-        _ if equality && left.item_keys().is_some() => ALIKE,
-        _ if equality && !operator.args.iter().any(is_literal) => EQUAL,
-        _ => return Expr::Call(operator),
-    };
-    if matches!(function, JOIN | ALIKE) {
-        let keys = left.item_keys().unwrap_or_default().into_iter();
-        let keys = keys.map(|key| literal(LiteralValue::String(escape(key).into())));
-        operator
-            .args
-            .push(ided(Expr::List(ListExpr::new(keys.collect()))));
-    }
-    let found = call(function, operator.args);
-    if operator.func_name == operators::NOT_EQUALS {
-        call(operators::LOGICAL_NOT, vec![found]).expr
-    } else {
-        found.expr
-    }
 }
 
 /// Reports whether an expression certainly evaluates to another type.
@@ -361,10 +249,7 @@ fn is_other_than(expr: &Expr, result_type: ResultType) -> bool {
 fn is_conversion(call: &CallExpr) -> bool {
     let is_constant = |e: &IdedExpr| match &e.expr {
         Expr::Literal(_) => true,
-        Expr::Call(inner) if inner.func_name == operators::NEGATE => {
-            matches!(inner.args.as_slice(), [of] if matches!(of.expr, Expr::Literal(_)))
-        }
-        Expr::Call(inner) if inner.target.is_none() && inner.func_name == "dyn" => {
+        Expr::Call(inner) if [operators::NEGATE, "dyn"].contains(&inner.func_name.as_str()) => {
             matches!(inner.args.as_slice(), [of] if matches!(of.expr, Expr::Literal(_)))
         }
         Expr::Call(inner) => is_conversion(inner),
@@ -394,28 +279,6 @@ fn decides(step: &CallExpr, function: &str, accumulated: &str) -> bool {
     step.func_name == function && matches!(first, Some(Expr::Ident(name)) if name == accumulated)
 }
 
-/// Returns a loop over an empty list, which binds a variable.
-fn bound(name: String, value: IdedExpr, result: IdedExpr) -> IdedExpr {
-    ided(Expr::Comprehension(Box::new(ComprehensionExpr {
-        iter_range: ided(Expr::List(ListExpr::new(Vec::new()))),
-        iter_var: "@unused".to_owned(),
-        iter_var2: None,
-        loop_cond: literal(LiteralValue::Boolean(false.into())),
-        loop_step: ident(&name),
-        accu_var: name,
-        accu_init: value,
-        result,
-    })))
-}
-
-/// Charges for reading the value of a subexpression.
-fn charge(e: &mut IdedExpr) {
-    if !matches!(e.expr, Expr::Literal(_)) {
-        let of = std::mem::replace(&mut e.expr, Expr::Unspecified);
-        e.expr = call(CHARGE, vec![ided(of)]).expr;
-    }
-}
-
 /// Reports whether a function exists. The context has no lookup, so the function is called without arguments.
 fn has_function(known: &Context<'_>, name: &str) -> bool {
     let undeclared = ExecutionError::UndeclaredReference(Arc::new(name.to_owned()));
@@ -428,10 +291,6 @@ fn call(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
         target: None,
         args,
     }))
-}
-
-fn ident(name: &str) -> IdedExpr {
-    ided(Expr::Ident(name.to_owned()))
 }
 
 fn literal(value: LiteralValue) -> IdedExpr {

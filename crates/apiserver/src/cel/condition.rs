@@ -6,9 +6,9 @@ use kube_cel::cel;
 use kube_cel::cel::objects::{Key, Map};
 use serde_json::Value;
 
+use super::Variable;
 use super::budget::Budget;
 use super::expression::{Expression, Failure, ResultType};
-use super::shape::Variable;
 
 const VARIABLES: [&str; 3] = ["object", "oldObject", "request"];
 
@@ -27,7 +27,7 @@ pub(crate) struct Condition(Expression);
 impl Condition {
     /// Compiles a condition.
     pub(crate) fn parse(source: &str) -> Result<Self, String> {
-        Expression::compile(source, &VARIABLES.map(Variable::untyped), ResultType::Bool).map(Self)
+        Expression::compile(source, &VARIABLES.map(Variable::plain), ResultType::Bool).map(Self)
     }
 
     /// Evaluates the condition.

@@ -2,12 +2,12 @@
 
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 
+use super::Variable;
 use super::bounds::Depth;
-use super::budget::{self, Budget};
+use super::budget::Budget;
 use super::compile::compile;
 use super::functions;
 use super::parse::{parse, with_stack};
-use super::shape::Variable;
 use super::uses::Uses;
 
 thread_local! {
@@ -28,6 +28,15 @@ pub(crate) enum ResultType {
     String,
 }
 
+impl ResultType {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "boolean",
+            Self::String => "string",
+        }
+    }
+}
+
 /// The reason why an evaluation has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
@@ -39,16 +48,16 @@ pub(crate) enum Failure {
 impl Expression {
     /// Parses and checks an expression.
     ///
-    /// Refuses unknown functions and variables, fields that the schemas of the variables do not declare, constants that
-    /// cannot be converted, and results that always have another type.
+    /// Refuses unknown functions and variables, constants that cannot be converted, and results that always have another
+    /// type.
     pub(crate) fn compile(
         source: &str,
-        variables: &[Variable<'_>],
+        variables: &[Variable],
         result_type: ResultType,
     ) -> Result<Self, String> {
         let (root, depth) = parse(source)?;
         let compiled = with_stack(depth, move || {
-            budget::begin(Budget::new().limits());
+            Budget::new().begin();
             FUNCTIONS.with(|known| compile(root, known, variables, result_type))
         });
         let root = compiled??;
@@ -61,9 +70,8 @@ impl Expression {
         variables: Vec<(&'static str, Value)>,
         budget: &mut Budget,
     ) -> Result<Value, Failure> {
-        let limits = budget.limits();
-        let evaluated = with_stack(self.depth, || {
-            budget::begin(limits);
+        with_stack(self.depth, || {
+            budget.begin();
             let result = FUNCTIONS.with(|functions| {
                 let mut scope = functions.new_inner_scope();
                 for (name, value) in variables {
@@ -71,16 +79,13 @@ impl Expression {
                 }
                 Value::resolve(&self.root, &scope)
             });
-            let result = if budget::exhausted() {
-                Err(Failure::Budget)
-            } else {
+            if budget.end() {
                 result.map_err(|e| Failure::Error(message(&e)))
-            };
-            (result, budget::spent())
-        });
-        let (result, spent) = evaluated.map_err(Failure::Error)?;
-        budget.deduct(spent);
-        result
+            } else {
+                Err(Failure::Budget)
+            }
+        })
+        .map_err(Failure::Error)?
     }
 
     /// Reports whether the expression mentions a variable.

@@ -44,15 +44,6 @@ pub(crate) fn escape(name: &str) -> String {
         .replace('/', "__slash__")
 }
 
-/// Reports whether expressions can select a property of this name.
-pub(super) fn is_selectable(name: &str) -> bool {
-    !name.is_empty()
-        && !name.starts_with(|c: char| c.is_ascii_digit())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "_.-/".contains(c))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,10 +10,9 @@ use super::macros;
 pub(super) fn parse(source: &str) -> Result<(IdedExpr, Depth), String> {
     let depth = bounds::measure(source)?;
     let root = with_stack(depth, || -> Result<IdedExpr, String> {
-        let text = macros::for_parser(source);
         let mut root = Parser::new()
             .enable_optional_syntax(true)
-            .parse(&text)
+            .parse(source)
             .map_err(|errors| {
                 let first = errors.errors.first();
                 first.map_or_else(

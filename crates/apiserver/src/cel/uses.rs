@@ -1,16 +1,12 @@
-//! The variables, fields and indexes that an expression uses.
-
-use std::collections::BTreeSet;
+//! The variables and indexes that an expression uses.
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{EntryExpr, Expr, operators};
 
-use super::functions::AT;
-
 /// The uses of a compiled expression.
 pub(crate) struct Uses<'e>(pub(super) &'e IdedExpr);
 
-impl Uses<'_> {
+impl<'e> Uses<'e> {
     /// Reports whether a variable is used.
     pub(crate) fn variable(&self, variable: &str) -> bool {
         let mut found = false;
@@ -21,34 +17,36 @@ impl Uses<'_> {
         found
     }
 
+    /// Returns the fields that are selected of a variable, and of these fields, outermost last.
+    pub(crate) fn paths(&self, variable: &str) -> Vec<Vec<&'e str>> {
+        fn path<'p>(e: &'p IdedExpr, variable: &str) -> Option<Vec<&'p str>> {
+            match &e.expr {
+                Expr::Ident(name) if name == variable => Some(Vec::new()),
+                Expr::Select(select) => {
+                    let mut steps = path(&select.operand, variable)?;
+                    steps.push(&select.field);
+                    Some(steps)
+                }
+                _ => None,
+            }
+        }
+        let mut all = Vec::new();
+        visit(self.0, &mut |e| all.extend(path(e, variable)));
+        all
+    }
+
     /// Reports whether a list or map is indexed.
     pub(crate) fn indexes(&self) -> bool {
         let mut found = false;
         visit(self.0, &mut |e| {
-            found |= matches!(&e.expr, Expr::Call(c) if [operators::INDEX, operators::OPT_INDEX, AT].contains(&c.func_name.as_str()));
+            found |= matches!(&e.expr, Expr::Call(c) if [operators::INDEX, operators::OPT_INDEX].contains(&c.func_name.as_str()));
         });
         found
-    }
-
-    /// Returns the fields selected of these variables, as CEL spells them. Returns `None` if a variable is used as a whole.
-    pub(crate) fn fields_of(&self, variables: &[&str]) -> Option<BTreeSet<String>> {
-        let is = |e: &IdedExpr| matches!(&e.expr, Expr::Ident(name) if variables.contains(&name.as_str()));
-        let (mut uses, mut selections, mut fields) = (0, 0, BTreeSet::new());
-        visit(self.0, &mut |e| {
-            uses += usize::from(is(e));
-            if let Expr::Select(select) = &e.expr
-                && is(&select.operand)
-            {
-                selections += 1;
-                fields.insert(select.field.clone());
-            }
-        });
-        (uses == selections).then_some(fields)
     }
 }
 
 /// Calls `callback` for an expression and all its subexpressions.
-pub(super) fn visit(e: &IdedExpr, callback: &mut dyn FnMut(&IdedExpr)) {
+pub(super) fn visit<'e>(e: &'e IdedExpr, callback: &mut dyn FnMut(&'e IdedExpr)) {
     callback(e);
     match &e.expr {
         Expr::Call(call) => {
@@ -77,25 +75,5 @@ pub(super) fn visit(e: &IdedExpr, callback: &mut dyn FnMut(&IdedExpr)) {
         }
         Expr::Select(select) => visit(&select.operand, callback),
         Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::parse::parse;
-    use super::*;
-
-    #[test]
-    fn used_fields_are_known_unless_an_object_is_used_as_a_whole() {
-        let fields = |source: &str| {
-            let (root, _) = parse(source).unwrap();
-            Uses(&root).fields_of(&["self", "oldSelf"])
-        };
-        assert_eq!(
-            fields("has(self.a) || self.b.c > oldSelf.d"),
-            Some(["a", "b", "d"].map(str::to_owned).into())
-        );
-        assert_eq!(fields("self == oldSelf"), None);
-        assert_eq!(fields("self.a == 1 && self['b'] == 2"), None);
     }
 }

@@ -137,7 +137,7 @@ pub(crate) fn compile(
             .filter_map(|r| r.as_str().map(str::to_owned))
             .collect();
     }
-    schema.rules = rules::compile(json, schema.embedded || path.is_empty());
+    schema.rules = rules::compile(json);
     if schema.embedded {
         add_embedded(&mut schema);
         for name in ["apiVersion", "kind"] {

@@ -3,7 +3,6 @@
 pub(crate) mod evaluate;
 mod values;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -54,8 +53,6 @@ pub(crate) struct Rule {
     transition: bool,
     /// True if `oldSelf` is an optional value; the rule then applies to new values too.
     optional_old: bool,
-    /// The fields of `self` and `oldSelf` that the rule reads; `None` if it uses a whole object.
-    fields: Option<BTreeSet<String>>,
     /// True if sets and keyed lists may be sorted before they are compared.
     unordered: bool,
 }
@@ -67,25 +64,23 @@ impl Rule {
     }
 }
 
-/// Returns the variables of a rule on a schema node; `resource` is true for the root of a resource.
-pub(crate) fn variables<'s>(rule: &Value, schema: &'s Value, resource: bool) -> [Variable<'s>; 2] {
+/// Returns the variables of a rule.
+pub(crate) fn variables(rule: &Value) -> [Variable; 2] {
     ["self", "oldSelf"].map(|name| Variable {
         name,
-        schema: Some(schema),
-        resource,
         optional: name == "oldSelf" && rule["optionalOldSelf"] == true,
     })
 }
 
 /// Compiles the rules of a schema node. Skips rules that do not compile, as validation refuses their definitions.
-pub(crate) fn compile(schema: &Value, resource: bool) -> Vec<Rule> {
+pub(crate) fn compile(schema: &Value) -> Vec<Rule> {
     let rules = schema["x-kubernetes-validations"].as_array();
     rules
         .into_iter()
         .flatten()
         .filter_map(|json| {
             let text = |name: &str| json[name].as_str().filter(|text| !text.is_empty());
-            let variables = variables(json, schema, resource);
+            let variables = variables(json);
             let compile = |source: &str, result_type: ResultType| {
                 Expression::compile(source, &variables, result_type)
                     .ok()
@@ -98,9 +93,6 @@ pub(crate) fn compile(schema: &Value, resource: bool) -> Vec<Rule> {
             let transition = uses.variable("oldSelf");
             Some(Rule {
                 transition,
-                fields: uses
-                    .fields_of(&["self", "oldSelf"])
-                    .filter(|_| !optional_old),
                 unordered: transition && !uses.indexes(),
                 message: text("message").map(str::to_owned),
                 message_expression: text("messageExpression")

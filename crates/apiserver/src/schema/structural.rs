@@ -276,7 +276,7 @@ mod tests {
             "self.a.c > 1",
             "self.a >",
             "nofn(self.a)",
-            "self.a",
+            "1 + self.a",
         ] {
             let found = with(json!({"rule": wrong}));
             let at = ".x-kubernetes-validations[0].rule: Invalid value";

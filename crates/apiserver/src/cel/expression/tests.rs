@@ -7,7 +7,7 @@ fn value(source: &str) -> Result<Value, Failure> {
 
 /// Compiles an expression of any type.
 fn compiled(source: &str) -> Result<Expression, String> {
-    Expression::compile(source, &[Variable::untyped("self")], ResultType::Bool)
+    Expression::compile(source, &[Variable::plain("self")], ResultType::Bool)
 }
 
 #[test]
@@ -56,31 +56,6 @@ fn expensive_loops_are_stopped() {
 }
 
 #[test]
-fn loops_with_two_variables_are_evaluated() {
-    for source in [
-        "[5, 6].all(i, v, v == i + 5) && ![5, 6].exists(i, v, i == v)",
-        "{'a': 1, 'b': 2}.existsOne(k, v, v == 2) && {'a': 1}.all(k, v, k == 'a' && v == 1)",
-        "[5, 6].transformList(i, v, i * v) == [0, 6]",
-        "[5, 6, 7].transformList(i, v, i > 0, v) == [6, 7]",
-        "{'a': 1}.transformMap(k, v, v + 1) == {'a': 2}",
-        "['a', 'b'].transformMap(i, v, i == 1, v) == {1: 'b'}",
-        "['a', 'b'].transformMapEntry(i, v, {v: i}) == {'a': 0, 'b': 1}",
-        "[[1], [2, 3]].transformList(i, l, l.transformList(j, v, i + j + v)) == [[1], [3, 5]]",
-        "[3, 1, 2].sortBy(x, x) == [1, 2, 3] && ['bb', 'a'].sortBy(x, size(x)) == ['a', 'bb']",
-        "[{'n': 2}, {'n': 1}].sortBy(x, x.n).map(x, x.n) == [1, 2]",
-        "optional.unwrap([optional.of(1), optional.none()]) == [1]",
-        ".self == 3 && .size([1]) == 1",
-        "type(timestamp(0)) == google.protobuf.Timestamp",
-    ] {
-        assert_eq!(value(source), Ok(Value::Bool(true)), "{source}");
-    }
-    let twice = "['a', 'a'].transformMapEntry(i, v, {v: i}) == {}";
-    assert!(
-        matches!(value(twice), Err(Failure::Error(message)) if message.contains("already exists"))
-    );
-}
-
-#[test]
 fn values_are_converted() {
     for source in [
         "string(true) == 'true' && bool('true') && bool('F') == false && dyn(1) == 1",
@@ -89,10 +64,11 @@ fn values_are_converted() {
         "string(1.5) == '1.5' && string(ip('::1')) == '::1' && string(b'a') == 'a'",
         "int(timestamp(7)) == 7 && int(duration('1s')) == 1000000000 && int('7') == 7",
         "bytes(b'a') == bytes('a') && size('éa') == 2 && 'é'.size() == 1 && size(b'é') == 2",
-        "duration('1h') + timestamp(0) == timestamp(3600) && timestamp(timestamp(0)) == timestamp(0)",
+        "timestamp(0) + duration('1h') == timestamp(3600) && timestamp(timestamp(0)) == timestamp(0)",
         "{'a': {'b': 1}}.?a.b == optional.of(1) && {'a': {'c': 1}}.?a.b.orValue(2) == 2",
         "optional.of(1) != optional.of(2) && {'a': 1}.?b == optional.none()",
-        "format.named('dns1123Label').value().validate('A').hasValue() && !format.named('x').hasValue()",
+        "format.dns1123Label().validate('A').hasValue() && dyn(1) == dyn(1.0)",
+        "self.?x == optional.none() || [1, 2].exists(x, 1 / (x - 1) == 1) && false || .self == 3",
     ] {
         assert_eq!(value(source), Ok(Value::Bool(true)), "{source}");
     }
@@ -112,20 +88,6 @@ fn unknown_names_and_syntax_errors_are_refused() {
         "1 + 1",
     ] {
         assert!(compiled(source).is_err(), "{source}");
-    }
-}
-
-#[test]
-fn large_results_are_too_expensive() {
-    let text = format!("'{}'", "a".repeat(9000));
-    let doubled = format!(
-        "optional.of({text}){}.hasValue()",
-        ".optMap(x, x + x + x + x + x + x + x + x)".repeat(6)
-    );
-    let replaced = format!("{text}.replace('', {text}).size() > 0");
-    let squared = format!("[1].map(x, {text}).map(x, x.replace('a', {text})).size() > 0");
-    for source in [doubled, replaced, squared] {
-        assert_eq!(value(&source), Err(Failure::Budget));
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use kube_cel::KubeCelExt;
 use kube_cel::cel::common::ast::{CallExpr, Expr};
 use kube_cel::cel::extractors::This;
-use kube_cel::cel::objects::OptionalValue;
 use kube_cel::cel::{self, Context, ExecutionError, IdedExpr, Value};
 
 type Converted = Result<Value, ExecutionError>;
@@ -85,12 +84,6 @@ pub(super) fn add(context: &mut Context<'_>) {
         }),
         _ => with_crates("string", value),
     });
-    context.add_function("format.named", |name: Arc<String>| -> Converted {
-        let found = with_crates("format.named", Value::String(name));
-        let found = found.ok().filter(|found| !matches!(found, Value::Null));
-        let optional = found.map_or_else(OptionalValue::none, OptionalValue::of);
-        Ok(Value::Opaque(Arc::new(optional)))
-    });
 }
 
 /// Returns the error of a value that cannot be converted.
@@ -99,30 +92,17 @@ fn conversion_error(function: &str, from: &str, to: &str) -> ExecutionError {
     ExecutionError::function_error(function, message)
 }
 
-fn with_crates(function: &str, value: Value) -> Converted {
-    call_crates(function, None, vec![value])
-}
-
 /// Calls a function of the CEL crates.
-pub(super) fn call_crates(function: &str, target: Option<Value>, args: Vec<Value>) -> Converted {
-    const TARGET: &str = "@target";
+fn with_crates(function: &str, value: Value) -> Converted {
+    const ARGUMENT: &str = "@argument";
     let node = |expr: Expr| IdedExpr { id: 0, expr };
     CRATES.with(|crates| {
         let mut scope = crates.new_inner_scope();
-        let target = target.map(|target| {
-            scope.add_variable_from_value(TARGET, target);
-            Box::new(node(Expr::Ident(TARGET.to_owned())))
-        });
-        let mut names = Vec::with_capacity(args.len());
-        for (i, arg) in args.into_iter().enumerate() {
-            let name = format!("@{i}");
-            scope.add_variable_from_value(name.clone(), arg);
-            names.push(node(Expr::Ident(name)));
-        }
+        scope.add_variable_from_value(ARGUMENT, value);
         let call = node(Expr::Call(CallExpr {
             func_name: function.to_owned(),
-            target,
-            args: names,
+            target: None,
+            args: vec![node(Expr::Ident(ARGUMENT.to_owned()))],
         }));
         Value::resolve(&call, &scope)
     })
@@ -166,11 +146,17 @@ fn size(value: &Value) -> Converted {
     Ok(Value::Int(i64::try_from(size).unwrap_or(i64::MAX)))
 }
 
-/// Converts to a time; numbers are seconds since 1970.
-fn timestamp(value: Value) -> Converted {
+/// Converts to a time of UTC; numbers are seconds since 1970.
+pub(crate) fn timestamp(value: Value) -> Converted {
     match &value {
-        Value::String(text) => cel::functions::timestamp(text.clone())
-            .map_err(|_| conversion_error("timestamp", "string", "google.protobuf.Timestamp")),
+        Value::String(text) => match cel::functions::timestamp(text.clone()) {
+            Ok(Value::Timestamp(time)) => Ok(Value::Timestamp(time.to_utc().fixed_offset())),
+            _ => Err(conversion_error(
+                "timestamp",
+                "string",
+                "google.protobuf.Timestamp",
+            )),
+        },
         Value::Timestamp(_) => Ok(value),
         Value::Int(seconds) => {
             let beginning = cel::functions::timestamp(Arc::new("1970-01-01T00:00:00Z".to_owned()))?;

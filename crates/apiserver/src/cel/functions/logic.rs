@@ -1,5 +1,5 @@
-//! `&&`, `||`, `all` and `exists`. A deciding value on either side outweighs an error on the other. Of several errors, the
-//! first one is returned.
+//! `all` and `exists`. An item that decides outweighs an error of another item. Of several errors, the first one is
+//! returned.
 
 use std::sync::Arc;
 
@@ -9,10 +9,6 @@ use kube_cel::cel::{ExecutionError, FunctionContext, IdedExpr, Value};
 
 use crate::cel::budget::exhausted;
 
-/// `&&`.
-pub(in crate::cel) const BOTH: &str = "@both";
-/// `||`.
-pub(in crate::cel) const EITHER: &str = "@either";
 /// A step of `all`. It defers an error to the end of the loop.
 pub(in crate::cel) const ALL: &str = "@all";
 /// A step of `exists`. It defers an error to the end of the loop.
@@ -33,8 +29,6 @@ impl Opaque for DeferredError {
 }
 
 pub(super) fn add(context: &mut Context<'_>) {
-    context.add_function(BOTH, |call: &FunctionContext| decide(call, false));
-    context.add_function(EITHER, |call: &FunctionContext| decide(call, true));
     context.add_function(ALL, |call: &FunctionContext| {
         defer_error(decide(call, false))
     });

@@ -5,7 +5,7 @@ use kube_cel::cel::objects::OptionalValue;
 use serde_json::Value;
 use std::sync::Arc;
 
-use super::values::{ConvertOptions, convert};
+use super::values::{ItemOrder, convert};
 use super::{Refusal, Rule};
 use crate::cel::{Budget, Failure};
 use crate::error::Cause;
@@ -95,13 +95,14 @@ impl Run {
         schema: &Schema,
         path: &str,
     ) {
-        let options = ConvertOptions {
-            fields: rule.fields.as_ref(),
-            unordered: rule.unordered,
+        let order = if rule.unordered {
+            ItemOrder::Sorted
+        } else {
+            ItemOrder::Kept
         };
-        let variables = |options: ConvertOptions<'_>| {
-            let mut variables = vec![("self", convert(value, Some(schema), options))];
-            let old = old.map(|o| convert(o, Some(schema), options));
+        let variables = || {
+            let mut variables = vec![("self", convert(value, Some(schema), order))];
+            let old = old.map(|o| convert(o, Some(schema), order));
             if rule.optional_old {
                 let optional = old.map_or_else(OptionalValue::none, OptionalValue::of);
                 variables.push(("oldSelf", cel::Value::Opaque(Arc::new(optional))));
@@ -112,17 +113,15 @@ impl Run {
         };
         let failed =
             |problem: String| Cause::invalid(path, &Value::from(schema.kind.name()), &problem);
-        match rule.expression.run(variables(options), &mut self.budget) {
+        match rule.expression.run(variables(), &mut self.budget) {
             Ok(cel::Value::Bool(true)) => {}
             Ok(cel::Value::Bool(false)) => {
                 let computed = rule
                     .message_expression
                     .as_ref()
-                    .and_then(|e| {
-                        match e.run(variables(ConvertOptions::default()), &mut self.budget) {
-                            Ok(cel::Value::String(text)) => Some(text.trim().to_owned()),
-                            _ => None,
-                        }
+                    .and_then(|e| match e.run(variables(), &mut self.budget) {
+                        Ok(cel::Value::String(text)) => Some(text.trim().to_owned()),
+                        _ => None,
                     })
                     .filter(|text| !text.is_empty() && !text.contains('\n'));
                 let message = computed.unwrap_or_else(|| match &rule.message {

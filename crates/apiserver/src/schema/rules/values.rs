@@ -1,6 +1,6 @@
 //! Conversion of objects to CEL values, typed by their schema.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -9,28 +9,18 @@ use kube_cel::cel;
 use kube_cel::cel::objects::{Key, Map};
 use serde_json::Value;
 
-use crate::cel::escape;
+use crate::cel::{escape, timestamp};
 use crate::schema::{ListType, Schema};
 
-/// The options of a conversion.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct ConvertOptions<'a> {
-    /// The fields of the root to convert, named as in CEL; `None` for all.
-    pub(super) fields: Option<&'a BTreeSet<String>>,
-    /// True to sort sets and keyed lists, so that they compare regardless of order.
-    pub(super) unordered: bool,
+/// Whether the items of sets and keyed lists are sorted, so that they compare regardless of order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ItemOrder {
+    Kept,
+    Sorted,
 }
 
 /// Converts a value.
-pub(super) fn convert(
-    value: &Value,
-    schema: Option<&Schema>,
-    options: ConvertOptions<'_>,
-) -> cel::Value {
-    let inner = ConvertOptions {
-        fields: None,
-        ..options
-    };
+pub(super) fn convert(value: &Value, schema: Option<&Schema>, order: ItemOrder) -> cel::Value {
     match value {
         Value::Null => cel::Value::Null,
         Value::Bool(b) => cel::Value::Bool(*b),
@@ -45,13 +35,13 @@ pub(super) fn convert(
         Value::Array(items) => {
             let of = schema.and_then(|s| s.items.as_deref());
             let mut sorted: Vec<&Value> = items.iter().collect();
-            if options.unordered
+            if order == ItemOrder::Sorted
                 && let Some(list_type) = schema.map(|s| &s.list_type)
             {
                 sort(&mut sorted, list_type);
             }
             cel::Value::List(Arc::new(
-                sorted.into_iter().map(|i| convert(i, of, inner)).collect(),
+                sorted.into_iter().map(|i| convert(i, of, order)).collect(),
             ))
         }
         Value::Object(object) => {
@@ -71,13 +61,7 @@ pub(super) fn convert(
                 } else {
                     name.clone()
                 };
-                if options
-                    .fields
-                    .is_some_and(|f| !f.contains(&key) && !f.contains(name))
-                {
-                    continue;
-                }
-                let value = convert(value, of, inner);
+                let value = convert(value, of, order);
                 // Rules may select a property named by a reserved word with or without escaping it.
                 if property.is_some() && key != *name && !name.contains(['.', '-', '/']) {
                     map.insert(Key::String(Arc::new(name.clone())), value.clone());
@@ -106,16 +90,15 @@ fn string(text: &str, schema: Option<&Schema>) -> cel::Value {
     let format = schema
         .and_then(|s| s.limits.as_ref())
         .and_then(|l| l.format.as_deref());
-    // The CEL crate parses dates and times as in CEL literals.
     match format {
         Some("byte") => STANDARD
             .decode(text)
             .map_or_else(|_| plain(), |bytes| cel::Value::Bytes(Arc::new(bytes))),
-        Some("date-time") => {
-            cel::functions::timestamp(Arc::new(text.to_owned())).unwrap_or_else(|_| plain())
+        Some("date-time") => timestamp(plain()).unwrap_or_else(|_| plain()),
+        Some("date") => {
+            let midnight = Arc::new(format!("{text}T00:00:00Z"));
+            timestamp(cel::Value::String(midnight)).unwrap_or_else(|_| plain())
         }
-        Some("date") => cel::functions::timestamp(Arc::new(format!("{text}T00:00:00Z")))
-            .unwrap_or_else(|_| plain()),
         Some("duration") => {
             cel::functions::duration(Arc::new(text.to_owned())).unwrap_or_else(|_| plain())
         }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Check, Position};
-use crate::cel::{Expression, ResultType, is_visible};
+use crate::cel::{Expression, ResultType, escape};
 use crate::error::Cause;
 use crate::schema::rules::{Refusal, field_path, variables};
 
@@ -17,20 +17,8 @@ impl Check {
 
     /// Compiles rules that passed all other checks.
     pub(super) fn compiled_rules(&mut self, schema: &Value, path: &str, position: &Position) {
-        if each(schema, path).next().is_none() {
-            return;
-        }
-        let resource = position.root || super::is_true(schema, "x-kubernetes-embedded-resource");
-        if !is_visible(schema, resource) {
-            self.cel.push(Cause {
-                field: format!("{path}.x-kubernetes-validations"),
-                reason: "InternalError".to_owned(),
-                message: "Internal error: rules need a schema with types".to_owned(),
-            });
-            return;
-        }
         for (at, rule) in each(schema, path) {
-            self.compiled_rule(rule, &at, schema, resource, position);
+            self.compiled_rule(rule, &at, schema, position);
         }
     }
 
@@ -70,20 +58,11 @@ impl Check {
         }
     }
 
-    fn compiled_rule(
-        &mut self,
-        rule: &Value,
-        path: &str,
-        schema: &Value,
-        resource: bool,
-        position: &Position,
-    ) {
+    fn compiled_rule(&mut self, rule: &Value, path: &str, schema: &Value, position: &Position) {
         let text = |name: &str| rule[name].as_str().unwrap_or_default();
-        let variables = variables(rule, schema, resource);
-        let compile = |source: &str, result_type| {
-            Expression::compile(source, &variables, result_type)
-                .map_err(|problem| format!("compilation failed: {problem}"))
-        };
+        let variables = variables(rule);
+        let compile =
+            |source: &str, result_type| Expression::compile(source, &variables, result_type);
         let at = format!("{path}.rule");
         let mut invalid = |at: &str, value: &Value, detail: &str| {
             self.cel.push(Cause::invalid(at, value, detail));
@@ -93,6 +72,12 @@ impl Check {
             Err(problem) => invalid(&at, &rule["rule"], &problem),
             Ok(expression) => {
                 uses_old = expression.mentions("oldSelf");
+                let paths = ["self", "oldSelf"].map(|variable| expression.uses().paths(variable));
+                let mut unknown = paths.iter().flatten();
+                if let Some(name) = unknown.find_map(|path| undefined(path, schema, position.root))
+                {
+                    invalid(&at, &rule["rule"], &format!("undefined field '{name}'"));
+                }
                 let message = text("messageExpression");
                 if !message.is_empty()
                     && let Err(problem) = compile(message, ResultType::String)
@@ -123,4 +108,22 @@ fn each<'s>(schema: &'s Value, path: &str) -> impl Iterator<Item = (String, &'s 
         .iter()
         .enumerate()
         .map(move |(i, rule)| (format!("{path}.x-kubernetes-validations[{i}]"), rule))
+}
+
+/// Returns the first step of a path that the schema does not declare; `resource` is true for the root of a resource.
+fn undefined<'p>(path: &[&'p str], schema: &Value, resource: bool) -> Option<&'p str> {
+    let (name, rest) = path.split_first()?;
+    let resource = resource || super::is_true(schema, "x-kubernetes-embedded-resource");
+    if resource && ["apiVersion", "kind", "metadata"].contains(name) || schema["type"].is_null() {
+        return None;
+    }
+    if schema["additionalProperties"].is_object() {
+        return undefined(rest, &schema["additionalProperties"], false);
+    }
+    let mut properties = schema["properties"].as_object().into_iter().flatten();
+    let found = properties.find(|(plain, _)| escape(plain) == *name || plain == name);
+    match found {
+        Some((_, property)) => undefined(rest, property, false),
+        None => Some(*name),
+    }
 }
