@@ -85,7 +85,7 @@ impl Eviction<'_> {
                 Ok(with_disruption_target(pod))
             })
             .await?;
-            let version = marked.object.version.to_string();
+            let version = marked.version.to_string();
             options.version = options.version.map(|_| version);
         }
         pods.subresource = None;
