@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::cel::{escape, timestamp};
 use crate::schema::{ListType, Schema};
 
-/// Whether the items of sets and keyed lists are sorted, so that they compare regardless of order.
+/// The order of the items of sets and keyed lists. Sorted items compare regardless of their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ItemOrder {
     Kept,
