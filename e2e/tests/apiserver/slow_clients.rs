@@ -141,17 +141,3 @@ async fn watches_send_a_bookmark_before_they_end() {
         "metadata": {"resourceVersion": version(&last["object"])}});
     assert_eq!(last["object"], bookmark);
 }
-
-#[tokio::test]
-async fn idle_watches_send_a_bookmark_every_minute() {
-    let server = server().await;
-    let namespace = server.namespace().await;
-    let path = format!(
-        "/api/v1/namespaces/{namespace}/configmaps?watch=true&timeoutSeconds=200&allowWatchBookmarks=true&resourceVersion=0"
-    );
-    let mut quiet = watch(&server, &path).await;
-    // Existing objects come first.
-    let own = server.initial_maps();
-    let received = read_events(&mut quiet, own + 1).await;
-    assert_eq!(received[own]["type"], "BOOKMARK", "{received:?}");
-}
