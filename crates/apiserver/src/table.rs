@@ -34,7 +34,7 @@ pub(crate) struct CustomColumn {
 /// The columns of a resource after the name.
 #[derive(Debug, Clone)]
 pub(crate) enum Columns {
-    Builtin(&'static [BuiltinColumn]),
+    Builtin(Vec<BuiltinColumn>),
     Custom(Vec<CustomColumn>),
 }
 

@@ -5,143 +5,56 @@ use serde_json::Value;
 
 use crate::resource::Resource;
 
-/// The value of an absent field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Absent {
-    Empty,
-    False,
-    Zero,
-}
+/// A kind, by group and plural, and its fields in addition to name and namespace, separated by spaces.
+type Kind = (&'static str, &'static str, &'static str);
 
-/// A field that objects can be selected by.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Field {
-    label: &'static str,
-    /// Dotted paths of its value, separated by spaces. The first value that is not empty counts.
-    paths: &'static str,
-    absent: Absent,
-}
-
-/// Returns a field whose label differs from its path.
-const fn at(label: &'static str, paths: &'static str, absent: Absent) -> Field {
-    Field {
-        label,
-        paths,
-        absent,
-    }
-}
-
-const fn text(path: &'static str) -> Field {
-    at(path, path, Absent::Empty)
-}
-
-/// A kind, by group and plural, and its fields in addition to name and namespace.
-type Kind = (&'static str, &'static str, &'static [Field]);
-
+/// A field is the label that requests use, which is also its path, or `LABEL=PATH[|PATH]`. The first value that is not
+/// empty counts. An absent one is empty, or the text after `?`.
 const KINDS: &[Kind] = &[
     (
         "",
         "pods",
-        &[
-            text("spec.nodeName"),
-            // Clients of the first Kubernetes versions use this label.
-            at("spec.host", "spec.nodeName", Absent::Empty),
-            text("spec.restartPolicy"),
-            text("spec.schedulerName"),
-            text("spec.serviceAccountName"),
-            at("spec.hostNetwork", "spec.hostNetwork", Absent::False),
-            text("status.phase"),
-            at(
-                "status.podIP",
-                "status.podIP status.podIPs.0.ip",
-                Absent::Empty,
-            ),
-            // Kubernetes accepts the label, but its value is always empty.
-            at("status.podIPs", "", Absent::Empty),
-            text("status.nominatedNodeName"),
-        ],
+        "spec.nodeName spec.host=spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName \
+         spec.hostNetwork?false status.phase status.podIP=status.podIP|status.podIPs.0.ip status.podIPs= \
+         status.nominatedNodeName",
     ),
-    (
-        "",
-        "nodes",
-        &[at(
-            "spec.unschedulable",
-            "spec.unschedulable",
-            Absent::False,
-        )],
-    ),
+    ("", "nodes", "spec.unschedulable?false"),
     (
         "",
         "events",
-        &[
-            text("involvedObject.kind"),
-            text("involvedObject.namespace"),
-            text("involvedObject.name"),
-            text("involvedObject.uid"),
-            text("involvedObject.apiVersion"),
-            text("involvedObject.resourceVersion"),
-            text("involvedObject.fieldPath"),
-            text("reason"),
-            text("reportingComponent"),
-            at(
-                "source",
-                "source.component reportingComponent",
-                Absent::Empty,
-            ),
-            text("type"),
-        ],
+        "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion \
+         involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent \
+         source=source.component|reportingComponent type",
     ),
     // These are stored as events of core/v1.
     (
         "events.k8s.io",
         "events",
-        &[
-            at("regarding.kind", "involvedObject.kind", Absent::Empty),
-            at(
-                "regarding.namespace",
-                "involvedObject.namespace",
-                Absent::Empty,
-            ),
-            at("regarding.name", "involvedObject.name", Absent::Empty),
-            at("regarding.uid", "involvedObject.uid", Absent::Empty),
-            at(
-                "regarding.apiVersion",
-                "involvedObject.apiVersion",
-                Absent::Empty,
-            ),
-            at(
-                "regarding.resourceVersion",
-                "involvedObject.resourceVersion",
-                Absent::Empty,
-            ),
-            at(
-                "regarding.fieldPath",
-                "involvedObject.fieldPath",
-                Absent::Empty,
-            ),
-            text("reason"),
-            at("reportingController", "reportingComponent", Absent::Empty),
-            text("type"),
-        ],
+        "regarding.kind=involvedObject.kind regarding.namespace=involvedObject.namespace \
+         regarding.name=involvedObject.name regarding.uid=involvedObject.uid \
+         regarding.apiVersion=involvedObject.apiVersion regarding.resourceVersion=involvedObject.resourceVersion \
+         regarding.fieldPath=involvedObject.fieldPath reason reportingController=reportingComponent type",
     ),
-    ("", "namespaces", &[text("status.phase")]),
-    ("", "secrets", &[text("type")]),
-    ("", "services", &[text("spec.clusterIP"), text("spec.type")]),
-    ("", "replicationcontrollers", REPLICAS),
-    ("apps", "replicasets", REPLICAS),
-    (
-        "batch",
-        "jobs",
-        &[at("status.successful", "status.succeeded", Absent::Zero)],
-    ),
+    ("", "namespaces", "status.phase"),
+    ("", "secrets", "type"),
+    ("", "services", "spec.clusterIP spec.type"),
+    ("", "replicationcontrollers", "status.replicas?0"),
+    ("apps", "replicasets", "status.replicas?0"),
+    ("batch", "jobs", "status.successful=status.succeeded?0"),
     (
         "certificates.k8s.io",
         "certificatesigningrequests",
-        &[text("spec.signerName")],
+        "spec.signerName",
     ),
 ];
 
-const REPLICAS: &[Field] = &[at("status.replicas", "status.replicas", Absent::Zero)];
+/// A field that objects can be selected by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Field {
+    label: &'static str,
+    paths: &'static str,
+    absent: &'static str,
+}
 
 fn kind_of(resource: &Resource) -> Option<&'static Kind> {
     let mut kinds = KINDS.iter().filter(|_| !resource.is_custom());
@@ -153,7 +66,7 @@ fn kind_of(resource: &Resource) -> Option<&'static Kind> {
 pub(super) enum SelectedField {
     Name,
     Namespace,
-    Builtin(&'static Field),
+    Builtin(Field),
     /// A path within a custom resource.
     Custom(String),
 }
@@ -170,7 +83,7 @@ impl SelectedField {
             _ => {}
         }
         if let Some(kind) = kind {
-            let mut fields = kind.2.iter();
+            let mut fields = kind.2.split(' ').map(Field::parse);
             return fields.find(|field| field.label == label).map(Self::Builtin);
         }
         let mut declared = resource.selectable.iter();
@@ -180,18 +93,21 @@ impl SelectedField {
 }
 
 impl Field {
+    fn parse(text: &'static str) -> Self {
+        let (text, absent) = text.split_once('?').unwrap_or((text, ""));
+        let (label, paths) = text.split_once('=').unwrap_or((text, text));
+        Self {
+            label,
+            paths,
+            absent,
+        }
+    }
+
     /// Returns the text that a selector compares with.
     pub(super) fn read(&self, object: &Value) -> String {
-        let mut values = self.paths.split(' ').map(|path| text_at(object, path));
+        let mut values = self.paths.split('|').map(|path| text_at(object, path));
         let found = values.find(|value| !value.is_empty());
-        found.unwrap_or_else(|| {
-            let absent = match self.absent {
-                Absent::Empty => "",
-                Absent::False => "false",
-                Absent::Zero => "0",
-            };
-            absent.to_owned()
-        })
+        found.unwrap_or_else(|| self.absent.to_owned())
     }
 }
 
@@ -233,7 +149,8 @@ mod tests {
     fn absent_fields_have_the_zero_value_of_their_type() {
         let field = |plural: &str, label: &str| {
             let kind = KINDS.iter().find(|kind| kind.1 == plural).unwrap();
-            kind.2.iter().find(|f| f.label == label).unwrap()
+            let mut fields = kind.2.split(' ').map(Field::parse);
+            fields.find(|f| f.label == label).unwrap()
         };
         let empty = json!({});
         assert_eq!(field("nodes", "spec.unschedulable").read(&empty), "false");

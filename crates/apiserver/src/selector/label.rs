@@ -1,211 +1,71 @@
 //! The parser of label selectors in requests, such as `app in (web, db),!legacy`.
 
+use std::sync::LazyLock;
+
 use berth_apimachinery::label_selector::{CompiledSelector, LabelRequirement, Relation};
+use regex::Regex;
 
 use crate::error::ApiError;
 use crate::names;
 
+/// A requirement: `!`, the key, and an operator with a value, or with values in parentheses.
+static REQUIREMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let word = r"[^\s=!<>(),]";
+    let text =
+        format!(r"^(!?)\s*({word}+)\s*(?:(==|=|!=|>|<)\s*({word}*)|(in|notin)\s*\(([^()]*)\))?$");
+    Regex::new(&text).ok()
+});
+
 /// Parses the label selector of a request.
 pub(crate) fn parse(text: &str) -> Result<CompiledSelector, ApiError> {
-    let mut parser = Parser {
-        tokens: tokens(text),
-        at: 0,
-    };
-    let requirements = parser.selector().map_err(ApiError::bad_request)?;
-    Ok(requirements.into_iter().collect())
+    if text.trim().is_empty() {
+        return Ok(CompiledSelector::default());
+    }
+    let mut within = false;
+    let parts = text.split(|c| {
+        within = c == '(' || within && c != ')';
+        c == ',' && !within
+    });
+    let requirements: Result<Vec<LabelRequirement>, String> =
+        parts.map(|part| requirement(part.trim())).collect();
+    let refused =
+        |message| ApiError::bad_request(format!("unable to parse requirement: {message}"));
+    Ok(requirements.map_err(refused)?.into_iter().collect())
 }
 
-/// A word or a sign such as `!=`. The empty sign marks the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token<'a> {
-    Word(&'a str),
-    Sign(&'a str),
-}
-
-impl<'a> Token<'a> {
-    const END: Self = Self::Sign("");
-
-    fn text(self) -> &'a str {
-        match self {
-            Self::Word(text) | Self::Sign(text) => text,
+fn requirement(text: &str) -> Result<LabelRequirement, String> {
+    let parts = REQUIREMENT.as_ref().and_then(|regex| regex.captures(text));
+    let parts = parts.ok_or_else(|| format!("cannot understand '{text}'"))?;
+    let part = |at: usize| parts.get(at).map(|part| part.as_str().trim());
+    let key = part(2).unwrap_or_default().to_owned();
+    check("<nil>", &key, names::qualified_name(&key))?;
+    let operator = match (part(1), part(3).or_else(|| part(5))) {
+        (Some("!"), Some(operator)) => {
+            return Err(format!("found '{operator}' after '!{key}'"));
         }
-    }
-}
-
-const SIGNS: [&str; 9] = ["!=", "==", "=", "!", "(", ")", ",", ">", "<"];
-
-fn tokens(text: &str) -> Vec<Token<'_>> {
-    let mut all = Vec::new();
-    let mut rest = text.trim_start();
-    while !rest.is_empty() {
-        let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
-        let special = |c: char| "=!(),><".contains(c) || c.is_whitespace();
-        let length = sign.map_or_else(|| rest.find(special).unwrap_or(rest.len()), |s| s.len());
-        let (token, after) = rest.split_at(length);
-        all.push(if sign.is_some() {
-            Token::Sign(token)
-        } else {
-            Token::Word(token)
-        });
-        rest = after.trim_start();
-    }
-    all
-}
-
-struct Parser<'a> {
-    tokens: Vec<Token<'a>>,
-    at: usize,
-}
-
-impl<'a> Parser<'a> {
-    fn peek(&self) -> Token<'a> {
-        self.tokens.get(self.at).copied().unwrap_or(Token::END)
-    }
-
-    fn take(&mut self) -> Token<'a> {
-        let token = self.peek();
-        self.at += 1;
-        token
-    }
-
-    fn selector(&mut self) -> Result<Vec<LabelRequirement>, String> {
-        let mut all = Vec::new();
-        loop {
-            match self.peek() {
-                Token::END => return Ok(all),
-                Token::Word(_) | Token::Sign("!") => {}
-                Token::Sign(found) => {
-                    return Err(format!(
-                        "found '{found}', expected: !, identifier, or 'end of string'"
-                    ));
-                }
-            }
-            let requirement = self.requirement();
-            all.push(
-                requirement.map_err(|message| format!("unable to parse requirement: {message}"))?,
-            );
-            match self.take() {
-                Token::END => return Ok(all),
-                Token::Sign(",") => {}
-                other => {
-                    let found = other.text();
-                    return Err(format!("found '{found}', expected: ',' or 'end of string'"));
-                }
-            }
-            if !matches!(self.peek(), Token::Word(_) | Token::Sign("!")) {
-                let found = self.peek().text();
-                return Err(format!("found '{found}', expected: identifier after ','"));
-            }
-        }
-    }
-
-    fn requirement(&mut self) -> Result<LabelRequirement, String> {
-        let absent = self.peek() == Token::Sign("!");
-        if absent {
-            self.take();
-        }
-        let Token::Word(key) = self.peek() else {
-            return Err(format!(
-                "found '{}', expected: identifier",
-                self.peek().text()
-            ));
-        };
-        self.take();
-        check("<nil>", key, names::qualified_name(key))?;
-        let key = key.to_owned();
-        if absent {
+        (Some("!"), None) => {
             return Ok(LabelRequirement::unvalidated(key, Relation::DoesNotExist));
         }
-        if matches!(self.peek(), Token::END | Token::Sign(",")) {
-            return Ok(LabelRequirement::unvalidated(key, Relation::Exists));
-        }
-        let operator = self.take().text();
-        let values = match operator {
-            "in" | "notin" => self.values()?,
-            "=" | "==" | "!=" | ">" | "<" => vec![self.value()?],
-            found => {
-                return Err(format!(
-                    "found '{found}', expected: in, notin, =, ==, !=, gt, lt"
-                ));
-            }
-        };
-        requirement(operator, key, values)
-    }
-
-    /// Parses the value after a sign, which may be empty.
-    fn value(&mut self) -> Result<String, String> {
-        match self.peek() {
-            Token::END | Token::Sign(",") => Ok(String::new()),
-            Token::Word(value) => {
-                self.take();
-                Ok(value.to_owned())
-            }
-            Token::Sign(found) => Err(format!("found '{found}', expected: identifier")),
-        }
-    }
-
-    /// Parses the values in parentheses.
-    fn values(&mut self) -> Result<Vec<String>, String> {
-        let open = self.take();
-        if open != Token::Sign("(") {
-            return Err(format!("found '{}' expected: '('", open.text()));
-        }
-        let mut values = Vec::new();
-        match self.peek() {
-            Token::Sign(")") => {
-                self.take();
-                return Ok(values);
-            }
-            Token::Word(_) | Token::Sign(",") => {}
-            Token::Sign(found) => {
-                return Err(format!("found '{found}', expected: ',', ')' or identifier"));
-            }
-        }
-        loop {
-            match self.take() {
-                Token::Word(value) => {
-                    values.push(value.to_owned());
-                    if !matches!(self.peek(), Token::Sign("," | ")")) {
-                        let found = self.peek().text();
-                        return Err(format!("found '{found}', expected: ',' or ')'"));
-                    }
-                }
-                // An empty value may precede or follow a comma.
-                Token::Sign(",") => {
-                    if values.is_empty() || !matches!(self.peek(), Token::Word(_)) {
-                        values.push(String::new());
-                    }
-                }
-                Token::Sign(")") => break,
-                Token::Sign(found) => {
-                    return Err(format!("found '{found}', expected: ',', or identifier"));
-                }
-            }
-        }
-        values.sort_unstable();
-        values.dedup();
-        Ok(values)
-    }
-}
-
-fn requirement(
-    operator: &str,
-    key: String,
-    values: Vec<String>,
-) -> Result<LabelRequirement, String> {
+        (_, None) => return Ok(LabelRequirement::unvalidated(key, Relation::Exists)),
+        (_, Some(operator)) => operator,
+    };
+    let mut values: Vec<String> = match (part(4), part(6)) {
+        (Some(value), _) => vec![value.to_owned()],
+        (_, None | Some("")) => Vec::new(),
+        (_, Some(list)) => list.split(',').map(|v| v.trim().to_owned()).collect(),
+    };
+    values.sort_unstable();
+    values.dedup();
     let first = values.first().map(String::as_str).unwrap_or_default();
     let number = first.parse();
     if matches!(operator, ">" | "<") && number.is_err() {
         return Err(format!(
-            "values[0]: Invalid value: \"{first}\": for 'Gt', 'Lt' operators, the value must be an integer"
+            "values[0]: Invalid value: \"{first}\": must be an integer"
         ));
     }
     for (i, value) in values.iter().enumerate() {
-        check(
-            &format!("values[{i}][{key}]"),
-            value,
-            names::label_value(value),
-        )?;
+        let field = format!("values[{i}][{key}]");
+        check(&field, value, names::label_value(value))?;
     }
     let relation = match (operator, number) {
         ("in" | "=" | "==", _) => Relation::In(values),

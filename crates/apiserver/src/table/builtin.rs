@@ -10,12 +10,4 @@ mod policy;
 mod workloads;
 
 pub(crate) use cell::Cell;
-
-use super::BuiltinColumn;
-
-/// Returns the columns after the name; the default is the age.
-pub(crate) fn builtin_columns(group: &str, plural: &str) -> &'static [BuiltinColumn] {
-    let mut kinds = columns::KINDS.iter();
-    let found = kinds.find(|(g, p, _)| *g == group && p.split('|').any(|p| p == plural));
-    found.map_or(&[cell::AGE], |(.., columns)| columns)
-}
+pub(crate) use columns::builtin_columns;

@@ -1,8 +1,6 @@
-//! Kinds of columns, and texts of cells.
+//! Kinds of cells, and their texts.
 
 use serde_json::{Value, json};
-
-use crate::table::{BuiltinColumn, age};
 
 /// The source of the text of a cell. Paths are dotted.
 #[derive(Debug, Clone, Copy)]
@@ -35,41 +33,6 @@ impl Cell {
         }
     }
 }
-
-/// Returns a column of a certain type.
-pub(super) const fn typed(name: &'static str, kind: &'static str, cell: Cell) -> BuiltinColumn {
-    BuiltinColumn {
-        name,
-        kind,
-        priority: 0,
-        cell,
-    }
-}
-
-pub(super) const fn text(name: &'static str, cell: Cell) -> BuiltinColumn {
-    typed(name, "string", cell)
-}
-
-pub(super) const fn number(name: &'static str, path: &'static str) -> BuiltinColumn {
-    typed(name, "integer", Cell::Integer(path))
-}
-
-/// Returns a column that only wide tables have.
-pub(super) const fn wide(name: &'static str, cell: Cell) -> BuiltinColumn {
-    BuiltinColumn {
-        name,
-        kind: "string",
-        priority: 1,
-        cell,
-    }
-}
-
-pub(super) const AGE: BuiltinColumn = text("Age", Cell::By(age));
-pub(super) const CREATED_AT: BuiltinColumn = typed(
-    "Created At",
-    "date",
-    Cell::Field("metadata.creationTimestamp"),
-);
 
 pub(super) fn int(value: &Value) -> i64 {
     value.as_i64().unwrap_or(0)

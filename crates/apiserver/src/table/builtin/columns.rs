@@ -1,395 +1,295 @@
-//! The tables of columns: group and plurals, and the columns after the name.
+//! The table of the columns of built-in kinds.
 
 use serde_json::{Value, json};
 
-use super::cell::Cell::{By, Field, Integer, Or, True};
-use super::cell::{AGE, CREATED_AT, count, int, joined, labels_or_none, number, selector, string};
-use super::cell::{text, typed, wide};
+use super::cell::Cell::{self, By, Field, Integer, Or, True};
+use super::cell::{count, int, joined, labels_or_none, selector, string};
 use super::{namespaces, network, nodes, policy, workloads};
-use crate::table::{BuiltinColumn, since};
+use crate::table::{BuiltinColumn, age, since};
 
-const CONTAINERS: BuiltinColumn = wide("Containers", By(workloads::containers));
-const IMAGES: BuiltinColumn = wide("Images", By(workloads::images));
-const SELECTOR: BuiltinColumn = wide("Selector", By(|o| json!(selector(&o["spec"]["selector"]))));
-const VOLUME_CLASS: BuiltinColumn = text(
-    "VolumeAttributesClass",
-    Or("spec.volumeAttributesClassName", "<unset>"),
-);
-const VOLUME_MODE: BuiltinColumn = wide("VolumeMode", Or("spec.volumeMode", "<unset>"));
+const EVENT: &str = "Last Seen=@last_seen; Type=type; Reason=reason; Object=@event_object; \
+    *Subobject=involvedObject.fieldPath|; *Source=@event_source; Message=@message; *First Seen=@first_seen; \
+    *Count=@event_count; *Name=metadata.name";
+const REPLICA_SET: &str = "Desired:integer=#spec.replicas; Current:integer=#status.replicas; \
+    Ready:integer=#status.readyReplicas; Age; *Containers; *Images; *Selector";
+const CREATED_AT: &str = "Created At:date=metadata.creationTimestamp";
 
-const REPLICA_SET: &[BuiltinColumn] = &[
-    number("Desired", "spec.replicas"),
-    number("Current", "status.replicas"),
-    number("Ready", "status.readyReplicas"),
-    AGE,
-    CONTAINERS,
-    IMAGES,
-    SELECTOR,
-];
-
-/// The columns of each kind.
-pub(super) const KINDS: &[(&str, &str, &[BuiltinColumn])] = &[
-    (
-        "",
-        "namespaces",
-        &[text("Status", Field("status.phase")), AGE],
-    ),
-    ("", "configmaps", &[text("Data", By(namespaces::data)), AGE]),
-    (
-        "",
-        "secrets",
-        &[
-            text("Type", Field("type")),
-            text("Data", By(|o| count(&o["data"]))),
-            AGE,
-        ],
-    ),
+/// Groups and plurals of kinds, and their columns after the name, separated by `;`.
+///
+/// A column is `NAME:TYPE=CELL`, with a `*` before the name if only wide tables have it. The type is `string` by default,
+/// and the cell is `@name` by default. A cell is one of
+///
+/// | cell | content |
+/// |---|---|
+/// | `path` | the value at a dotted path |
+/// | `path\|text` | the text at the path, or another one if it is absent or empty |
+/// | `#path` | the number at the path, or zero |
+/// | `?path` | true if the value at the path is true |
+/// | `@function` | the result of a function |
+const KINDS: &[(&str, &str, &str)] = &[
+    ("", "namespaces", "Status=status.phase; Age"),
+    ("", "configmaps", "Data=@map_data; Age"),
+    ("", "secrets", "Type=type; Data=@secret_data; Age"),
     ("", "events", EVENT),
     ("events.k8s.io", "events", EVENT),
-    (
-        "",
-        "resourcequotas",
-        &[
-            text("Request", By(namespaces::quota)),
-            text("Limit", Or("", "")),
-            AGE,
-        ],
-    ),
-    ("", "limitranges", &[CREATED_AT]),
+    ("", "resourcequotas", "Request=@quota; Limit=|; Age"),
+    ("", "limitranges", CREATED_AT),
     (
         "",
         "pods",
-        &[
-            text("Ready", By(nodes::ready_containers)),
-            text("Status", By(nodes::pod_status)),
-            text("Restarts", By(nodes::restarts)),
-            AGE,
-            wide("IP", Or("status.podIP", "<none>")),
-            wide("Node", Or("spec.nodeName", "<none>")),
-            wide("Nominated Node", Or("status.nominatedNodeName", "<none>")),
-            wide("Readiness Gates", Or("", "<none>")),
-        ],
+        "Ready=@ready_containers; Status=@pod_status; Restarts=@restarts; Age; *IP=status.podIP|<none>; \
+         *Node=spec.nodeName|<none>; *Nominated Node=status.nominatedNodeName|<none>; *Readiness Gates=|<none>",
     ),
     (
         "",
         "podtemplates",
-        &[
-            text("Containers", By(|o| nodes::of_containers(o, "name"))),
-            text("Images", By(|o| nodes::of_containers(o, "image"))),
-            text(
-                "Pod Labels",
-                By(|o| labels_or_none(&o["template"]["metadata"]["labels"])),
-            ),
-        ],
+        "Containers=@template_containers; Images=@template_images; Pod Labels=@template_labels",
     ),
     (
         "",
         "nodes",
-        &[
-            text("Status", By(nodes::node_status)),
-            text("Roles", By(nodes::node_roles)),
-            AGE,
-            text("Version", Field("status.nodeInfo.kubeletVersion")),
-            wide("Internal-IP", By(|o| nodes::node_address(o, "InternalIP"))),
-            wide("External-IP", By(|o| nodes::node_address(o, "ExternalIP"))),
-            wide("OS-Image", Or("status.nodeInfo.osImage", "<unknown>")),
-            wide(
-                "Kernel-Version",
-                Or("status.nodeInfo.kernelVersion", "<unknown>"),
-            ),
-            wide(
-                "Container-Runtime",
-                Or("status.nodeInfo.containerRuntimeVersion", "<unknown>"),
-            ),
-        ],
+        "Status=@node_status; Roles=@node_roles; Age; Version=status.nodeInfo.kubeletVersion; \
+         *Internal-IP=@internal_ip; *External-IP=@external_node_ip; *OS-Image=status.nodeInfo.osImage|<unknown>; \
+         *Kernel-Version=status.nodeInfo.kernelVersion|<unknown>; \
+         *Container-Runtime=status.nodeInfo.containerRuntimeVersion|<unknown>",
     ),
     (
         "",
         "persistentvolumes",
-        &[
-            text("Capacity", Field("spec.capacity.storage")),
-            text(
-                "Access Modes",
-                By(|o| joined(&o["spec"]["accessModes"], string, "")),
-            ),
-            text(
-                "Reclaim Policy",
-                Field("spec.persistentVolumeReclaimPolicy"),
-            ),
-            text("Status", Field("status.phase")),
-            text("Claim", By(claim_of)),
-            text("StorageClass", Or("spec.storageClassName", "")),
-            VOLUME_CLASS,
-            text("Reason", Or("status.reason", "")),
-            AGE,
-            VOLUME_MODE,
-        ],
+        "Capacity=spec.capacity.storage; Access Modes=@volume_modes; \
+         Reclaim Policy=spec.persistentVolumeReclaimPolicy; Status=status.phase; Claim=@claim_of; \
+         StorageClass=spec.storageClassName|; VolumeAttributesClass=spec.volumeAttributesClassName|<unset>; \
+         Reason=status.reason|; Age; *VolumeMode=spec.volumeMode|<unset>",
     ),
     (
         "",
         "persistentvolumeclaims",
-        &[
-            text("Status", Field("status.phase")),
-            text("Volume", Or("spec.volumeName", "")),
-            text("Capacity", Or("status.capacity.storage", "")),
-            text(
-                "Access Modes",
-                By(|o| joined(&o["status"]["accessModes"], string, "")),
-            ),
-            text("StorageClass", Or("spec.storageClassName", "")),
-            VOLUME_CLASS,
-            AGE,
-            VOLUME_MODE,
-        ],
+        "Status=status.phase; Volume=spec.volumeName|; Capacity=status.capacity.storage|; \
+         Access Modes=@claim_modes; StorageClass=spec.storageClassName|; \
+         VolumeAttributesClass=spec.volumeAttributesClassName|<unset>; Age; *VolumeMode=spec.volumeMode|<unset>",
     ),
     (
         "storage.k8s.io",
         "storageclasses",
-        &[
-            text("Provisioner", Field("provisioner")),
-            text("ReclaimPolicy", Or("reclaimPolicy", "Delete")),
-            text("VolumeBindingMode", Or("volumeBindingMode", "Immediate")),
-            text("AllowVolumeExpansion", True("allowVolumeExpansion")),
-            AGE,
-        ],
+        "Provisioner=provisioner; ReclaimPolicy=reclaimPolicy|Delete; \
+         VolumeBindingMode=volumeBindingMode|Immediate; AllowVolumeExpansion=?allowVolumeExpansion; Age",
     ),
     ("", "replicationcontrollers", REPLICA_SET),
     ("apps", "replicasets", REPLICA_SET),
     (
         "apps",
         "deployments",
-        &[
-            text("Ready", By(workloads::ready)),
-            text("Up-to-date", Integer("status.updatedReplicas")),
-            text("Available", Integer("status.availableReplicas")),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            SELECTOR,
-        ],
+        "Ready=@ready_replicas; Up-to-date=#status.updatedReplicas; Available=#status.availableReplicas; Age; \
+         *Containers; *Images; *Selector",
     ),
     (
         "apps",
         "statefulsets",
-        &[text("Ready", By(workloads::ready)), AGE, CONTAINERS, IMAGES],
+        "Ready=@ready_replicas; Age; *Containers; *Images",
     ),
     (
         "apps",
         "daemonsets",
-        &[
-            number("Desired", "status.desiredNumberScheduled"),
-            number("Current", "status.currentNumberScheduled"),
-            number("Ready", "status.numberReady"),
-            number("Up-to-date", "status.updatedNumberScheduled"),
-            number("Available", "status.numberAvailable"),
-            text("Node Selector", By(workloads::node_selector)),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            SELECTOR,
-        ],
+        "Desired:integer=#status.desiredNumberScheduled; Current:integer=#status.currentNumberScheduled; \
+         Ready:integer=#status.numberReady; Up-to-date:integer=#status.updatedNumberScheduled; \
+         Available:integer=#status.numberAvailable; Node Selector=@node_selector; Age; *Containers; *Images; *Selector",
     ),
     (
         "apps",
         "controllerrevisions",
-        &[
-            text("Controller", By(workloads::controller)),
-            text("Revision", Field("revision")),
-            AGE,
-        ],
+        "Controller=@controller; Revision=revision; Age",
     ),
     (
         "batch",
         "jobs",
-        &[
-            text("Status", By(workloads::job_status)),
-            text("Completions", By(workloads::job_completions)),
-            text("Duration", By(workloads::job_duration)),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            SELECTOR,
-        ],
+        "Status=@job_status; Completions=@job_completions; Duration=@job_duration; Age; *Containers; *Images; *Selector",
     ),
     (
         "batch",
         "cronjobs",
-        &[
-            text("Schedule", Field("spec.schedule")),
-            text("Timezone", Or("spec.timeZone", "<none>")),
-            typed("Suspend", "boolean", By(workloads::suspended)),
-            typed("Active", "integer", By(|o| count(&o["status"]["active"]))),
-            text("Last Schedule", By(workloads::last_schedule)),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            SELECTOR,
-        ],
+        "Schedule=spec.schedule; Timezone=spec.timeZone|<none>; Suspend:boolean=@suspended; \
+         Active:integer=@active_jobs; Last Schedule=@last_schedule; Age; *Containers; *Images; *Selector",
     ),
     (
         "autoscaling",
         "horizontalpodautoscalers",
-        &[
-            text(
-                "Reference",
-                By(|o| policy::reference(&o["spec"]["scaleTargetRef"])),
-            ),
-            text("Targets", By(workloads::hpa_targets)),
-            text("MinPods", By(workloads::hpa_minimum)),
-            text("MaxPods", Field("spec.maxReplicas")),
-            text("Replicas", Integer("status.currentReplicas")),
-            AGE,
-        ],
+        "Reference=@scale_target; Targets=@hpa_targets; MinPods=@hpa_minimum; MaxPods=spec.maxReplicas; \
+         Replicas=#status.currentReplicas; Age",
     ),
     (
         "",
         "services",
-        &[
-            text("Type", Field("spec.type")),
-            text("Cluster-IP", Or("spec.clusterIP", "<none>")),
-            text("External-IP", By(network::external_ip)),
-            text("Port(s)", By(network::service_ports)),
-            AGE,
-            wide("Selector", By(|o| labels_or_none(&o["spec"]["selector"]))),
-        ],
+        "Type=spec.type; Cluster-IP=spec.clusterIP|<none>; External-IP=@external_ip; Port(s)=@service_ports; Age; \
+         *Selector=@service_selector",
     ),
-    (
-        "",
-        "endpoints",
-        &[text("Endpoints", By(network::endpoints)), AGE],
-    ),
+    ("", "endpoints", "Endpoints=@endpoints; Age"),
     (
         "discovery.k8s.io",
         "endpointslices",
-        &[
-            text("AddressType", Field("addressType")),
-            text("Ports", By(network::slice_ports)),
-            text("Endpoints", By(network::slice_endpoints)),
-            AGE,
-        ],
+        "AddressType=addressType; Ports=@slice_ports; Endpoints=@slice_endpoints; Age",
     ),
     (
         "networking.k8s.io",
         "ingresses",
-        &[
-            text("Class", Or("spec.ingressClassName", "<none>")),
-            text("Hosts", By(network::ingress_hosts)),
-            text("Address", By(|o| network::balancer_addresses(o, ""))),
-            text("Ports", By(network::ingress_ports)),
-            AGE,
-        ],
+        "Class=spec.ingressClassName|<none>; Hosts=@ingress_hosts; Address=@ingress_address; Ports=@ingress_ports; Age",
     ),
     (
         "networking.k8s.io",
         "ingressclasses",
-        &[
-            text("Controller", Field("spec.controller")),
-            text("Parameters", Or("spec.parameters.name", "<none>")),
-            AGE,
-        ],
+        "Controller=spec.controller; Parameters=spec.parameters.name|<none>; Age",
     ),
-    (
-        "networking.k8s.io",
-        "networkpolicies",
-        &[
-            text(
-                "Pod-Selector",
-                By(|o| json!(selector(&o["spec"]["podSelector"]))),
-            ),
-            AGE,
-        ],
-    ),
+    ("networking.k8s.io", "networkpolicies", "Pod-Selector; Age"),
     (
         "policy",
         "poddisruptionbudgets",
-        &[
-            text(
-                "Min Available",
-                By(|o| policy::share(&o["spec"]["minAvailable"])),
-            ),
-            text(
-                "Max Unavailable",
-                By(|o| policy::share(&o["spec"]["maxUnavailable"])),
-            ),
-            number("Allowed Disruptions", "status.disruptionsAllowed"),
-            AGE,
-        ],
+        "Min Available; Max Unavailable; Allowed Disruptions:integer=#status.disruptionsAllowed; Age",
     ),
     (
         "rbac.authorization.k8s.io",
         "roles|clusterroles",
-        &[CREATED_AT],
+        CREATED_AT,
     ),
     (
         "rbac.authorization.k8s.io",
         "rolebindings|clusterrolebindings",
-        &[
-            text("Role", By(|o| policy::reference(&o["roleRef"]))),
-            AGE,
-            wide("Users", By(|o| policy::subjects(o, "User"))),
-            wide("Groups", By(|o| policy::subjects(o, "Group"))),
-            wide(
-                "ServiceAccounts",
-                By(|o| policy::subjects(o, "ServiceAccount")),
-            ),
-        ],
+        "Role; Age; *Users; *Groups; *ServiceAccounts",
     ),
     (
         "coordination.k8s.io",
         "leases",
-        &[text("Holder", Or("spec.holderIdentity", "")), AGE],
+        "Holder=spec.holderIdentity|; Age",
     ),
     (
         "scheduling.k8s.io",
         "priorityclasses",
-        &[
-            typed("Value", "integer", Field("value")),
-            typed("Global-Default", "boolean", True("globalDefault")),
-            AGE,
-            text(
-                "PreemptionPolicy",
-                Or("preemptionPolicy", "PreemptLowerPriority"),
-            ),
-        ],
+        "Value:integer=value; Global-Default:boolean=?globalDefault; Age; \
+         PreemptionPolicy=preemptionPolicy|PreemptLowerPriority",
     ),
     (
         "admissionregistration.k8s.io",
         "mutatingwebhookconfigurations|validatingwebhookconfigurations",
-        &[
-            typed("Webhooks", "integer", By(|o| count(&o["webhooks"]))),
-            AGE,
-        ],
+        "Webhooks:integer; Age",
     ),
     (
         "apiextensions.k8s.io",
         "customresourcedefinitions",
-        &[CREATED_AT],
+        CREATED_AT,
     ),
     (
         "certificates.k8s.io",
         "certificatesigningrequests",
-        &[
-            AGE,
-            text("SignerName", Or("spec.signerName", "<none>")),
-            text("Requestor", Or("spec.username", "")),
-            text("RequestedDuration", By(policy::requested_duration)),
-            text("Condition", By(policy::request_state)),
-        ],
+        "Age; SignerName=spec.signerName|<none>; Requestor=spec.username|; RequestedDuration; Condition",
     ),
 ];
 
-const EVENT: &[BuiltinColumn] = &[
-    text("Last Seen", By(namespaces::event_last_seen)),
-    text("Type", Field("type")),
-    text("Reason", Field("reason")),
-    text("Object", By(namespaces::event_object)),
-    wide("Subobject", Or("involvedObject.fieldPath", "")),
-    wide("Source", By(namespaces::event_source)),
-    text("Message", By(|o| json!(string(&o["message"]).trim()))),
-    wide("First Seen", By(first_seen)),
-    wide("Count", By(|o| json!(int(&o["count"]).max(1).to_string()))),
-    wide("Name", Field("metadata.name")),
-];
+/// Returns the columns after the name; the default is the age.
+pub(crate) fn builtin_columns(group: &str, plural: &str) -> Vec<BuiltinColumn> {
+    let mut kinds = KINDS.iter();
+    let found = kinds.find(|(g, p, _)| *g == group && p.split('|').any(|p| p == plural));
+    found
+        .map_or("Age", |(.., columns)| columns)
+        .split("; ")
+        .map(column)
+        .collect()
+}
+
+fn column(text: &'static str) -> BuiltinColumn {
+    let (title, cell) = match text.split_once('=') {
+        Some((title, cell)) => (title, Some(cell)),
+        None => (text, None),
+    };
+    let (name, kind) = title.split_once(':').unwrap_or((title, "string"));
+    let wide = name.strip_prefix('*');
+    let name = wide.unwrap_or(name);
+    BuiltinColumn {
+        name,
+        kind,
+        priority: i64::from(wide.is_some()),
+        cell: match cell {
+            Some(cell) => self::cell(cell),
+            None => By(function(name)),
+        },
+    }
+}
+
+fn cell(text: &'static str) -> Cell {
+    match (text.split_once('|'), text.get(1..).unwrap_or_default()) {
+        (Some((path, otherwise)), _) => Or(path, otherwise),
+        (_, path) if text.starts_with('#') => Integer(path),
+        (_, path) if text.starts_with('?') => True(path),
+        (_, name) if text.starts_with('@') => By(function(name)),
+        _ => Field(text),
+    }
+}
+
+/// Returns the function of a column or with a name of its own.
+fn function(name: &str) -> fn(&Value) -> Value {
+    match name {
+        "Age" => age,
+        "Containers" => workloads::containers,
+        "Images" => workloads::images,
+        "Selector" => |o| json!(selector(&o["spec"]["selector"])),
+        "Pod-Selector" => |o| json!(selector(&o["spec"]["podSelector"])),
+        "Min Available" => |o| policy::share(&o["spec"]["minAvailable"]),
+        "Max Unavailable" => |o| policy::share(&o["spec"]["maxUnavailable"]),
+        "Role" => |o| policy::reference(&o["roleRef"]),
+        "Users" => |o| policy::subjects(o, "User"),
+        "Groups" => |o| policy::subjects(o, "Group"),
+        "ServiceAccounts" => |o| policy::subjects(o, "ServiceAccount"),
+        "Webhooks" => |o| count(&o["webhooks"]),
+        "RequestedDuration" => policy::requested_duration,
+        "Condition" => policy::request_state,
+        "last_seen" => namespaces::event_last_seen,
+        "event_object" => namespaces::event_object,
+        "event_source" => namespaces::event_source,
+        "message" => |o| json!(string(&o["message"]).trim()),
+        "first_seen" => first_seen,
+        "event_count" => |o| json!(int(&o["count"]).max(1).to_string()),
+        "map_data" => namespaces::data,
+        "secret_data" => |o| count(&o["data"]),
+        "quota" => namespaces::quota,
+        "ready_containers" => nodes::ready_containers,
+        "pod_status" => nodes::pod_status,
+        "restarts" => nodes::restarts,
+        "template_containers" => |o| nodes::of_containers(o, "name"),
+        "template_images" => |o| nodes::of_containers(o, "image"),
+        "template_labels" => |o| labels_or_none(&o["template"]["metadata"]["labels"]),
+        "node_status" => nodes::node_status,
+        "node_roles" => nodes::node_roles,
+        "internal_ip" => |o| nodes::node_address(o, "InternalIP"),
+        "external_node_ip" => |o| nodes::node_address(o, "ExternalIP"),
+        "volume_modes" => |o| joined(&o["spec"]["accessModes"], string, ""),
+        "claim_modes" => |o| joined(&o["status"]["accessModes"], string, ""),
+        "claim_of" => claim_of,
+        "ready_replicas" => workloads::ready,
+        "node_selector" => workloads::node_selector,
+        "controller" => workloads::controller,
+        "job_status" => workloads::job_status,
+        "job_completions" => workloads::job_completions,
+        "job_duration" => workloads::job_duration,
+        "suspended" => workloads::suspended,
+        "active_jobs" => |o| count(&o["status"]["active"]),
+        "last_schedule" => workloads::last_schedule,
+        "scale_target" => |o| policy::reference(&o["spec"]["scaleTargetRef"]),
+        "hpa_targets" => workloads::hpa_targets,
+        "hpa_minimum" => workloads::hpa_minimum,
+        "external_ip" => network::external_ip,
+        "service_ports" => network::service_ports,
+        "service_selector" => |o| labels_or_none(&o["spec"]["selector"]),
+        "endpoints" => network::endpoints,
+        "slice_ports" => network::slice_ports,
+        "slice_endpoints" => network::slice_endpoints,
+        "ingress_hosts" => network::ingress_hosts,
+        "ingress_address" => |o| network::balancer_addresses(o, ""),
+        "ingress_ports" => network::ingress_ports,
+        _ => unknown,
+    }
+}
+
+/// The cell of a function that does not exist.
+fn unknown(_: &Value) -> Value {
+    json!("<unknown function>")
+}
 
 fn first_seen(event: &Value) -> Value {
     let first = &event["firstTimestamp"];
@@ -406,4 +306,19 @@ fn claim_of(volume: &Value) -> Value {
         Some(name) => format!("{}/{name}", string(&claim["namespace"])),
         None => String::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_exists() {
+        for (group, plurals, _) in KINDS {
+            for column in builtin_columns(group, plurals.split('|').next().unwrap()) {
+                let cell = column.cell.of(&json!({}));
+                assert_ne!(cell, unknown(&cell), "{plurals}: {}", column.name);
+            }
+        }
+    }
 }
