@@ -12,7 +12,6 @@ use crate::resource::NameRule;
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const WILDCARD: &str = r"\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
-const SEARCH: &str = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*";
 const SERVICE: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const LABEL_VALUE: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
@@ -21,7 +20,6 @@ struct Patterns {
     label: Option<Regex>,
     subdomain: Option<Regex>,
     wildcard: Option<Regex>,
-    search: Option<Regex>,
     service: Option<Regex>,
     qualified: Option<Regex>,
     value: Option<Regex>,
@@ -33,7 +31,6 @@ static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
         label: anchored(LABEL),
         subdomain: anchored(SUBDOMAIN),
         wildcard: anchored(WILDCARD),
-        search: anchored(SEARCH),
         service: anchored(SERVICE),
         qualified: anchored(QUALIFIED),
         value: anchored(LABEL_VALUE),
@@ -61,13 +58,6 @@ pub(super) fn host(text: &str) -> Option<String> {
     }
     (!matches(PATTERNS.wildcard.as_ref(), text)).then(|| {
         format!("a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '{WILDCARD}')")
-    })
-}
-
-/// Checks a DNS search domain.
-pub(super) fn search_domain(text: &str) -> Option<String> {
-    (!matches(PATTERNS.search.as_ref(), text)).then(|| {
-        format!("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{SEARCH}')")
     })
 }
 

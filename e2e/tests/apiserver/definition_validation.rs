@@ -57,10 +57,6 @@ async fn invalid_conversion_webhooks_are_refused() {
             "webhookClientConfig.service.port: Invalid value: 0: port is not valid: must be between 1 and 65535, inclusive",
         ),
         (
-            service(json!({"path": "/a//b"})),
-            "webhookClientConfig.service.path: Invalid value: \"/a//b\": segment[1] may not be empty",
-        ),
-        (
             json!({"conversion": {"strategy": "None", "webhook": {"conversionReviewVersions": ["v1"]}}}),
             "conversionReviewVersions: Forbidden: should not be set when strategy is not set to Webhook",
         ),
@@ -81,26 +77,14 @@ async fn invalid_conversion_webhooks_are_refused() {
 }
 
 #[tokio::test]
-async fn only_deprecated_versions_have_a_valid_deprecation_warning() {
+async fn only_deprecated_versions_have_a_deprecation_warning() {
     let server = server().await;
-    let definitions = Objects::at(&server, DEFINITIONS);
-    for (deprecated, warning) in [
-        (false, ""),
-        (true, ""),
-        (true, &*"é".repeat(200)),
-        (true, "a\tb"),
-    ] {
-        let version = json!({"deprecated": deprecated, "deprecationWarning": warning});
-        let refused = definitions
-            .post("?dryRun=All", &definition(&json!({}), &version))
-            .await;
-        let causes = ["spec.versions[0].deprecationWarning FieldValueInvalid".to_owned()];
-        assert_eq!(
-            (refused.code, refused.causes()),
-            (422, causes.into()),
-            "{version}"
-        );
-    }
+    let version = json!({"deprecated": false, "deprecationWarning": "soon"});
+    let refused = Objects::at(&server, DEFINITIONS)
+        .post("?dryRun=All", &definition(&json!({}), &version))
+        .await;
+    let causes = ["spec.versions[0].deprecationWarning FieldValueInvalid".to_owned()];
+    assert_eq!((refused.code, refused.causes()), (422, causes.into()));
 }
 
 #[tokio::test]

@@ -123,10 +123,5 @@ async fn negative_counts_and_parts_above_the_total_are_refused() {
             let response = objects.merge("/a/status", &json!({"status": status})).await;
             assert_eq!(response.code, 200, "{plural}: {}", response.text);
         }
-        if matches!(plural, "deployments" | "statefulsets") {
-            let status = json!({"status": {"collisionCount": 2}});
-            assert_eq!(objects.merge("/a/status", &status).await.code, 200);
-            refused(json!({"collisionCount": 1}), "collisionCount").await;
-        }
     }
 }

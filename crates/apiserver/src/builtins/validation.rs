@@ -8,7 +8,6 @@ mod cluster;
 mod config;
 mod container;
 mod definition;
-mod environment;
 mod ephemeral;
 mod field;
 pub(crate) mod metadata;
@@ -16,14 +15,10 @@ mod network;
 mod placement;
 mod pod;
 mod pod_update;
-mod probe;
 mod quota;
 mod rbac;
-mod resize;
 mod resources;
 mod rules;
-mod schedule;
-mod security;
 mod service;
 mod signing_request;
 mod status;
@@ -50,7 +45,10 @@ pub(crate) fn validate(
     let causes = Causes::default();
     let object = Field::root(value, old, &causes);
     match subresource {
-        None | Some(Subresource::Scale) => whole(resource, &object),
+        None | Some(Subresource::Scale) => {
+            apply(rules(resource), &object);
+            more(resource, &object);
+        }
         Some(Subresource::Finalize) => cluster::finalizers(&object, true),
         Some(part @ (Subresource::Status | Subresource::Approval)) => {
             if old.is_some() && builtins::signing_request::is_signing_request(resource) {
@@ -60,35 +58,32 @@ pub(crate) fn validate(
         }
         Some(Subresource::Ephemeral) => {
             pod::spec(&object.get("spec"));
-            ephemeral::update(&object);
+            pod_update::ephemeral(&object);
         }
         Some(Subresource::Resize) => {
             pod::spec(&object.get("spec"));
-            resize::update(&object);
+            pod_update::resize(&object);
         }
         Some(Subresource::Binding) => {}
     }
     causes.take()
 }
 
-/// Validates a whole object.
-fn whole(resource: &Resource, object: &Field<'_>) {
-    apply(rules(resource), object);
+/// Checks what the table of a kind cannot express.
+fn more(resource: &Resource, object: &Field<'_>) {
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => pods(object),
-        ("", "services") => service::service(object),
+        ("", "services") => apply(service::SERVICE, &object.get("spec")),
         ("", "persistentvolumeclaims") => claim::claim(object),
         ("", "configmaps") => config::config_map(object),
         ("", "secrets") => config::secret(object),
-        ("", "nodes") => cluster::node(object),
         ("", "namespaces") => cluster::finalizers(object, false),
         ("", kind @ "replicationcontrollers") => workloads::workload(kind, object),
         ("apps", kind) if kind != "controllerrevisions" => workloads::workload(kind, object),
         ("admissionregistration.k8s.io", _) => webhook::configuration(object),
-        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => {
-            rbac::role(object, resource.namespaced());
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
+            rbac::binding(object, resource.namespaced());
         }
-        ("rbac.authorization.k8s.io", _) => rbac::binding(object, resource.namespaced()),
         ("certificates.k8s.io", "certificatesigningrequests") if object.old.is_none() => {
             apply(signing_request::REQUEST, object);
         }
@@ -96,9 +91,10 @@ fn whole(resource: &Resource, object: &Field<'_>) {
     }
 }
 
-/// Returns the rules of kinds that tables describe completely.
+/// Returns the table of a kind.
 fn rules(resource: &Resource) -> &'static [Rule] {
     match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "nodes") => cluster::NODE,
         ("", "resourcequotas") => quota::QUOTA,
         ("", "limitranges") => quota::LIMIT_RANGE,
         ("batch", "jobs") => batch::JOB,
@@ -110,6 +106,8 @@ fn rules(resource: &Resource) -> &'static [Rule] {
         ("discovery.k8s.io", "endpointslices") => network::ENDPOINT_SLICE,
         ("policy", "poddisruptionbudgets") => cluster::DISRUPTION_BUDGET,
         ("coordination.k8s.io", "leases") => cluster::LEASE,
+        ("rbac.authorization.k8s.io", "roles") => rbac::ROLE,
+        ("rbac.authorization.k8s.io", "clusterroles") => rbac::CLUSTER_ROLE,
         ("scheduling.k8s.io", "priorityclasses") => cluster::PRIORITY_CLASS,
         ("storage.k8s.io", "storageclasses") => cluster::STORAGE_CLASS,
         ("apiextensions.k8s.io", "customresourcedefinitions") => definition::DEFINITION,

@@ -71,11 +71,6 @@ fn replicas(spec: &Field<'_>) {
     if max < min.max(0) {
         most.invalid("must be positive, and at least `minReplicas`");
     }
-    let of_others = |metric: Field<'_>| matches!(metric.text_of("type"), "Object" | "External");
-    if min == 0 && !spec.items("metrics").any(of_others) {
-        let metrics = spec.get("metrics");
-        metrics.forbidden("scaling to zero requires an Object or External metric");
-    }
 }
 
 fn target_version(version: &Field<'_>) {
@@ -87,30 +82,23 @@ fn target_version(version: &Field<'_>) {
 fn metric(metric: &Field<'_>) {
     let kind = metric.get("type");
     Required.apply(&kind);
-    ExactlyOneOf(&[
-        "ContainerResource",
-        "External",
-        "Object",
-        "Pods",
-        "Resource",
-    ])
-    .apply(&kind);
-    if !SOURCES.iter().any(|(name, ..)| *name == kind.text()) {
-        return;
-    }
-    for (name, field, rules) in SOURCES {
-        let source = metric.get(field);
-        match (name == kind.text(), source.is_set()) {
-            (true, false) => source.required("must describe the metric"),
-            (true, true) => {
-                apply(rules, &source);
-                apply(TARGET, &source.get("target"));
-                target(name, &source.get("target"));
-            }
-            (false, true) => source.forbidden("is of another type of metric"),
-            (false, false) => {}
+    let source = SOURCES.iter().find(|(name, ..)| *name == kind.text());
+    let Some((_, field, rules)) = source else {
+        return kind.not_supported(&SOURCES.map(|(name, ..)| name));
+    };
+    for (_, other, _) in SOURCES.iter().filter(|(_, other, _)| other != field) {
+        let other = metric.get(other);
+        if other.is_set() {
+            other.forbidden("is of another type of metric");
         }
     }
+    let source = metric.get(field);
+    if !source.is_set() {
+        return source.required("must describe the metric");
+    }
+    apply(rules, &source);
+    apply(TARGET, &source.get("target"));
+    target(kind.text(), &source.get("target"));
 }
 
 fn target_type(kind: &Field<'_>) {

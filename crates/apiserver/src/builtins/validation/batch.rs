@@ -1,18 +1,18 @@
 //! Validation of jobs and cron jobs.
 
+use cronexpr::{FallbackTimezoneOption, ParseOptions};
 use serde_json::json;
 
-use super::checks::domain_path;
 use super::field::Field;
 use super::rules::Check::{
     Between, By, IfSet, Immutable, NotNegative, OneOf, Present, Required, RequiredOneOf,
 };
 use super::rules::{Rule, apply};
-use super::{matches_template, pod, schedule};
+use super::{matches_template, pod};
+use crate::go_text;
 
 pub(super) const JOB: &[Rule] = &[
-    ("spec", By(job_spec)),
-    ("spec.managedBy", IfSet(&[("", By(domain_path))])),
+    ("spec", By(|spec| apply(SPEC, spec))),
     ("", By(selects)),
     ("spec", By(completions_stay)),
     ("spec", By(template_stays)),
@@ -26,7 +26,7 @@ pub(super) const JOB: &[Rule] = &[
 pub(super) const CRON_JOB: &[Rule] = &[
     ("metadata.name", By(cron_name)),
     ("spec.schedule", Required),
-    ("spec.schedule", By(cron_schedule)),
+    ("spec.schedule", By(schedule)),
     ("spec.timeZone", By(time_zone)),
     (
         "spec.concurrencyPolicy",
@@ -36,7 +36,7 @@ pub(super) const CRON_JOB: &[Rule] = &[
         "spec.startingDeadlineSeconds spec.successfulJobsHistoryLimit spec.failedJobsHistoryLimit",
         NotNegative,
     ),
-    ("spec.jobTemplate.spec", By(job_spec)),
+    ("spec.jobTemplate.spec", By(|spec| apply(SPEC, spec))),
 ];
 
 const SPEC: &[Rule] = &[
@@ -50,7 +50,14 @@ const SPEC: &[Rule] = &[
         OneOf(&["Failed", "TerminatingOrFailed"]),
     ),
     ("", By(indexes)),
-    ("podFailurePolicy.rules[]", By(failure_rule)),
+    (
+        "podFailurePolicy.rules[].action",
+        RequiredOneOf(&["Count", "FailIndex", "FailJob", "Ignore"]),
+    ),
+    (
+        "podFailurePolicy.rules[].onExitCodes",
+        IfSet(&[("operator", RequiredOneOf(&["In", "NotIn"]))]),
+    ),
     ("template", By(pod::template)),
     ("template.spec.restartPolicy", By(restart_policy)),
 ];
@@ -59,13 +66,6 @@ const INDEXED: &[Rule] = &[
     ("completions", Present),
     ("parallelism", Between(i64::MIN, 100_000)),
 ];
-
-fn job_spec(spec: &Field<'_>) {
-    apply(SPEC, spec);
-    if spec.get("maxFailedIndexes").is_set() {
-        Present.apply(&spec.get("backoffLimitPerIndex"));
-    }
-}
 
 fn restart_policy(policy: &Field<'_>) {
     if !policy.is_set() || policy.text() == "Always" {
@@ -77,48 +77,19 @@ fn restart_policy(policy: &Field<'_>) {
 
 /// Checks the fields of indexed jobs.
 fn indexes(spec: &Field<'_>) {
-    let most = spec.get("maxFailedIndexes");
     if spec.text_of("completionMode") == "Indexed" {
-        apply(INDEXED, spec);
-        let all = spec.get("completions").number();
-        if most.number().zip(all).is_some_and(|(most, all)| most > all) {
-            most.invalid("must be less than or equal to completions");
-        }
-        return;
+        return apply(INDEXED, spec);
     }
     let success = spec.get("successPolicy");
     let rules = success.get("rules").reported_at(success.path.as_str());
-    for field in [spec.get("backoffLimitPerIndex"), most, rules] {
+    for field in [
+        spec.get("backoffLimitPerIndex"),
+        spec.get("maxFailedIndexes"),
+        rules,
+    ] {
         if field.is_set() {
             field.invalid("requires indexed completion mode");
         }
-    }
-}
-
-/// Checks a rule of the pod failure policy.
-fn failure_rule(rule: &Field<'_>) {
-    const RULE: &[Rule] = &[
-        (
-            "action",
-            RequiredOneOf(&["Count", "FailIndex", "FailJob", "Ignore"]),
-        ),
-        (
-            "onExitCodes",
-            IfSet(&[
-                ("operator", RequiredOneOf(&["In", "NotIn"])),
-                ("values", By(exit_codes)),
-            ]),
-        ),
-    ];
-    apply(RULE, rule);
-    if !rule.get("onExitCodes").is_set() && rule.get("onPodConditions").is_empty() {
-        rule.invalid("one of onExitCodes and onPodConditions is required");
-    }
-}
-
-fn exit_codes(values: &Field<'_>) {
-    if values.count() == 0 {
-        values.invalid("at least one value is required");
     }
 }
 
@@ -133,10 +104,8 @@ const LABELS: [(&str, &str); 4] = [
 
 /// Checks that a job has the generated selector, unless it sets `manualSelector`.
 fn selects(job: &Field<'_>) {
-    let (selector, labels) = (
-        job.get("spec.selector"),
-        job.get("spec.template.metadata.labels"),
-    );
+    let selector = job.get("spec.selector");
+    let labels = job.get("spec.template.metadata.labels");
     let meta = &job.value["metadata"];
     if job.old.is_some() || job.value["spec"]["manualSelector"] == true {
         Present.apply(&selector);
@@ -180,16 +149,45 @@ fn cron_name(name: &Field<'_>) {
     }
 }
 
-fn cron_schedule(schedule: &Field<'_>) {
-    if !schedule.is_empty() && !schedule::is_valid(schedule.text()) {
+const DESCRIPTORS: [&str; 7] = [
+    "@yearly",
+    "@annually",
+    "@monthly",
+    "@weekly",
+    "@daily",
+    "@midnight",
+    "@hourly",
+];
+
+fn schedule(schedule: &Field<'_>) {
+    let text = schedule.text();
+    let mut options = ParseOptions::default();
+    options.fallback_timezone_option = FallbackTimezoneOption::UTC;
+    let is_valid = match text.strip_prefix("@every ") {
+        Some(every) => go_text::duration(every).is_ok(),
+        None if text.starts_with('@') => DESCRIPTORS.contains(&text),
+        // A sixth field would be a time zone.
+        None => {
+            text.split_whitespace().count() == 5
+                && cronexpr::parse_crontab_with(&text.replace('?', "*"), options).is_ok()
+        }
+    };
+    if !text.is_empty() && !is_valid {
         schedule.invalid(
             "must have five fields, or be a descriptor such as @daily; use timeZone for the zone",
         );
     }
 }
 
+/// Checks that a time zone exists. Without a time zone database every name is accepted.
 fn time_zone(zone: &Field<'_>) {
-    if zone.is_set() && !schedule::is_zone(zone.text()) {
+    let (zones, name) = (jiff::tz::db(), zone.text());
+    let is_known = name == "UTC"
+        || !name.is_empty() && zones.available().next().is_none()
+        || zones
+            .get(name)
+            .is_ok_and(|found| found.iana_name() == Some(name));
+    if zone.is_set() && !is_known {
         zone.invalid("must be a time zone as defined in https://www.iana.org/time-zones");
     }
 }

@@ -66,14 +66,9 @@ pub(super) fn operator(expression: &Field<'_>, other: fn(&Field<'_>, &Field<'_>)
 
 /// Checks a path with a domain prefix.
 pub(super) fn domain_path(field: &Field<'_>) {
-    const USUAL: &str = "/-._~%!$&'()*+,;=:";
-    let usual = |c: char| c.is_ascii_alphanumeric() || USUAL.contains(c);
     match field.text().split_once('/') {
         Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
             field.problem(names::subdomain(domain));
-            if !path.chars().all(usual) {
-                field.invalid("the path after the domain contains an invalid character");
-            }
         }
         _ => field.invalid("must be a domain-prefixed path (such as \"acme.io/foo\")"),
     }
@@ -127,11 +122,8 @@ pub(super) fn public_address(field: &Field<'_>) {
     }
 }
 
-/// Checks that exactly one of some fields is set; the fields are reported at most once. Returns the fields that are set.
-pub(super) fn set_among<'a>(
-    field: &Field<'a>,
-    names: &[&'static str],
-) -> Vec<(&'static str, Field<'a>)> {
-    let fields = names.iter().map(|name| (*name, field.get(name)));
-    fields.filter(|(_, field)| field.is_set()).collect()
+/// Returns those of some fields that are set.
+pub(super) fn set_among<'a>(field: &Field<'a>, names: &[&str]) -> Vec<Field<'a>> {
+    let fields = names.iter().map(|name| field.get(name));
+    fields.filter(Field::is_set).collect()
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::checks::selector;
 use super::field::Field;
-use super::rules::Check::{By, Immutable, OneOf, OptionalText, PositiveAmount, Required};
+use super::rules::Check::{By, OneOf, OptionalText, PositiveAmount, Required};
 use super::rules::{Rule, apply};
 use crate::names;
 
@@ -25,7 +25,6 @@ const SPEC: &[Rule] = &[
         OptionalText(names::subdomain),
     ),
     ("volumeMode", OneOf(&["Block", "Filesystem"])),
-    ("dataSource dataSourceRef", By(source)),
 ];
 
 /// Checks a claim.
@@ -45,25 +44,13 @@ fn access_modes(modes: &Field<'_>) {
     for mode in modes.each() {
         OneOf(MODES).apply(&mode.reported_at(modes.path.as_str()));
     }
-    if modes.count() > 1 && modes.texts().contains(&"ReadWriteOncePod") {
-        modes.forbidden("may not use ReadWriteOncePod with other access modes");
-    }
 }
 
 fn size(spec: &Field<'_>) {
     let path = format!("{}.resources[storage]", spec.path);
     let size = spec.get("resources.requests.storage").reported_at(path);
-    if !size.is_set() {
-        return size.required("");
-    }
+    Required.apply(&size);
     PositiveAmount.apply(&size);
-}
-
-fn source(source: &Field<'_>) {
-    if !source.get("name").is_empty() || !source.get("kind").is_empty() {
-        Required.apply(&source.get("name"));
-        Required.apply(&source.get("kind"));
-    }
 }
 
 /// Checks an update: a bound claim may grow, and `volumeName` and an absent class may be set later.
@@ -73,17 +60,13 @@ fn update(spec: &Field<'_>, old: &Value) {
     for (field, free) in [
         ("volumeAttributesClassName", bound),
         ("volumeName", before["volumeName"].is_null()),
+        ("storageClassName", before["storageClassName"].is_null()),
+        ("resources", bound),
     ] {
         if free {
-            before[field] = new[field].clone();
+            before[field] = new[field].take();
+            new[field] = before[field].clone();
         }
-    }
-    if before["storageClassName"].is_null() {
-        new["storageClassName"] = Value::Null;
-    }
-    if bound {
-        new["resources"]["requests"]["storage"] =
-            before["resources"]["requests"]["storage"].clone();
     }
     if without_nulls(before) != without_nulls(new) {
         spec.forbidden(
@@ -101,8 +84,6 @@ fn update(spec: &Field<'_>, old: &Value) {
     {
         requested.forbidden("can not be less than status.capacity");
     }
-    let mode = spec.get("volumeMode").reported_at("volumeMode");
-    Immutable.apply(&mode);
 }
 
 /// Returns a value without the nulls of its objects.

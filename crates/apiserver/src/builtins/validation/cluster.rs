@@ -14,9 +14,15 @@ use super::rules::{Rule, apply};
 use crate::error::Cause;
 use crate::names;
 
+pub(super) const NODE: &[Rule] = &[
+    ("spec.taints", By(taints)),
+    ("spec.podCIDRs[]", By(range)),
+    ("status.capacity", By(amounts)),
+    ("status.allocatable", By(amounts)),
+];
+
 pub(super) const STORAGE_CLASS: &[Rule] = &[
     ("provisioner", By(provisioner)),
-    ("parameters", By(parameters)),
     ("reclaimPolicy", EmptyOrOneOf(&["Delete", "Retain"])),
     (
         "volumeBindingMode",
@@ -63,20 +69,15 @@ pub(super) fn finalizers(namespace: &Field<'_>, indexed: bool) {
     }
 }
 
-/// Checks a node.
-pub(super) fn node(node: &Field<'_>) {
+fn taints(taints: &Field<'_>) {
     const TAINT: &[Rule] = &[
         ("key", By(qualified)),
         ("value", Text(names::label_value)),
         ("effect", RequiredOneOf(EFFECTS)),
     ];
-    // Kubernetes reports taints below `metadata`.
     let mut taken = Vec::new();
-    for taint in node
-        .get("spec.taints")
-        .reported_at("metadata.taints")
-        .each()
-    {
+    // Kubernetes reports taints below `metadata`.
+    for taint in taints.clone().reported_at("metadata.taints").each() {
         apply(TAINT, &taint);
         let pair = (taint.text_of("key"), taint.text_of("effect"));
         if taken.contains(&pair) {
@@ -84,17 +85,17 @@ pub(super) fn node(node: &Field<'_>) {
         }
         taken.push(pair);
     }
-    let ranges = node.get("spec.podCIDRs");
-    let valid = ranges.each().filter(|range| cidr(range).is_some());
-    let (six, four): (Vec<_>, Vec<_>) = valid.partition(|range| range.text().contains(':'));
-    if six.len() > 1 || four.len() > 1 {
-        ranges.invalid("may specify no more than one CIDR for each IP family");
+}
+
+fn amounts(list: &Field<'_>) {
+    for (name, amount) in list.value.as_object().into_iter().flatten() {
+        let path = format!("{}.{name}", list.path);
+        NotNegativeAmount.apply(&list.with(amount).reported_at(path));
     }
-    for list in ["status.capacity", "status.allocatable"] {
-        for (name, amount) in node.entries(list) {
-            NotNegativeAmount.apply(&amount.reported_at(format!("{list}.{name}")));
-        }
-    }
+}
+
+fn range(range: &Field<'_>) {
+    cidr(range);
 }
 
 fn provisioner(provisioner: &Field<'_>) {
@@ -102,12 +103,6 @@ fn provisioner(provisioner: &Field<'_>) {
         return provisioner.required("");
     }
     qualified(&provisioner.with(&json!(provisioner.text().to_lowercase())));
-}
-
-fn parameters(parameters: &Field<'_>) {
-    if parameters.value.get("").is_some() {
-        parameters.invalid("keys can not be empty");
-    }
 }
 
 fn one_limit(spec: &Field<'_>) {

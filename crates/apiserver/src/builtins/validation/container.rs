@@ -1,14 +1,14 @@
-//! Validation of containers.
+//! Validation of containers, with their probes, hooks and environment.
 
-use super::checks::port_number;
-use super::environment;
+use super::checks::{port, port_number, set_among};
 use super::field::Field;
-use super::rules::Check::{By, Forbidden, OneOf};
+use super::rules::Check::{
+    Between, By, ExactlyOneOf, Forbidden, IfSet, NotNegative, OneOf, OptionalText, Required,
+    RequiredText, Text,
+};
 use super::rules::{Rule, apply};
-use super::{pod, probe, resources, security, volume};
-use crate::error::Cause;
+use super::{pod, resources, volume};
 use crate::names;
-use serde_json::json;
 
 /// The rules of all kinds of containers.
 const CONTAINER: &[Rule] = &[
@@ -21,12 +21,35 @@ const CONTAINER: &[Rule] = &[
         "terminationMessagePolicy",
         OneOf(&["File", "FallbackToLogsOnError"]),
     ),
-    ("", By(environment::of_container)),
-    ("securityContext", By(security::of_container)),
+    ("env[].name", RequiredText(names::variable)),
+    ("env[].valueFrom", IfSet(&[("", By(value_from))])),
+    ("env[]", By(value_or_source)),
+    ("env[].valueFrom.fieldRef", IfSet(&[("", By(field_path))])),
+    (
+        "env[].valueFrom.resourceFieldRef",
+        IfSet(&[("", By(resource_field))]),
+    ),
+    (
+        "env[].valueFrom.configMapKeyRef env[].valueFrom.secretKeyRef",
+        IfSet(&[
+            ("name", Text(names::subdomain)),
+            ("key", RequiredText(names::config_key)),
+        ]),
+    ),
+    ("envFrom[].prefix", OptionalText(names::variable)),
+    ("envFrom", By(env_from)),
+    (
+        "securityContext.runAsUser securityContext.runAsGroup",
+        pod::ID,
+    ),
+    (
+        "securityContext.seccompProfile securityContext.appArmorProfile",
+        IfSet(pod::PROFILE),
+    ),
+    ("securityContext", By(escalation)),
     ("resources", By(resources::of_container)),
+    ("restartPolicy", OneOf(&["Always", "Never", "OnFailure"])),
 ];
-
-const RESTART: &[Rule] = &[("restartPolicy", OneOf(&["Always", "Never", "OnFailure"]))];
 
 /// The rules of init containers that end.
 const ENDING: &[Rule] = &[(
@@ -34,11 +57,50 @@ const ENDING: &[Rule] = &[(
     Forbidden("may only be set for init containers with restartPolicy=Always"),
 )];
 
+/// The rules of containers that run as long as their pod.
+const RUNNING: &[Rule] = &[
+    (
+        "lifecycle.postStart lifecycle.preStop livenessProbe readinessProbe startupProbe",
+        IfSet(&[("", By(handler))]),
+    ),
+    (
+        "livenessProbe readinessProbe startupProbe",
+        IfSet(&[(
+            "initialDelaySeconds timeoutSeconds periodSeconds successThreshold failureThreshold",
+            NotNegative,
+        )]),
+    ),
+    // These probes restart a container.
+    (
+        "livenessProbe.terminationGracePeriodSeconds startupProbe.terminationGracePeriodSeconds",
+        Between(1, i64::MAX),
+    ),
+    (
+        "livenessProbe.successThreshold startupProbe.successThreshold",
+        Between(1, 1),
+    ),
+];
+
+/// The kinds of handlers of probes and hooks, and their rules.
+const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
+const HANDLER: &[Rule] = &[
+    ("exec", IfSet(&[("command", Required)])),
+    (
+        "httpGet",
+        IfSet(&[
+            ("path", Required),
+            ("port", By(port)),
+            ("scheme", ExactlyOneOf(&["HTTP", "HTTPS"])),
+        ]),
+    ),
+    ("tcpSocket", IfSet(&[("port", By(port))])),
+    ("grpc", IfSet(&[("port", By(port_number))])),
+];
+
 /// Checks a container that runs as long as its pod.
 pub(super) fn main(container: &Field<'_>, spec: &Field<'_>) {
     common(container, spec);
-    apply(RESTART, container);
-    probe::of_container(container, pod::grace(spec));
+    apply(RUNNING, container);
 }
 
 /// Checks an init container.
@@ -47,7 +109,6 @@ pub(super) fn init(container: &Field<'_>, spec: &Field<'_>) {
         return main(container, spec);
     }
     common(container, spec);
-    apply(RESTART, container);
     apply(ENDING, container);
 }
 
@@ -58,7 +119,6 @@ pub(super) fn common(container: &Field<'_>, spec: &Field<'_>) {
     volume::mounts(container, spec);
 }
 
-/// Checks the name of an image.
 fn image(image: &Field<'_>) {
     if image.is_empty() {
         image.required("");
@@ -67,41 +127,132 @@ fn image(image: &Field<'_>) {
     }
 }
 
+fn handler(handler: &Field<'_>) {
+    let found = set_among(handler, &HANDLERS);
+    if found.is_empty() {
+        return handler.required("must specify a handler type");
+    }
+    for another in found.iter().skip(1) {
+        another.forbidden("may not specify more than 1 handler type");
+    }
+    apply(HANDLER, handler);
+}
+
+fn escalation(context: &Field<'_>) {
+    let gains = context.value["privileged"] == true
+        || context
+            .get("capabilities.add")
+            .texts()
+            .contains(&"CAP_SYS_ADMIN");
+    if context.value["allowPrivilegeEscalation"] == false && gains {
+        context.invalid("`allowPrivilegeEscalation` must be true if privileged or CAP_SYS_ADMIN");
+    }
+}
+
 fn ports(container: &Field<'_>, host_network: bool) {
-    let (mut names, mut on_host) = (Vec::new(), Vec::new());
+    let mut names = Vec::new();
     for port in container.items("ports") {
-        let name = port.get("name");
-        if !name.is_empty() {
-            let problem = names::port_name(name.text());
-            if problem.is_none() && names.contains(&name.text()) {
-                name.duplicate();
-            }
-            name.problem(problem);
+        let (name, number) = (port.get("name"), port.get("containerPort"));
+        let host = port.get("hostPort");
+        if names.contains(&name.text()) {
+            name.duplicate();
+        } else if !name.is_empty() {
+            name.problem(names::port_name(name.text()));
             names.push(name.text());
         }
-        let (number, host) = (port.get("containerPort"), port.get("hostPort"));
         if number.number().unwrap_or(0) == 0 {
             number.required("");
         } else {
             port_number(&number);
         }
         OneOf(&["SCTP", "TCP", "UDP"]).apply(&port.get("protocol"));
-        let Some(outside) = host.number().filter(|outside| *outside != 0) else {
-            continue;
-        };
-        port_number(&host);
-        if host_network && Some(outside) != number.number() {
-            host.invalid("must match `containerPort` when `hostNetwork` is true");
+        if host.number().is_some_and(|outside| outside != 0) {
+            port_number(&host);
+            if host_network && host.number() != number.number() {
+                host.invalid("must match `containerPort` when `hostNetwork` is true");
+            }
         }
-        let taken = [
-            port.text_of("protocol"),
-            port.text_of("hostIP"),
-            &outside.to_string(),
-        ]
-        .join("/");
-        if on_host.contains(&taken) {
-            host.report(Cause::duplicate(host.path.as_str(), &json!(taken)));
+    }
+}
+
+const SOURCES: [&str; 5] = [
+    "fieldRef",
+    "resourceFieldRef",
+    "configMapKeyRef",
+    "secretKeyRef",
+    "fileKeyRef",
+];
+/// Fields of a pod that can be referred to.
+const FIELDS: [&str; 9] = [
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
+/// Fields of a pod that only files of the downward API can refer to.
+const MAPS: [&str; 2] = ["metadata.annotations", "metadata.labels"];
+const RESOURCES: &[&str] = &[
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+];
+
+const ONE: &str = "must have exactly one source";
+
+fn value_from(from: &Field<'_>) {
+    if set_among(from, &SOURCES).len() != 1 {
+        from.invalid(ONE);
+    }
+}
+
+fn value_or_source(variable: &Field<'_>) {
+    let from = variable.get("valueFrom");
+    if from.is_set() && !variable.get("value").is_empty() {
+        from.invalid("may not be specified when `value` is not empty");
+    }
+}
+
+fn env_from(all: &Field<'_>) {
+    for source in all.each() {
+        let found = set_among(&source, &["configMapRef", "secretRef"]);
+        if found.len() != 1 {
+            all.invalid(ONE);
         }
-        on_host.push(taken);
+        for reference in found {
+            RequiredText(names::subdomain).apply(&reference.get("name"));
+        }
+    }
+}
+
+/// Checks a reference to a field of the pod.
+pub(super) fn field_path(reference: &Field<'_>) {
+    let path = reference.get("fieldPath");
+    let keyed = path.text().strip_suffix("']");
+    if path.is_empty() {
+        path.required("");
+    } else if let Some((map, _)) = keyed.and_then(|rest| rest.split_once("['")) {
+        if !MAPS.contains(&map) {
+            path.invalid("only labels and annotations have keys");
+        }
+    } else if !FIELDS.contains(&path.text()) && !MAPS.contains(&path.text()) {
+        path.invalid("is not a field of pods that can be referred to");
+    }
+}
+
+/// Checks a reference to a resource of a container.
+pub(super) fn resource_field(reference: &Field<'_>) {
+    let resource = reference.get("resource");
+    if resource.is_empty() {
+        resource.required("");
+    } else if !resource.text().contains(".hugepages-") {
+        OneOf(RESOURCES).apply(&resource);
     }
 }

@@ -31,9 +31,11 @@ pub(super) const DEFINITION: &[Rule] = &[
     ("spec.versions", By(versions)),
     (
         "spec.conversion",
-        IfSet(&[("strategy", RequiredOneOf(&["None", "Webhook"]))]),
+        IfSet(&[
+            ("strategy", RequiredOneOf(&["None", "Webhook"])),
+            ("", By(conversion)),
+        ]),
     ),
-    ("spec.conversion", By(conversion)),
     (
         "spec.group spec.scope spec.names.plural spec.names.kind",
         Immutable,
@@ -41,23 +43,41 @@ pub(super) const DEFINITION: &[Rule] = &[
     ("", By(stored_versions)),
 ];
 
-const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
-const COLUMN_FORMATS: &[&str] = &[
-    "byte",
-    "date",
-    "date-time",
-    "double",
-    "float",
-    "int32",
-    "int64",
-    "password",
+/// The rules of a version, by the field that they check.
+const VERSION: [(&str, &[Rule]); 3] = [
+    ("subresources", SUBRESOURCES),
+    ("additionalPrinterColumns", COLUMNS),
+    ("selectableFields", &[("", By(selectable))]),
 ];
 
+const COLUMNS: &[Rule] = &[
+    (
+        "additionalPrinterColumns[].name additionalPrinterColumns[].type",
+        Required,
+    ),
+    ("additionalPrinterColumns[].type", By(column_type)),
+    ("additionalPrinterColumns[]", By(column_path)),
+];
+
+const SUBRESOURCES: &[Rule] = &[(
+    "subresources.scale",
+    IfSet(&[
+        ("specReplicasPath statusReplicasPath", Required),
+        ("specReplicasPath", Text(|path| below(path, &[".spec."]))),
+        (
+            "statusReplicasPath",
+            Text(|path| below(path, &[".status."])),
+        ),
+        (
+            "labelSelectorPath",
+            Text(|path| below(path, &[".status.", ".spec."])),
+        ),
+    ]),
+)];
+
 fn group(definition: &Field<'_>) {
-    let (name, group) = (
-        definition.get("metadata.name"),
-        definition.get("spec.group"),
-    );
+    let name = definition.get("metadata.name");
+    let group = definition.get("spec.group");
     let plural = definition.text_of("spec.names.plural");
     if name.text() != format!("{plural}.{}", group.text()) {
         name.invalid("must be spec.names.plural+\".\"+spec.group");
@@ -95,10 +115,8 @@ fn preserve_unknown_fields(preserve: &Field<'_>) {
 
 fn stored_versions(definition: &Field<'_>) {
     let Some(old) = definition.old else { return };
-    let names = definition
-        .items("spec.versions")
-        .map(|version| version.text_of("name"));
-    let names: Vec<&str> = names.collect();
+    let versions = definition.items("spec.versions");
+    let names: Vec<&str> = versions.map(|version| version.text_of("name")).collect();
     for stored in definition.with(old).items("status.storedVersions") {
         if !names.contains(&stored.text()) {
             stored.invalid("is missing from spec.versions, but may be stored");
@@ -107,14 +125,11 @@ fn stored_versions(definition: &Field<'_>) {
 }
 
 fn versions(versions: &Field<'_>) {
-    let is_stored = |version: &Field<'_>| version.value["storage"] == true;
-    let names: Vec<&str> = versions
-        .each()
-        .map(|version| version.text_of("name"))
-        .collect();
-    if versions.each().filter(is_stored).count() != 1 {
+    let stored = versions.each().filter(|v| v.value["storage"] == true);
+    if stored.count() != 1 {
         versions.invalid("must have exactly one version marked as storage version");
     }
+    let names: Vec<&str> = versions.each().map(|v| v.text_of("name")).collect();
     if (1..names.len()).any(|i| names[..i].contains(&names[i])) {
         versions.invalid("must contain unique version names");
     }
@@ -127,40 +142,26 @@ fn versions(versions: &Field<'_>) {
         deprecation(&version);
         // A problem that all versions share is reported once, for `spec`.
         let reported = |field: &str| {
-            let common = versions
-                .each()
-                .all(|other| other.value[field] == version.value[field]);
-            match common {
+            let same = |other: Field<'_>| other.value[field] == version.value[field];
+            match versions.each().all(same) {
                 true if i > 0 => None,
                 true => Some(version.clone().reported_at("spec")),
                 false => Some(version.clone()),
             }
         };
         schema(&version, reported("schema"));
-        if let Some(version) = reported("subresources") {
-            apply(SUBRESOURCES, &version);
-        }
-        if let Some(version) = reported("additionalPrinterColumns") {
-            apply(COLUMNS, &version);
-        }
-        if let Some(version) = reported("selectableFields") {
-            selectable(&version);
+        for (field, rules) in VERSION {
+            if let Some(version) = reported(field) {
+                apply(rules, &version);
+            }
         }
     }
 }
 
-/// Checks the deprecation warning of a version.
 fn deprecation(version: &Field<'_>) {
-    const LONGEST: usize = 256;
     let warning = version.get("deprecationWarning");
-    if !warning.value.is_string() {
-        return;
-    }
-    let text = warning.text();
-    if version.value["deprecated"] != true {
+    if warning.value.is_string() && version.value["deprecated"] != true {
         warning.invalid("can only be set for deprecated versions");
-    } else if text.is_empty() || text.len() > LONGEST || text.contains(char::is_control) {
-        warning.invalid("must have 1 to 256 printable characters");
     }
 }
 
@@ -178,45 +179,16 @@ fn schema(version: &Field<'_>, reported: Option<Field<'_>>) {
     version.causes.borrow_mut().extend(problems);
 }
 
-const SUBRESOURCES: &[Rule] = &[(
-    "subresources.scale",
-    IfSet(&[
-        ("specReplicasPath statusReplicasPath", Required),
-        ("specReplicasPath", Text(|path| below(path, &[".spec."]))),
-        (
-            "statusReplicasPath",
-            Text(|path| below(path, &[".status."])),
-        ),
-        (
-            "labelSelectorPath",
-            Text(|path| below(path, &[".status.", ".spec."])),
-        ),
-    ]),
-)];
-
 /// Checks that a path, if any, leads below one of some fields.
 fn below(path: &str, parents: &[&str]) -> Option<String> {
     let good = path.is_empty() || parents.iter().any(|parent| path.starts_with(parent));
     (!good).then(|| format!("should be a json path under {}", parents.join(" or ")))
 }
 
-const COLUMNS: &[Rule] = &[
-    ("additionalPrinterColumns[].name", Required),
-    ("additionalPrinterColumns[].type", Required),
-    (
-        "additionalPrinterColumns[].type",
-        By(|kind| one_of(kind, COLUMN_TYPES)),
-    ),
-    (
-        "additionalPrinterColumns[].format",
-        By(|format| one_of(format, COLUMN_FORMATS)),
-    ),
-    ("additionalPrinterColumns[]", By(column_path)),
-];
-
-fn one_of(field: &Field<'_>, allowed: &[&str]) {
-    if !field.is_empty() && !allowed.contains(&field.text()) {
-        field.invalid(&format!("must be one of {}", allowed.join(",")));
+fn column_type(kind: &Field<'_>) {
+    const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+    if !kind.is_empty() && !TYPES.contains(&kind.text()) {
+        kind.invalid(&format!("must be one of {}", TYPES.join(",")));
     }
 }
 
@@ -233,19 +205,11 @@ fn column_path(column: &Field<'_>) {
 
 fn selectable(version: &Field<'_>) {
     let schema = &version.value["schema"]["openAPIV3Schema"];
-    for path in version
-        .items("selectableFields")
-        .map(|field| field.get("jsonPath"))
-    {
-        let mut steps = path.text().split('.');
-        let leaf = match steps.next() {
-            Some("") => steps.fold(schema, |schema, step| &schema["properties"][step]),
-            _ => &Value::Null,
-        };
-        if !matches!(
-            leaf["type"].as_str(),
-            Some("string" | "boolean" | "integer")
-        ) {
+    for path in version.items("selectableFields").map(|f| f.get("jsonPath")) {
+        let steps = path.text().strip_prefix('.').unwrap_or_default().split('.');
+        let leaf = steps.fold(schema, |schema, step| &schema["properties"][step]);
+        let kind = leaf["type"].as_str().unwrap_or_default();
+        if !["string", "boolean", "integer"].contains(&kind) {
             path.invalid("must refer to a field of type string, boolean or integer");
         }
     }
@@ -272,10 +236,5 @@ fn conversion(conversion: &Field<'_>) {
     } else {
         config.required("");
     }
-    let known = |version: &&str| webhook::REVIEWS.contains(version);
-    if reviews.count() == 0 {
-        reviews.required("");
-    } else if !reviews.texts().iter().any(known) {
-        reviews.invalid("must include v1 or v1beta1");
-    }
+    webhook::review_versions(&reviews);
 }

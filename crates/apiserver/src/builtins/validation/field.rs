@@ -7,9 +7,6 @@ use serde_json::{Value, json};
 
 use crate::error::Cause;
 
-/// Maximum length of a value in messages.
-const LONGEST_SHOWN: usize = 200;
-
 /// The causes found so far.
 pub(super) type Causes = RefCell<Vec<Cause>>;
 
@@ -177,11 +174,7 @@ impl<'a> Field<'a> {
 
     pub(super) fn invalid(&self, detail: &str) {
         let path = self.path.as_str();
-        self.report(if self.value.to_string().len() > LONGEST_SHOWN {
-            Cause::invalid_unshown(path, detail)
-        } else {
-            Cause::invalid(path, &self.shown(), detail)
-        });
+        self.report(Cause::invalid(path, &self.shown(), detail));
     }
 
     /// Reports the problem that a rule found, if any.

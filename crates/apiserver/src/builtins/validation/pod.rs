@@ -2,9 +2,11 @@
 
 use super::checks::{keys, labels, qualified};
 use super::field::Field;
-use super::rules::Check::{Between, By, OneOf, OptionalText, Required, RequiredText, Text};
-use super::rules::{Rule, apply};
-use super::{container, ephemeral, placement, resources, security, volume};
+use super::rules::Check::{
+    Between, By, Forbidden, IfSet, OneOf, OptionalText, Required, RequiredOneOf, RequiredText, Text,
+};
+use super::rules::{Check, Rule, apply};
+use super::{container, ephemeral, placement, resources, volume};
 use crate::names;
 
 const SPEC: &[Rule] = &[
@@ -18,11 +20,14 @@ const SPEC: &[Rule] = &[
         OneOf(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]),
     ),
     ("nodeSelector", By(labels)),
-    ("", By(security::of_pod)),
-    ("", By(placement::of_pod)),
+    (
+        "securityContext",
+        By(|context| apply(SECURITY_CONTEXT, context)),
+    ),
+    ("", By(|spec| apply(placement::POD, spec))),
+    ("dnsConfig.nameservers[]", Text(names::ip)),
     ("", By(dns)),
     ("readinessGates[].conditionType", By(qualified)),
-    ("schedulingGates", By(scheduling_gates)),
     ("resources", By(resources::of_container)),
     (
         "serviceAccountName nodeName priorityClassName",
@@ -32,7 +37,21 @@ const SPEC: &[Rule] = &[
     ("hostname subdomain", OptionalText(names::dns_label)),
     ("hostAliases[].ip", Text(names::ip)),
     ("hostAliases[].hostnames[]", Text(names::subdomain)),
-    ("os", By(system)),
+];
+
+/// The range of users and groups.
+pub(super) const ID: Check = Between(0, i32::MAX as i64);
+/// The rules of profiles of seccomp and AppArmor.
+pub(super) const PROFILE: &[Rule] = &[(
+    "type",
+    RequiredOneOf(&["Localhost", "RuntimeDefault", "Unconfined"]),
+)];
+
+const SECURITY_CONTEXT: &[Rule] = &[
+    ("fsGroup runAsUser runAsGroup supplementalGroups[]", ID),
+    ("fsGroupChangePolicy", OneOf(&["Always", "OnRootMismatch"])),
+    ("seccompProfile appArmorProfile", IfSet(PROFILE)),
+    ("sysctls[].name", Required),
 ];
 
 /// Checks a pod spec.
@@ -56,16 +75,8 @@ pub(super) fn template(template: &Field<'_>) {
 pub(super) fn no_ephemeral(spec: &Field<'_>) {
     let containers = spec.get("ephemeralContainers");
     if containers.count() > 0 {
-        containers.forbidden("may only be added to existing pods");
+        Forbidden("may only be added to existing pods").apply(&containers);
     }
-}
-
-/// Returns the termination grace period.
-pub(super) fn grace(spec: &Field<'_>) -> i64 {
-    /// The default grace period.
-    const DEFAULT: i64 = 30;
-    let seconds = spec.get("terminationGracePeriodSeconds");
-    seconds.number().unwrap_or(DEFAULT)
 }
 
 fn volumes(spec: &Field<'_>) {
@@ -91,10 +102,7 @@ fn unique_labels<'a>(items: impl Iterator<Item = Field<'a>>) {
     let mut seen = Vec::new();
     for item in items {
         let name = item.get("name");
-        if !name.is_empty()
-            && names::dns_label(name.text()).is_none()
-            && seen.contains(&name.text())
-        {
+        if names::dns_label(name.text()).is_none() && seen.contains(&name.text()) {
             name.duplicate();
         }
         RequiredText(names::dns_label).apply(&name);
@@ -102,60 +110,12 @@ fn unique_labels<'a>(items: impl Iterator<Item = Field<'a>>) {
     }
 }
 
-fn scheduling_gates(gates: &Field<'_>) {
-    let mut seen = Vec::new();
-    for gate in gates.each() {
-        let name = gate.get("name").reported_at(gate.path);
-        qualified(&name);
-        if seen.contains(&name.text()) {
-            name.duplicate();
-        }
-        seen.push(name.text());
-    }
-}
-
-fn system(system: &Field<'_>) {
-    let name = system.get("name");
-    if system.is_set() && name.is_empty() {
-        name.required("");
-    } else if system.is_set() && !matches!(name.text(), "linux" | "windows") {
-        name.reported_at(system.path.as_str())
-            .not_supported(&["linux", "windows"]);
-    }
-}
-
-/// Limits of a resolver configuration.
-const MAX_NAMESERVERS: usize = 3;
-const MAX_SEARCHES: usize = 32;
-
 fn dns(spec: &Field<'_>) {
     let config = spec.get("dnsConfig");
-    let (servers, searches) = (config.get("nameservers"), config.get("searches"));
-    if spec.text_of("dnsPolicy") == "None" {
-        for needed in [&config, &servers] {
-            if !needed.is_set() || needed.path == servers.path && needed.count() == 0 {
-                return needed.required("must be set when `dnsPolicy` is None");
-            }
-        }
-    }
-    if servers.count() > MAX_NAMESERVERS {
-        servers.invalid(&format!("must have at most {MAX_NAMESERVERS} nameservers"));
-    }
-    if searches.count() > MAX_SEARCHES {
-        searches.invalid(&format!("must have at most {MAX_SEARCHES} search paths"));
-    }
-    for server in servers.each() {
-        server.problem(names::ip(server.text()));
-    }
-    for search in searches.each().filter(|search| search.text() != ".") {
-        let domain = search.text();
-        search.problem(names::search_domain(
-            domain.strip_suffix('.').unwrap_or(domain),
-        ));
-    }
-    for option in config.items("options") {
-        if option.get("name").is_empty() {
-            option.required("must have a name");
-        }
+    if spec.text_of("dnsPolicy") != "None" {
+    } else if !config.is_set() {
+        config.required("must be set when `dnsPolicy` is None");
+    } else {
+        Required.apply(&config.get("nameservers"));
     }
 }

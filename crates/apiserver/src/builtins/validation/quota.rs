@@ -1,36 +1,27 @@
 //! Validation of quotas and limit ranges.
 
-use std::collections::BTreeSet;
-
-use berth_apimachinery::quantity::Quantity;
-
 use super::field::Field;
 use super::resources::{check_name, container_name, integer, is_standard, of_pods};
-use super::rules::Check::{By, NotNegativeAmount, Unique};
+use super::rules::Check::{By, Immutable, NotNegativeAmount, Unique};
 use super::rules::Rule;
 use crate::names;
 
-/// The scopes of quotas, with whether a selector may list values for them.
-const SCOPES: [(&str, bool); 7] = [
-    ("Terminating", false),
-    ("NotTerminating", false),
-    ("BestEffort", false),
-    ("NotBestEffort", false),
-    ("PriorityClass", true),
-    ("CrossNamespacePodAffinity", false),
-    ("VolumeAttributesClass", true),
-];
-/// Scopes that exclude each other.
-const OPPOSITES: [[&str; 2]; 2] = [
-    ["BestEffort", "NotBestEffort"],
-    ["Terminating", "NotTerminating"],
+/// The scopes of quotas.
+const SCOPES: [&str; 7] = [
+    "Terminating",
+    "NotTerminating",
+    "BestEffort",
+    "NotBestEffort",
+    "PriorityClass",
+    "CrossNamespacePodAffinity",
+    "VolumeAttributesClass",
 ];
 
 pub(super) const QUOTA: &[Rule] = &[
     ("spec.hard{}", NotNegativeAmount),
     ("spec", By(hard)),
     ("spec", By(scopes)),
-    ("spec.scopes", By(scopes_stay)),
+    ("spec.scopes", Immutable),
     ("spec.scopeSelector.matchExpressions", By(scope_selector)),
 ];
 
@@ -52,38 +43,18 @@ fn hard(spec: &Field<'_>) {
 
 fn scopes(spec: &Field<'_>) {
     let all = spec.get("scopes");
-    let list = all.texts();
     let fits = |scope: &str, resource: &str| match scope {
         "BestEffort" => matches!(resource, "pods" | "count/pods"),
-        "VolumeAttributesClass" => {
-            matches!(resource, "persistentvolumeclaims" | "requests.storage")
-        }
+        "VolumeAttributesClass" => true,
         _ => of_pods(resource),
     };
-    for scope in &list {
-        if !SCOPES.iter().any(|(known, _)| known == scope) {
-            all.invalid("unsupported scope");
-            continue;
-        }
+    for scope in all.texts() {
         let mut hard = spec.entries("hard").filter(|(name, _)| is_standard(name));
-        if hard.any(|(resource, _)| !fits(scope, resource)) {
+        if !SCOPES.contains(&scope) {
+            all.invalid("unsupported scope");
+        } else if hard.any(|(resource, _)| !fits(scope, resource)) {
             all.invalid("unsupported scope applied to resource");
         }
-    }
-    if OPPOSITES
-        .iter()
-        .any(|pair| pair.iter().all(|scope| list.contains(scope)))
-    {
-        all.invalid("conflicting scopes");
-    }
-}
-
-fn scopes_stay(scopes: &Field<'_>) {
-    let old = scopes
-        .old
-        .map(|old| BTreeSet::from_iter(scopes.with(old).texts()));
-    if old.is_some_and(|old| old != scopes.texts().into_iter().collect()) {
-        scopes.invalid("field is immutable");
     }
 }
 
@@ -92,22 +63,18 @@ fn scope_selector(list: &Field<'_>) {
         // Kubernetes omits the index of the expression.
         let expression = expression.reported_at(list.path.as_str());
         let (name, values) = (expression.get("scopeName"), expression.get("values"));
-        let operator = expression.get("operator");
-        let known = SCOPES.iter().find(|(known, _)| *known == name.text());
-        if known.is_none() {
+        if !SCOPES.contains(&name.text()) {
             name.invalid("unsupported scope");
         }
-        if known.is_some_and(|(_, takes_values)| !takes_values) && operator.text() != "Exists" {
-            operator.invalid("must be 'Exists' for this scope");
-            continue;
-        }
-        match (operator.text(), values.count()) {
+        match (expression.text_of("operator"), values.count()) {
             ("In" | "NotIn", 0) => values.required("must not be empty for 'In' and 'NotIn'"),
             ("In" | "NotIn", _) | ("Exists" | "DoesNotExist", 0) => {}
             ("Exists" | "DoesNotExist", _) => {
                 values.invalid("must be empty for 'Exists' and 'DoesNotExist'");
             }
-            _ => operator.invalid("not a valid selector operator"),
+            _ => expression
+                .get("operator")
+                .invalid("not a valid selector operator"),
         }
     }
 }
@@ -119,10 +86,9 @@ fn limit_type(kind: &Field<'_>) {
 
 fn limit(limit: &Field<'_>) {
     let kind = limit.text_of("type");
-    let defaults = ["default", "defaultRequest"];
-    for list in defaults.map(|list| limit.get(list)) {
+    for list in ["default", "defaultRequest"].map(|list| limit.get(list)) {
         if kind == "Pod" && list.is_set() {
-            list.forbidden("may not be specified when `type` is 'Pod'");
+            return list.forbidden("may not be specified when `type` is 'Pod'");
         }
     }
     let storage = |list: &str| limit.get(list).get("storage").is_set();
@@ -131,28 +97,19 @@ fn limit(limit: &Field<'_>) {
             .get("limits")
             .required("either minimum or maximum storage value is required");
     }
-    let mut seen = BTreeSet::new();
-    for list in [
-        "max",
-        "min",
-        "default",
-        "defaultRequest",
-        "maxLimitRequestRatio",
-    ] {
-        if kind == "Pod" && defaults.contains(&list) {
-            continue;
-        }
+    let mut seen = Vec::new();
+    for list in ["max", "min", "default", "defaultRequest"] {
         for (name, amount) in limit.entries(list) {
             if kind == "PersistentVolumeClaim" {
                 amount.problem(names::qualified_name(name));
             } else {
                 container_name(name, &amount);
             }
-            seen.insert(name);
+            if !seen.contains(&name) {
+                seen.push(name);
+                order(limit, name);
+            }
         }
-    }
-    for name in seen {
-        order(limit, name);
     }
 }
 
@@ -162,7 +119,7 @@ fn order(limit: &Field<'_>, name: &str) {
         let list = limit.get(list);
         list.entry(name, &list.value[name])
     };
-    let (min, max, ratio) = (at("min"), at("max"), at("maxLimitRequestRatio"));
+    let (min, max) = (at("min"), at("max"));
     let (request, default) = (at("defaultRequest"), at("default"));
     // The field to report, and the two amounts in their order.
     for (field, low, high) in [
@@ -178,14 +135,5 @@ fn order(limit: &Field<'_>, name: &str) {
         {
             field.invalid(&format!("{low} is greater than {high}"));
         }
-    }
-    let Some(most) = ratio.quantity() else { return };
-    let one = Quantity::from_integer(1);
-    let between = min
-        .quantity()
-        .zip(max.quantity())
-        .filter(|(min, _)| !min.is_zero());
-    if most < one || between.is_some_and(|(min, max)| most.ratio(one) > max.ratio(min)) {
-        ratio.invalid("must be at least 1 and at most the ratio of maximum and minimum");
     }
 }

@@ -10,15 +10,23 @@ use crate::names;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-const ROLE: &[Rule] = &[("rules[].verbs", Required), ("rules[]", By(resources))];
+pub(super) const ROLE: &[Rule] = &[
+    ("rules[].verbs", Required),
+    ("rules[]", By(resources)),
+    ("rules[].nonResourceURLs", By(no_paths)),
+];
 
-const AGGREGATION: &[Rule] = &[(
-    "aggregationRule",
-    IfSet(&[
-        ("clusterRoleSelectors", Required),
-        ("clusterRoleSelectors[]", By(role_selector)),
-    ]),
-)];
+pub(super) const CLUSTER_ROLE: &[Rule] = &[
+    ("rules[].verbs", Required),
+    ("rules[]", By(resources)),
+    (
+        "aggregationRule",
+        IfSet(&[
+            ("clusterRoleSelectors", Required),
+            ("clusterRoleSelectors[]", By(selector)),
+        ]),
+    ),
+];
 
 const BINDING: &[Rule] = &[
     ("roleRef.apiGroup", OneOf(&[GROUP])),
@@ -28,36 +36,19 @@ const BINDING: &[Rule] = &[
     ("subjects[]", By(subject)),
 ];
 
-/// Checks a role or cluster role.
-pub(super) fn role(role: &Field<'_>, namespaced: bool) {
-    apply(ROLE, role);
-    if !namespaced {
-        return apply(AGGREGATION, role);
-    }
-    for paths in role.items("rules").map(|rule| rule.get("nonResourceURLs")) {
-        if paths.count() > 0 {
-            paths.invalid("namespaced rules cannot apply to non-resource URLs");
-        }
-    }
-}
-
-fn role_selector(labels: &Field<'_>) {
-    let before = labels.causes.borrow().len();
-    selector(labels);
-    if labels.causes.borrow().len() > before {
-        labels.invalid("invalid label selector");
+fn no_paths(paths: &Field<'_>) {
+    if paths.count() > 0 {
+        paths.invalid("namespaced rules cannot apply to non-resource URLs");
     }
 }
 
 fn resources(rule: &Field<'_>) {
     let paths = rule.get("nonResourceURLs");
+    let lists = ["apiGroups", "resources", "resourceNames"].map(|list| rule.get(list));
     if paths.count() == 0 {
-        Required.apply(&rule.get("apiGroups"));
-        Required.apply(&rule.get("resources"));
-    } else if ["apiGroups", "resources", "resourceNames"]
-        .iter()
-        .any(|list| !rule.get(list).is_empty())
-    {
+        Required.apply(&lists[0]);
+        Required.apply(&lists[1]);
+    } else if lists.iter().any(|list| !list.is_empty()) {
         paths.invalid("rules cannot apply to both resources and non-resource URLs");
     }
 }
@@ -67,8 +58,7 @@ pub(super) fn binding(binding: &Field<'_>, namespaced: bool) {
     apply(BINDING, binding);
     let kind = binding.get("roleRef.kind");
     if namespaced {
-        ExactlyOneOf(&["Role", "ClusterRole"]).apply(&kind);
-        return;
+        return ExactlyOneOf(&["Role", "ClusterRole"]).apply(&kind);
     }
     ExactlyOneOf(&["ClusterRole"]).apply(&kind);
     for subject in binding.items("subjects") {

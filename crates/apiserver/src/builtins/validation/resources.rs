@@ -7,7 +7,6 @@ use crate::names;
 /// Checks the requests and limits of a container.
 pub(super) fn of_container(resources: &Field<'_>) {
     let (limits, requests) = (resources.get("limits"), resources.get("requests"));
-    let mut all = Vec::new();
     for list in ["limits", "requests"] {
         for (name, amount) in resources.entries(list) {
             container_name(name, &amount);
@@ -15,7 +14,6 @@ pub(super) fn of_container(resources: &Field<'_>) {
             if !is_native(name) {
                 integer(&amount);
             }
-            all.push(name);
         }
     }
     for (name, request) in resources.entries("requests") {
@@ -36,11 +34,6 @@ pub(super) fn of_container(resources: &Field<'_>) {
             }
             _ => {}
         }
-    }
-    if all.iter().any(|name| name.starts_with("hugepages-"))
-        && !all.iter().any(|name| matches!(*name, "cpu" | "memory"))
-    {
-        resources.forbidden("HugePages require cpu or memory");
     }
 }
 

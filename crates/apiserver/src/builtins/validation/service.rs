@@ -8,14 +8,14 @@ use super::checks::{labels, optionally_qualified, port, port_number, public_addr
 use super::field::Field;
 use super::network::cidr;
 use super::rules::Check::{Between, By, Forbidden, OneOf, RequiredText, Text, When};
-use super::rules::{Rule, apply};
+use super::rules::Rule;
 use crate::error::Cause;
 use crate::names;
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 const POLICIES: &[&str] = &["Cluster", "Local"];
 
-const SERVICE: &[Rule] = &[
+pub(super) const SERVICE: &[Rule] = &[
     ("", By(ports)),
     ("ports[].port", By(port_number)),
     ("ports[].protocol", OneOf(&["SCTP", "TCP", "UDP"])),
@@ -24,9 +24,29 @@ const SERVICE: &[Rule] = &[
     ("type", OneOf(TYPES)),
     ("selector", By(labels)),
     ("sessionAffinity", OneOf(&["ClientIP", "None"])),
-    ("", When("sessionAffinity", &["ClientIP"], AFFINITY)),
+    (
+        "sessionAffinityConfig.clientIP.timeoutSeconds",
+        Between(1, 86_400),
+    ),
     ("externalIPs[]", By(public_address)),
-    ("", By(type_rules)),
+    ("", When("type", &["ExternalName"], EXTERNAL_NAME)),
+    (
+        "",
+        When(
+            "type",
+            &["ClusterIP", "NodePort", "LoadBalancer"],
+            &[("", By(addresses))],
+        ),
+    ),
+    (
+        "",
+        When(
+            "type",
+            &["ClusterIP", "NodePort", "ExternalName"],
+            NO_LOAD_BALANCER,
+        ),
+    ),
+    ("loadBalancerSourceRanges", By(source_ranges)),
     ("internalTrafficPolicy", OneOf(POLICIES)),
     ("", By(traffic)),
     (
@@ -42,34 +62,18 @@ const SERVICE: &[Rule] = &[
     ("", By(allocated_fields_stay)),
 ];
 
-const AFFINITY: &[Rule] = &[(
-    "sessionAffinityConfig.clientIP.timeoutSeconds",
-    Between(1, 86_400),
-)];
-
 const EXTERNAL_NAME: &[Rule] = &[
     ("externalName", RequiredText(names::subdomain)),
     (
         "clusterIPs ipFamilies ipFamilyPolicy",
-        By(|field| {
-            if !field.is_empty() {
-                field.forbidden("may not be set for ExternalName services");
-            }
-        }),
+        Forbidden("may not be set for ExternalName services"),
     ),
 ];
-
-const LOAD_BALANCER: &[Rule] = &[("loadBalancerClass", By(optionally_qualified))];
 
 const NO_LOAD_BALANCER: &[Rule] = &[(
     "allocateLoadBalancerNodePorts loadBalancerClass",
     Forbidden("may only be used when `type` is 'LoadBalancer'"),
 )];
-
-/// Checks a service.
-pub(super) fn service(service: &Field<'_>) {
-    apply(SERVICE, &service.get("spec"));
-}
 
 fn target_port(target: &Field<'_>) {
     if !target.is_empty() {
@@ -112,32 +116,12 @@ fn ports(spec: &Field<'_>) {
     }
 }
 
-/// Checks the fields that depend on the type of the service.
-fn type_rules(spec: &Field<'_>) {
-    let kind = spec.text_of("type");
-    if kind == "ExternalName" {
-        apply(EXTERNAL_NAME, spec);
-    } else {
-        addresses(spec);
-    }
+fn source_ranges(ranges: &Field<'_>) {
     // Kubernetes spells this field with a capital.
-    let ranges = spec
-        .get("loadBalancerSourceRanges")
-        .reported_at("spec.LoadBalancerSourceRanges");
-    if kind == "LoadBalancer" || ranges.count() == 0 {
-        for range in ranges.each() {
-            cidr(&range);
-        }
-    } else {
-        ranges.forbidden("may only be used when `type` is 'LoadBalancer'");
+    let ranges = ranges.clone().reported_at("spec.LoadBalancerSourceRanges");
+    for range in ranges.each() {
+        cidr(&range);
     }
-    apply(
-        match kind {
-            "LoadBalancer" => LOAD_BALANCER,
-            _ => NO_LOAD_BALANCER,
-        },
-        spec,
-    );
 }
 
 fn addresses(spec: &Field<'_>) {
@@ -149,7 +133,7 @@ fn addresses(spec: &Field<'_>) {
     }
     for address in all.each() {
         if address.text() == "None" {
-            if matches!(spec.text_of("type"), "NodePort" | "LoadBalancer") {
+            if spec.text_of("type") != "ClusterIP" {
                 address.invalid("may not be 'None' for services with node ports");
             }
             continue;
@@ -188,10 +172,7 @@ fn families(spec: &Field<'_>) {
     if policy.text() == "RequireDualStack" {
         policy.invalid("this cluster is not configured for dual-stack services");
     }
-    for family in spec
-        .items("ipFamilies")
-        .filter(|family| family.text() == "IPv6")
-    {
+    for family in spec.items("ipFamilies").filter(|f| f.text() == "IPv6") {
         family.invalid("not configured on this cluster");
     }
 }

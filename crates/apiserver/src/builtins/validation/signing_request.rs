@@ -5,11 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use x509_parser::asn1_rs::{FromDer as _, Sequence};
 use x509_parser::pem::Pem;
 
+use super::checks::domain_path;
 use super::field::Field;
-use super::rules::Check::{Between, By, Required, RequiredOneOf};
+use super::rules::Check::{Between, By, OneOf, Required, Unique};
 use super::rules::{Rule, apply};
-use crate::error::Cause;
-use crate::names;
 use crate::resource::Subresource;
 
 const USAGES: &[&str] = &[
@@ -45,7 +44,7 @@ const LASTING: [&str; 3] = ["Approved", "Denied", "Failed"];
 pub(super) const REQUEST: &[Rule] = &[
     ("spec.request", By(request)),
     ("spec.usages", Required),
-    ("spec.usages", By(usages)),
+    ("spec.usages[]", OneOf(USAGES)),
     ("spec.signerName", Required),
     ("spec.signerName", By(signer)),
     ("spec.expirationSeconds", Between(600, i64::MAX)),
@@ -62,41 +61,11 @@ fn request(request: &Field<'_>) {
     }
 }
 
-fn usages(usages: &Field<'_>) {
-    let mut known = Vec::new();
-    for usage in usages.each() {
-        if !USAGES.contains(&usage.text()) {
-            usage.not_supported(USAGES);
-        } else if known.contains(&usage.text()) {
-            usage.duplicate();
-        }
-        known.push(usage.text());
-    }
-}
-
-/// Checks a signer name: a domain, a slash, and a name.
 fn signer(signer: &Field<'_>) {
-    const LONGEST: usize = 571;
-    let parts: Vec<&str> = signer.text().split('/').collect();
-    match parts.as_slice() {
-        _ if signer.is_empty() => {}
-        ["kubernetes.io", "legacy-unknown"] => signer.invalid("is not allowed"),
-        [domain, name] => {
-            let valid = domain.contains('.')
-                && domain
-                    .split('.')
-                    .all(|label| names::dns_label(label).is_none())
-                && name
-                    .split('.')
-                    .all(|label| names::subdomain(label).is_none());
-            if !valid {
-                signer.invalid("must consist of a domain and a name of valid labels");
-            }
-            if signer.text().len() > LONGEST {
-                signer.report(Cause::too_long(signer.path.as_str(), LONGEST as u64));
-            }
-        }
-        _ => signer.invalid("must be of the form 'example.com/signer-name'"),
+    if signer.text() == "kubernetes.io/legacy-unknown" {
+        signer.invalid("is not allowed");
+    } else if !signer.is_empty() {
+        domain_path(signer);
     }
 }
 
@@ -104,24 +73,23 @@ fn signer(signer: &Field<'_>) {
 pub(super) fn status(request: &Field<'_>, subresource: Subresource) {
     const CONDITION: &[Rule] = &[("type", Required), ("", By(condition_status))];
     let conditions = request.get("status.conditions");
-    let mut types: Vec<&str> = Vec::new();
     for condition in conditions.each() {
         apply(CONDITION, &condition);
-        let kind = condition.get("type");
-        let decides = |kind: &str| DECISIONS.contains(&kind);
-        let mut others = types.iter().filter(|other| **other != kind.text());
-        if decides(kind.text()) && others.any(|other| decides(other)) {
-            conditions.invalid("Approved and Denied are mutually exclusive");
-        } else if types.contains(&kind.text()) {
-            kind.duplicate();
-        }
-        types.push(kind.text());
     }
+    Unique("type").apply(&conditions);
+    let types = |conditions: &Field<'_>| -> Vec<String> {
+        let types = conditions.each();
+        types.map(|c| c.text_of("type").to_owned()).collect()
+    };
+    let now = types(&conditions);
     let before = conditions.old.map(|old| conditions.with(old));
-    let before = before.iter().flat_map(Field::each);
-    let before: Vec<&str> = before.map(|condition| condition.text_of("type")).collect();
+    let before = before.as_ref().map(types).unwrap_or_default();
+    let is = |list: &[String], kind: &str| list.iter().any(|known| known == kind);
+    if DECISIONS.iter().all(|kind| is(&now, kind)) {
+        conditions.invalid("Approved and Denied are mutually exclusive");
+    }
     for kind in LASTING {
-        let (had, has) = (before.contains(&kind), types.contains(&kind));
+        let (had, has) = (is(&before, kind), is(&now, kind));
         let decides = DECISIONS.contains(&kind) && subresource != Subresource::Approval;
         if had && !has || decides && has && !had {
             conditions.forbidden(&format!("updates may not add or remove {kind} here"));
@@ -136,10 +104,15 @@ pub(super) fn status(request: &Field<'_>, subresource: Subresource) {
 }
 
 fn condition_status(condition: &Field<'_>) {
-    let status = condition.get("status");
-    if LASTING.contains(&condition.text_of("type")) {
-        RequiredOneOf(&["True"]).apply(&status);
+    let allowed: &[&str] = if LASTING.contains(&condition.text_of("type")) {
+        &["True"]
     } else {
-        RequiredOneOf(&["False", "True", "Unknown"]).apply(&status);
+        &["False", "True", "Unknown"]
+    };
+    let status = condition.get("status");
+    if status.is_empty() {
+        status.required("");
+    } else if !allowed.contains(&status.text()) {
+        status.not_supported(allowed);
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::checks::{qualified, selector};
 use super::field::Field;
 use super::rules::Check::{
-    Between, By, ExactlyOneOf, OneOf, Required, RequiredOneOf, RequiredText, Text, Unique,
+    Between, By, ExactlyOneOf, IfSet, OneOf, Required, RequiredOneOf, RequiredText, Text, Unique,
 };
 use super::rules::{Rule, apply};
 use crate::cel::Condition;
@@ -13,13 +13,12 @@ use crate::error::Cause;
 use crate::names;
 
 /// Versions of reviews that the server can send.
-pub(super) const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
-/// Maximum match conditions of a webhook.
-const MOST_CONDITIONS: usize = 64;
+const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 
 const WEBHOOK: &[Rule] = &[
     ("name", RequiredText(names::subdomain)),
     ("name", By(three_segments)),
+    ("admissionReviewVersions[]", Text(names::dns_1035)),
     ("admissionReviewVersions", By(review_versions)),
     (
         "rules[].operations rules[].apiGroups rules[].apiVersions",
@@ -46,6 +45,9 @@ const WEBHOOK: &[Rule] = &[
     ("timeoutSeconds", Between(1, 30)),
     ("namespaceSelector objectSelector", By(selector)),
     ("clientConfig", By(client)),
+    ("matchConditions[].name", Required),
+    ("matchConditions[].name", IfSet(&[("", By(qualified))])),
+    ("matchConditions", Unique("name")),
 ];
 
 /// Checks a `ValidatingWebhookConfiguration` or a `MutatingWebhookConfiguration`.
@@ -66,18 +68,12 @@ fn three_segments(name: &Field<'_>) {
     }
 }
 
-fn review_versions(versions: &Field<'_>) {
-    let all = versions.texts();
-    if all.is_empty() {
-        return versions.required("must include v1 or v1beta1");
-    }
-    for (i, version) in versions.each().enumerate() {
-        Text(names::dns_1035).apply(&version);
-        if all[..i].contains(&version.text()) {
-            version.invalid("duplicate version");
-        }
-    }
-    if !REVIEWS.iter().any(|known| all.contains(known)) {
+/// Checks that a list contains a version of reviews that the server can send.
+pub(super) fn review_versions(versions: &Field<'_>) {
+    let known = |version: &&str| REVIEWS.contains(version);
+    if versions.count() == 0 {
+        versions.required("must include v1 or v1beta1");
+    } else if !versions.texts().iter().any(known) {
         versions.invalid("must include v1 or v1beta1");
     }
 }
@@ -89,24 +85,9 @@ fn wildcard(list: &Field<'_>) {
     }
 }
 
-/// Refuses resources that another item includes.
+/// Refuses a wildcard beside other resources.
 fn resources(list: &Field<'_>) {
     let all = list.texts();
-    let parts = |text: &'_ str| -> (String, String) {
-        let (kind, part) = text.split_once('/').unwrap_or((text, ""));
-        (kind.to_owned(), part.to_owned())
-    };
-    for (i, resource) in list.each().enumerate() {
-        let (kind, part) = parts(resource.text());
-        let includes = |other: &&str| {
-            let (other_kind, other_part) = parts(other);
-            other_part == "*" && other_kind == kind
-                || other_kind == "*" && other_part == part && !part.is_empty()
-        };
-        if all[..i].iter().any(includes) {
-            resource.invalid("is included in another item");
-        }
-    }
     let plain = |text: &&str| !text.contains('/') && *text != "*";
     if all.contains(&"*/*") && all.iter().any(|text| *text != "*/*")
         || all.contains(&"*") && all.iter().any(plain)
@@ -115,33 +96,23 @@ fn resources(list: &Field<'_>) {
     }
 }
 
+/// Compiles the conditions. An update may keep an invalid one.
 fn conditions(list: &Field<'_>, stored: Option<&Value>) {
-    if list.count() > MOST_CONDITIONS {
-        let most = MOST_CONDITIONS as u64;
-        return list.report(Cause::too_many(list.path.as_str(), list.count(), most));
+    /// Maximum match conditions of a webhook.
+    const MOST: usize = 64;
+    if list.count() > MOST {
+        return list.report(Cause::too_many(
+            list.path.as_str(),
+            list.count(),
+            MOST as u64,
+        ));
     }
-    let mut seen = Vec::new();
-    for condition in list.each() {
-        let (name, expression) = (condition.get("name"), condition.get("expression"));
-        if name.is_empty() {
-            name.required("");
-        } else {
-            qualified(&name);
-            if seen.contains(&name.text()) {
-                name.duplicate();
-            }
-            seen.push(name.text());
-        }
+    let stored = stored.and_then(|stored| stored["matchConditions"].as_array());
+    for expression in list.each().map(|condition| condition.get("expression")) {
+        let mut stored = stored.into_iter().flatten();
         if expression.text().trim().is_empty() {
             expression.required("");
-            continue;
-        }
-        // An update may keep an invalid expression.
-        let mut stored = stored
-            .and_then(|s| s["matchConditions"].as_array())
-            .into_iter()
-            .flatten();
-        if let Err(problem) = Condition::parse(expression.text())
+        } else if let Err(problem) = Condition::parse(expression.text())
             && !stored.any(|known| known["expression"] == *expression.value)
         {
             expression.invalid(&problem);
@@ -151,11 +122,7 @@ fn conditions(list: &Field<'_>, stored: Option<&Value>) {
 
 /// Checks a `clientConfig`, which conversion and admission webhooks share.
 pub(super) fn client(config: &Field<'_>) {
-    const SERVICE: &[Rule] = &[
-        ("name namespace", Required),
-        ("port", Between(1, 65535)),
-        ("path", By(service_path)),
-    ];
+    const SERVICE: &[Rule] = &[("name namespace", Required), ("port", Between(1, 65535))];
     let (url, service) = (config.get("url"), config.get("service"));
     match (url.value.is_string(), service.is_set()) {
         (true, false) => self::url(&url),
@@ -166,22 +133,8 @@ pub(super) fn client(config: &Field<'_>) {
 
 fn url(url: &Field<'_>) {
     let rest = url.text().strip_prefix("https://").unwrap_or_default();
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = rest.split('/').next().unwrap_or_default();
     if host.is_empty() || host.contains('@') || rest.contains(['?', '#']) {
         url.invalid("must be https://HOST[/PATH] without a user, query or fragment");
-    }
-}
-
-fn service_path(path: &Field<'_>) {
-    if path.is_empty() || path.text() == "/" {
-        return;
-    }
-    let steps = path.text().strip_prefix('/').unwrap_or_default();
-    let steps = steps.strip_suffix('/').unwrap_or(steps);
-    if steps
-        .split('/')
-        .any(|step| names::subdomain(step).is_some())
-    {
-        path.invalid("must start with '/' and consist of valid segments");
     }
 }

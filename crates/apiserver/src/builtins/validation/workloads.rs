@@ -21,10 +21,8 @@ const TEMPLATE: &[Rule] = &[
     ),
 ];
 
-/// The rules of all workloads of the apps group.
-const WORKLOAD: &[Rule] = &[("replicas minReadySeconds", NotNegative), ("", By(selects))];
-
 const DEPLOYMENT: &[Rule] = &[
+    ("", By(selects)),
     ("revisionHistoryLimit progressDeadlineSeconds", NotNegative),
     ("selector", Present),
     ("selector", Immutable),
@@ -33,13 +31,14 @@ const DEPLOYMENT: &[Rule] = &[
 ];
 
 const REPLICA_SET: &[Rule] = &[
-    ("revisionHistoryLimit", NotNegative),
+    ("", By(selects)),
     ("selector", Present),
     ("selector", Immutable),
 ];
 
 /// A stateful set with a negative `revisionHistoryLimit` keeps its whole history.
 const STATEFUL_SET: &[Rule] = &[
+    ("", By(selects)),
     ("selector", Present),
     ("podManagementPolicy", By(management_policy)),
     ("updateStrategy", By(stateful_strategy)),
@@ -53,6 +52,7 @@ const STATEFUL_SET: &[Rule] = &[
 ];
 
 const DAEMON_SET: &[Rule] = &[
+    ("", By(selects)),
     ("revisionHistoryLimit", NotNegative),
     ("selector", Immutable),
     ("updateStrategy", By(daemon_strategy)),
@@ -75,14 +75,18 @@ pub(super) fn workload(plural: &str, object: &Field<'_>) {
         }
         return;
     }
-    apply(WORKLOAD, &spec);
+    NotNegative.apply(&spec.get("replicas"));
+    NotNegative.apply(&spec.get("minReadySeconds"));
     apply(TEMPLATE, &spec);
-    match plural {
-        "deployments" => apply(DEPLOYMENT, &spec),
-        "statefulsets" => apply(STATEFUL_SET, &spec),
-        "daemonsets" => apply(DAEMON_SET, &spec),
-        _ => apply(REPLICA_SET, &spec),
-    }
+    apply(
+        match plural {
+            "deployments" => DEPLOYMENT,
+            "statefulsets" => STATEFUL_SET,
+            "daemonsets" => DAEMON_SET,
+            _ => REPLICA_SET,
+        },
+        &spec,
+    );
 }
 
 const MISMATCH: &str = "`selector` does not match template `labels`";
