@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
@@ -48,7 +49,9 @@ impl Component {
                 }
                 _ => argument.clone(),
             });
-        let log = plane.folder().join(format!("{deployment}.log"));
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let log = plane.folder().join(format!("{deployment}-{number}.log"));
         let output = File::create(&log).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_berth-program"))
             .args(arguments)

@@ -154,6 +154,9 @@ async fn the_schedulers_have_exactly_the_rights_that_they_need() {
     // The second one also connects to the members' estimators.
     let more = ["--enable-scheduler-estimator"];
     let _mine = Component::start(&plane, "my-karmada-scheduler", &kubeconfig, &more).await;
+    // Only standbys watch the leases.
+    let _default_standby = Component::start(&plane, "karmada-scheduler", &kubeconfig, &[]).await;
+    let _my_standby = Component::start(&plane, "my-karmada-scheduler", &kubeconfig, &[]).await;
 
     let bindings: Api<ResourceBinding> = Api::default_namespaced(plane.client.clone());
     let everywhere: Api<ClusterResourceBinding> = Api::all(plane.client.clone());

@@ -64,12 +64,6 @@ pub fn spread(clusters: i64) -> Value {
 pub fn definitions() -> Vec<Value> {
     [
         (
-            "apps",
-            "WorkloadRebalancer",
-            "workloadrebalancers",
-            "Cluster",
-        ),
-        (
             "autoscaling",
             "CronFederatedHPA",
             "cronfederatedhpas",

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 use berth::join::{self, Endpoint};
 use berth::up::{ControlPlane, DisabledComponent, UpArgs};
 use berth_api::component::Component;
-use berth_api::{ClusterResourceBinding, ResourceBinding, Work, names};
+use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work, names};
 use berth_e2e::{RealServer, eventually};
 use berth_scheduler::connect;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -100,8 +101,25 @@ impl Scene {
             }
         }
         scene.run(controllers.controllers(&logs, &kubeconfig));
+        // A scheduler places no workload on a cluster that has not reported its APIs, and does not move it afterwards.
+        scene.wait_until_clusters_are_ready().await;
         scene.run(scheduler.scheduler(&logs, &kubeconfig));
         scene
+    }
+
+    /// Waits until every cluster is ready and has reported its APIs and its capacity.
+    async fn wait_until_clusters_are_ready(&self) {
+        let clusters: Api<Cluster> = Api::all(self.client.clone());
+        eventually("the status of the clusters", async || {
+            let found = clusters.list(&ListParams::default()).await;
+            let found = found.map_err(|error| error.to_string())?;
+            let mut waiting = found.items.iter().filter(|cluster| !is_ready(cluster));
+            match waiting.next() {
+                Some(cluster) => Err(format!("{:?}", cluster.status)),
+                None => Ok(()),
+            }
+        })
+        .await;
     }
 
     fn run(&mut self, program: Program) {
@@ -366,6 +384,16 @@ impl Scene {
         }
         versions
     }
+}
+
+fn is_ready(cluster: &Cluster) -> bool {
+    cluster.status.as_ref().is_some_and(|status| {
+        let ready =
+            |condition: &Condition| condition.type_ == "Ready" && condition.status == "True";
+        status.conditions.iter().any(ready)
+            && !status.api_enablements.is_empty()
+            && status.resource_summary.is_some()
+    })
 }
 
 fn name_and_version(object: &impl kube::ResourceExt) -> (String, String) {

@@ -176,6 +176,7 @@ async fn a_leader_that_cannot_renew_stops_writing_before_the_next_leader_starts(
     let arguments: Vec<&str> = ANY_PORT.iter().chain(&SHORT).copied().collect();
     let mut leader = Process::start(bare.folder(), &kubeconfig, &arguments);
     leader.wait_for_log("became leader").await;
+    bind_and_wait(&bare, "first").await;
     let before = lease(&bare).await;
     let standby = start(&bare, &SHORT);
     standby.wait_for_log("caches are filled").await;
