@@ -44,7 +44,27 @@ fn objects(yaml: &str) -> Vec<Value> {
         .collect()
 }
 
-fn chart(values: &Value) -> Vec<Value> {
+/// The overlays with their Deployments.
+const OVERLAYS: [(&str, &[&str]); 3] = [
+    ("scheduler-only", &["karmada-scheduler"]),
+    ("second-scheduler", &["my-karmada-scheduler"]),
+    ("stand-alone", &["berth-controllers", "karmada-scheduler"]),
+];
+
+/// Runs `kubectl kustomize` on a folder of `deploy`.
+fn kustomize(folder: &str) -> String {
+    let output = Command::new("kubectl")
+        .args(["kustomize", &format!("deploy/{folder}")])
+        .current_dir(repository())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{folder}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Returns the objects of the chart with these values.
+pub(crate) fn chart(values: &Value) -> Vec<Value> {
     objects(&helm(values).unwrap())
 }
 
@@ -171,28 +191,31 @@ fn berth_accepts_the_command_lines_of_the_chart() {
     }
 }
 
-#[needs(helm, kubectl, embedded)]
+#[needs(helm, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_api_server_accepts_the_objects_of_the_chart() {
+async fn an_api_server_accepts_the_objects_of_the_chart_and_the_overlays() {
     let plane = BareControlPlane::start(&[]).await;
     let kubeconfig = plane.kubeconfig();
-    let apply = |yaml: &str| {
-        let file = plane.folder().join("objects.yaml");
-        std::fs::write(&file, yaml).unwrap();
-        let arguments = [
-            "apply",
-            "--server-side",
-            "--force-conflicts",
-            "-f",
-            file.to_str().unwrap(),
-        ];
-        let output = kubectl::run(&kubeconfig, &plane.folder().join("cache"), &arguments).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = kubectl::run(&kubeconfig, &plane.folder().join("cache"), arguments).unwrap();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.success() {
             Ok(())
         } else {
             Err(errors)
         }
+    };
+    let apply = |yaml: &str| {
+        let file = plane.folder().join("objects.yaml");
+        std::fs::write(&file, yaml).unwrap();
+        run(&[
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "--validate=strict",
+            "-f",
+            file.to_str().unwrap(),
+        ])
     };
     for (kind, plural) in [
         ("ServiceMonitor", "servicemonitors"),
@@ -215,6 +238,12 @@ async fn an_api_server_accepts_the_objects_of_the_chart() {
         // A new kind is served a moment later.
         berth_e2e::eventually(case, async || apply(&yaml)).await;
     }
+    // The chart's Deployments have other selectors, which cannot change.
+    run(&["delete", "deployments", "--all", "-n", "karmada-system"]).unwrap();
+    for folder in OVERLAYS.map(|(overlay, _)| format!("overlays/{overlay}")) {
+        apply(&kustomize(&folder)).unwrap();
+    }
+    apply(&kustomize("webhook")).unwrap();
     plane.stop().await;
 }
 
@@ -274,22 +303,8 @@ fn wrong_values_are_refused() {
 #[needs(kubectl)]
 #[test]
 fn berth_accepts_the_command_lines_of_the_overlays() {
-    for (overlay, deployments) in [
-        ("scheduler-only", &["karmada-scheduler"] as &[&str]),
-        ("second-scheduler", &["my-karmada-scheduler"]),
-        ("stand-alone", &["berth-controllers", "karmada-scheduler"]),
-    ] {
-        let output = Command::new("kubectl")
-            .args(["kustomize", &format!("deploy/overlays/{overlay}")])
-            .current_dir(repository())
-            .output()
-            .unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        let objects = objects(&String::from_utf8(output.stdout).unwrap());
+    for (overlay, deployments) in OVERLAYS {
+        let objects = objects(&kustomize(&format!("overlays/{overlay}")));
         let names: Vec<_> = objects
             .iter()
             .filter(|object| object["kind"] == "Deployment")

@@ -10,6 +10,9 @@ use kube::Api;
 
 use crate::control_plane::ControlPlane;
 
+/// Number of components that were started, for the names of their logs.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
+
 /// A running process, killed when dropped.
 pub(crate) struct Component {
     child: Child,
@@ -49,7 +52,6 @@ impl Component {
                 }
                 _ => argument.clone(),
             });
-        static STARTED: AtomicUsize = AtomicUsize::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let log = plane.folder().join(format!("{deployment}-{number}.log"));
         let output = File::create(&log).unwrap();

@@ -3,10 +3,11 @@
 //! The tests compare: acceptance of objects, the fields named in refusals, the stored spec, label keys and finalizers of
 //! policies, bindings, and the labels and annotations of templates.
 
-mod case;
+pub mod case;
 mod compare;
 mod markers;
 
+use berth_test_requirements::needs;
 use case::{Case, Outcome};
 
 use crate::fixture::Fixture;
@@ -22,6 +23,33 @@ async fn recorded_cases_give_the_recorded_results() {
     }
     compare::compare_results(&fixture.client, &cases, &mut differences).await;
     fixture.stop().await;
+    assert!(
+        differences.is_empty(),
+        "{} differences:\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
+}
+
+#[needs(apiserver, kubectl)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn recorded_cases_give_the_recorded_results_through_the_webhook() {
+    let fixture = Fixture::with_webhook().await;
+    let cases = case::all();
+    let outcomes = replay(&fixture.client, &cases).await;
+    let mut differences = Vec::new();
+    let mut refused_by_webhook = 0;
+    for (case, outcome) in cases.iter().zip(&outcomes) {
+        compare::compare_admission(case, outcome, &mut differences);
+        let refusals = outcome.iter().filter_map(|outcome| outcome.as_ref().err());
+        refused_by_webhook += refusals
+            .filter(|error| error.contains("admission webhook"))
+            .count();
+    }
+    compare::compare_results(&fixture.client, &cases, &mut differences).await;
+    fixture.stop().await;
+    println!("{refused_by_webhook} refusals by the webhook");
+    assert!(refused_by_webhook > 0);
     assert!(
         differences.is_empty(),
         "{} differences:\n{}",

@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::webhook::WebhookPlane;
+
 /// A running control plane with a detector.
 pub struct Fixture {
     pub client: kube::Client,
@@ -30,6 +32,7 @@ enum Backend {
         #[expect(dead_code, reason = "lives as long as the fixture")] RealServer,
         #[expect(dead_code, reason = "lives as long as the server")] tempfile::TempDir,
     ),
+    Webhook(#[expect(dead_code, reason = "lives as long as the fixture")] WebhookPlane),
 }
 
 impl Fixture {
@@ -59,6 +62,16 @@ impl Fixture {
         let client = server.client().await;
         berth::up::prepare(&client, &[]).await.unwrap();
         Self::run(client, Backend::Real(server, folder), Gates::default())
+    }
+
+    /// Starts a fixture with a real kube-apiserver and `berth webhook`.
+    pub async fn with_webhook() -> Self {
+        let plane = WebhookPlane::start().await;
+        Self::run(
+            plane.client.clone(),
+            Backend::Webhook(plane),
+            Gates::default(),
+        )
     }
 
     async fn start_with(admission: Vec<Arc<dyn Admission>>, gates: Gates) -> Self {

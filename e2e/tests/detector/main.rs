@@ -10,4 +10,5 @@
 mod corpus;
 mod fixture;
 mod lifecycle;
+mod webhook;
 mod without_admission;
