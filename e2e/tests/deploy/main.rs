@@ -11,3 +11,4 @@ mod controllers;
 mod joining;
 mod rights;
 mod schedulers;
+mod stand_alone;
