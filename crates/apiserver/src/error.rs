@@ -311,22 +311,21 @@ impl ApiError {
         Self::new(Reason::Unknown, message)
     }
 
-    pub(crate) fn method_not_allowed() -> Self {
-        let mut error = Self::new(
-            Reason::MethodNotAllowed,
-            "the server does not allow this method on the requested resource",
-        );
+    /// Returns an error about the path of a request. Its details are empty.
+    fn of_path(reason: Reason, message: &str) -> Self {
+        let mut error = Self::new(reason, message);
         error.subject = Some(Box::default());
         error
     }
 
+    pub(crate) fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::of_path(Reason::MethodNotAllowed, message)
+    }
+
     pub(crate) fn path_not_found() -> Self {
-        let mut error = Self::new(
-            Reason::NotFound,
-            "the server could not find the requested resource",
-        );
-        error.subject = Some(Box::default());
-        error
+        let message = "the server could not find the requested resource";
+        Self::of_path(Reason::NotFound, message)
     }
 
     pub(crate) fn expired() -> Self {

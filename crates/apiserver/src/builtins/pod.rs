@@ -264,34 +264,13 @@ fn volume_defaults() -> [(&'static str, Value); 9] {
     ]
 }
 
-/// Returns the default pull policy of an image. An invalid name counts as a fixed version.
+/// Returns the default pull policy of an image.
 fn pull_policy(image: &str) -> &'static str {
-    if is_latest(image) && is_name(image) {
+    if is_latest(image) {
         "Always"
     } else {
         "IfNotPresent"
     }
-}
-
-/// Maximum characters of an image path without its registry.
-const LONGEST_NAME: usize = 255;
-
-/// Reports whether the path of an image is valid.
-fn is_name(image: &str) -> bool {
-    let path = match image.split_once('/') {
-        Some((registry, path)) if registry.contains(['.', ':']) || registry == "localhost" => path,
-        _ => image,
-    };
-    let path = path.split(':').next().unwrap_or(path);
-    path.len() <= LONGEST_NAME
-        && path.split('/').all(|part| {
-            let is_end = |end: Option<char>| end.is_some_and(|c| c.is_ascii_alphanumeric());
-            let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
-            part.chars().all(known)
-                && is_end(part.chars().next())
-                && is_end(part.chars().next_back())
-                && !part.contains("..")
-        })
 }
 
 /// Reports whether an image has the tag `latest`, explicitly or by default.

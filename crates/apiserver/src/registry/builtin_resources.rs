@@ -5,136 +5,101 @@ use std::sync::OnceLock;
 use crate::resource::{Conversion, NameRule, Put, Resource, ScalePaths, Scope, Source, Style};
 use crate::table::{Columns, builtin_columns};
 
-/// A group with its version and the package of its OpenAPI definitions.
-#[derive(Clone, Copy)]
-struct Group {
-    name: &'static str,
-    version: &'static str,
-    package: &'static str,
-}
+/// A group, its version, and the package of its OpenAPI definitions.
+type Group = (&'static str, &'static str, &'static str);
 
-/// A row of the table.
-struct Row {
-    group: Group,
-    kind: &'static str,
-    /// Short names, separated by commas.
-    short: &'static str,
-    scope: Scope,
-    /// Letters: `s` status, `c` scale, `g` generation, `a` category all, `r` review, `l` label name,
-    /// `p` path-segment name, `v` service name, `e` stored as core event,
-    /// `o` stored as autoscaling/v2, `x` category api-extensions, `u` created by PUT, `n` version needed by PUT.
-    flags: &'static str,
-}
-
-const fn group(name: &'static str, version: &'static str, package: &'static str) -> Group {
-    Group {
-        name,
-        version,
-        package,
-    }
-}
-
-const fn row(
-    group: Group,
-    kind: &'static str,
-    short: &'static str,
-    scope: Scope,
-    flags: &'static str,
-) -> Row {
-    Row {
-        group,
-        kind,
-        short,
-        scope,
-        flags,
-    }
-}
+/// Group, kind, short names separated by commas, scope, and flags.
+///
+/// Flags: `s` status, `c` scale, `g` generation, `a` category all, `r` review, `l` label name, `p` path-segment name,
+/// `v` service name, `e` stored as core event, `o` stored as autoscaling/v2, `x` category api-extensions, `u` created by
+/// PUT, `n` version needed by PUT.
+type Row = (Group, &'static str, &'static str, Scope, &'static str);
 
 use Scope::{Cluster as C, Namespaced as N};
 
-const CORE: Group = group("", "v1", "io.k8s.api.core.v1");
-const APPS: Group = group("apps", "v1", "io.k8s.api.apps.v1");
-const BATCH: Group = group("batch", "v1", "io.k8s.api.batch.v1");
-const AUTOSCALING_V2: Group = group("autoscaling", "v2", "io.k8s.api.autoscaling.v2");
-const AUTOSCALING_V1: Group = group("autoscaling", "v1", "io.k8s.api.autoscaling.v1");
-const NET: Group = group("networking.k8s.io", "v1", "io.k8s.api.networking.v1");
-const POLICY: Group = group("policy", "v1", "io.k8s.api.policy.v1");
-const RBAC: Group = group("rbac.authorization.k8s.io", "v1", "io.k8s.api.rbac.v1");
-const COORDINATION: Group = group("coordination.k8s.io", "v1", "io.k8s.api.coordination.v1");
-const DISCOVERY: Group = group("discovery.k8s.io", "v1", "io.k8s.api.discovery.v1");
-const EVENTS: Group = group("events.k8s.io", "v1", "io.k8s.api.events.v1");
-const SCHEDULING: Group = group("scheduling.k8s.io", "v1", "io.k8s.api.scheduling.v1");
-const STORAGE: Group = group("storage.k8s.io", "v1", "io.k8s.api.storage.v1");
-const CERTIFICATES: Group = group("certificates.k8s.io", "v1", "io.k8s.api.certificates.v1");
-const ADMISSION: Group = group(
+const CORE: Group = ("", "v1", "io.k8s.api.core.v1");
+const APPS: Group = ("apps", "v1", "io.k8s.api.apps.v1");
+const BATCH: Group = ("batch", "v1", "io.k8s.api.batch.v1");
+const AUTOSCALING_V2: Group = ("autoscaling", "v2", "io.k8s.api.autoscaling.v2");
+const AUTOSCALING_V1: Group = ("autoscaling", "v1", "io.k8s.api.autoscaling.v1");
+const NET: Group = ("networking.k8s.io", "v1", "io.k8s.api.networking.v1");
+const POLICY: Group = ("policy", "v1", "io.k8s.api.policy.v1");
+const RBAC: Group = ("rbac.authorization.k8s.io", "v1", "io.k8s.api.rbac.v1");
+const COORDINATION: Group = ("coordination.k8s.io", "v1", "io.k8s.api.coordination.v1");
+const DISCOVERY: Group = ("discovery.k8s.io", "v1", "io.k8s.api.discovery.v1");
+const EVENTS: Group = ("events.k8s.io", "v1", "io.k8s.api.events.v1");
+const SCHEDULING: Group = ("scheduling.k8s.io", "v1", "io.k8s.api.scheduling.v1");
+const STORAGE: Group = ("storage.k8s.io", "v1", "io.k8s.api.storage.v1");
+const CERTIFICATES: Group = ("certificates.k8s.io", "v1", "io.k8s.api.certificates.v1");
+const ADMISSION: Group = (
     "admissionregistration.k8s.io",
     "v1",
     "io.k8s.api.admissionregistration.v1",
 );
-const EXTENSIONS: Group = group(
+const EXTENSIONS: Group = (
     "apiextensions.k8s.io",
     "v1",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1",
 );
-const AUTHZ: Group = group("authorization.k8s.io", "v1", "io.k8s.api.authorization.v1");
-const AUTHN: Group = group(
+const AUTHZ: Group = ("authorization.k8s.io", "v1", "io.k8s.api.authorization.v1");
+const AUTHN: Group = (
     "authentication.k8s.io",
     "v1",
     "io.k8s.api.authentication.v1",
 );
 
 const TABLE: &[Row] = &[
-    row(CORE, "Namespace", "ns", C, "sl"),
-    row(CORE, "ConfigMap", "cm", N, ""),
-    row(CORE, "Secret", "", N, ""),
-    row(CORE, "Service", "svc", N, "salu"),
-    row(CORE, "ServiceAccount", "sa", N, ""),
-    row(CORE, "Pod", "po", N, "sag"),
-    row(CORE, "Node", "no", C, "s"),
-    row(CORE, "PodTemplate", "", N, "g"),
-    row(CORE, "Event", "ev", N, "u"),
-    row(CORE, "Endpoints", "ep", N, "u"),
-    row(CORE, "PersistentVolume", "pv", C, "s"),
-    row(CORE, "PersistentVolumeClaim", "pvc", N, "s"),
-    row(CORE, "ResourceQuota", "quota", N, "s"),
-    row(CORE, "LimitRange", "limits", N, "u"),
-    row(CORE, "ReplicationController", "rc", N, "scga"),
-    row(APPS, "Deployment", "deploy", N, "scga"),
-    row(APPS, "ReplicaSet", "rs", N, "scga"),
-    row(APPS, "StatefulSet", "sts", N, "scga"),
-    row(APPS, "DaemonSet", "ds", N, "sga"),
-    row(APPS, "ControllerRevision", "", N, ""),
-    row(BATCH, "Job", "", N, "sga"),
-    row(BATCH, "CronJob", "cj", N, "sga"),
-    row(AUTOSCALING_V2, "HorizontalPodAutoscaler", "hpa", N, "sa"),
-    row(AUTOSCALING_V1, "HorizontalPodAutoscaler", "hpa", N, "sao"),
-    row(NET, "Ingress", "ing", N, "sg"),
-    row(NET, "NetworkPolicy", "netpol", N, "g"),
-    row(NET, "IngressClass", "", C, "g"),
-    row(POLICY, "PodDisruptionBudget", "pdb", N, "sgn"),
-    row(RBAC, "Role", "", N, "pu"),
-    row(RBAC, "RoleBinding", "", N, "pu"),
-    row(RBAC, "ClusterRole", "", C, "pu"),
-    row(RBAC, "ClusterRoleBinding", "", C, "pu"),
-    row(COORDINATION, "Lease", "", N, "un"),
-    row(DISCOVERY, "EndpointSlice", "", N, "g"),
-    row(EVENTS, "Event", "ev", N, "eu"),
-    row(SCHEDULING, "PriorityClass", "pc", C, "g"),
-    row(STORAGE, "StorageClass", "sc", C, ""),
-    row(CERTIFICATES, "CertificateSigningRequest", "csr", C, "s"),
-    row(ADMISSION, "MutatingWebhookConfiguration", "", C, "gxn"),
-    row(ADMISSION, "ValidatingWebhookConfiguration", "", C, "gxn"),
-    row(EXTENSIONS, "CustomResourceDefinition", "crd,crds", C, "sgx"),
-    row(AUTHZ, "SelfSubjectAccessReview", "", C, "r"),
-    row(AUTHZ, "SelfSubjectRulesReview", "", C, "r"),
-    row(AUTHZ, "SubjectAccessReview", "", C, "r"),
-    row(AUTHZ, "LocalSubjectAccessReview", "", N, "r"),
-    row(AUTHN, "TokenReview", "", C, "r"),
-    row(AUTHN, "SelfSubjectReview", "", C, "r"),
+    (CORE, "Namespace", "ns", C, "sl"),
+    (CORE, "ConfigMap", "cm", N, ""),
+    (CORE, "Secret", "", N, ""),
+    (CORE, "Service", "svc", N, "salu"),
+    (CORE, "ServiceAccount", "sa", N, ""),
+    (CORE, "Pod", "po", N, "sag"),
+    (CORE, "Node", "no", C, "s"),
+    (CORE, "PodTemplate", "", N, "g"),
+    (CORE, "Event", "ev", N, "u"),
+    (CORE, "Endpoints", "ep", N, "u"),
+    (CORE, "PersistentVolume", "pv", C, "s"),
+    (CORE, "PersistentVolumeClaim", "pvc", N, "s"),
+    (CORE, "ResourceQuota", "quota", N, "s"),
+    (CORE, "LimitRange", "limits", N, "u"),
+    (CORE, "ReplicationController", "rc", N, "scga"),
+    (APPS, "Deployment", "deploy", N, "scga"),
+    (APPS, "ReplicaSet", "rs", N, "scga"),
+    (APPS, "StatefulSet", "sts", N, "scga"),
+    (APPS, "DaemonSet", "ds", N, "sga"),
+    (APPS, "ControllerRevision", "", N, ""),
+    (BATCH, "Job", "", N, "sga"),
+    (BATCH, "CronJob", "cj", N, "sga"),
+    (AUTOSCALING_V2, "HorizontalPodAutoscaler", "hpa", N, "sa"),
+    (AUTOSCALING_V1, "HorizontalPodAutoscaler", "hpa", N, "sao"),
+    (NET, "Ingress", "ing", N, "sg"),
+    (NET, "NetworkPolicy", "netpol", N, "g"),
+    (NET, "IngressClass", "", C, "g"),
+    (POLICY, "PodDisruptionBudget", "pdb", N, "sgn"),
+    (RBAC, "Role", "", N, "pu"),
+    (RBAC, "RoleBinding", "", N, "pu"),
+    (RBAC, "ClusterRole", "", C, "pu"),
+    (RBAC, "ClusterRoleBinding", "", C, "pu"),
+    (COORDINATION, "Lease", "", N, "un"),
+    (DISCOVERY, "EndpointSlice", "", N, "g"),
+    (EVENTS, "Event", "ev", N, "eu"),
+    (SCHEDULING, "PriorityClass", "pc", C, "g"),
+    (STORAGE, "StorageClass", "sc", C, ""),
+    (CERTIFICATES, "CertificateSigningRequest", "csr", C, "s"),
+    (ADMISSION, "MutatingWebhookConfiguration", "", C, "gxn"),
+    (ADMISSION, "ValidatingWebhookConfiguration", "", C, "gxn"),
+    (EXTENSIONS, "CustomResourceDefinition", "crd,crds", C, "sgx"),
+    (AUTHZ, "SelfSubjectAccessReview", "", C, "r"),
+    (AUTHZ, "SelfSubjectRulesReview", "", C, "r"),
+    (AUTHZ, "SubjectAccessReview", "", C, "r"),
+    (AUTHZ, "LocalSubjectAccessReview", "", N, "r"),
+    (AUTHN, "TokenReview", "", C, "r"),
+    (AUTHN, "SelfSubjectReview", "", C, "r"),
 ];
 
 /// The body of pod evictions, which is not a resource of its own.
-const EVICTION: Row = row(POLICY, "Eviction", "", N, "r");
+const EVICTION: Row = (POLICY, "Eviction", "", N, "r");
 
 /// Returns the plural of a kind in lower case.
 fn plural(kind: &str) -> String {
@@ -169,8 +134,9 @@ pub(super) fn eviction() -> Resource {
 }
 
 fn resource(row: &Row) -> Resource {
-    let (group, plural) = (row.group, plural(row.kind));
-    let has = |flag: char| row.flags.contains(flag);
+    let ((group, version, package), kind, short, scope, flags) = *row;
+    let plural = plural(kind);
+    let has = |flag: char| flags.contains(flag);
     let mut categories = Vec::new();
     if has('a') {
         categories.push("all".to_owned());
@@ -186,27 +152,26 @@ fn resource(row: &Row) -> Resource {
     let table = if conversion == Conversion::EventsV1 {
         "events".to_owned()
     } else {
-        table_name(group.name, &plural)
+        table_name(group, &plural)
     };
-    let selector = if row.kind == "ReplicationController" {
+    let selector = if kind == "ReplicationController" {
         None
     } else {
         Some("status.selector".to_owned())
     };
     Resource {
-        group: group.name.to_owned(),
-        version: group.version.to_owned(),
-        kind: row.kind.to_owned(),
-        singular: row.kind.to_lowercase(),
-        list_kind: format!("{}List", row.kind),
-        short_names: row
-            .short
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        singular: kind.to_lowercase(),
+        list_kind: format!("{kind}List"),
+        short_names: short
             .split(',')
             .filter(|s| !s.is_empty())
             .map(str::to_owned)
             .collect(),
         categories,
-        scope: row.scope,
+        scope,
         style: if has('r') {
             Style::Review
         } else {
@@ -231,15 +196,15 @@ fn resource(row: &Row) -> Resource {
             needs_version: has('n'),
         },
         source: Source::Builtin {
-            definition: format!("{}.{}", group.package, row.kind),
+            definition: format!("{package}.{kind}"),
             compiled: OnceLock::new(),
         },
-        columns: Columns::Builtin(builtin_columns(group.name, &plural)),
+        columns: Columns::Builtin(builtin_columns(group, &plural)),
         plural,
         selectable: Vec::new(),
         table: table.into(),
         defined_at: None,
-        deprecation: (row.kind == "Endpoints").then(|| {
+        deprecation: (kind == "Endpoints").then(|| {
             "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
         }),
     }

@@ -85,7 +85,7 @@ fn resource(spec: &Value, group: &str, names: &Value, version: &Value) -> Resour
             needs_version: true,
         },
         source: Source::Custom {
-            schema: compile::custom(&json).unwrap_or_else(|_| Schema::open()),
+            schema: compile::custom(&json).unwrap_or_else(Schema::open),
             json,
         },
         columns: Columns::Custom(columns(&version["additionalPrinterColumns"])),

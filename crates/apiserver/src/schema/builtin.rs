@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value};
 
-use super::compile::{CompileError, Resolve, compile};
+use super::compile::{Resolve, compile};
 use super::{Schema, Type, merge_keys, null_lists};
 
 static DEFINITIONS: LazyLock<Map<String, Value>> = LazyLock::new(generate);
@@ -31,7 +31,7 @@ pub(crate) fn compiled(name: &str) -> Arc<Schema> {
         compiled: COMPILED.lock().clone(),
         in_progress: Vec::new(),
     };
-    let schema = memo.resolve(name, 0).unwrap_or_else(|_| Schema::open());
+    let schema = memo.resolve(name, 0).unwrap_or_else(Schema::open);
     COMPILED.lock().extend(memo.compiled);
     schema
 }
@@ -113,25 +113,25 @@ struct Memo {
 }
 
 impl Resolve for Memo {
-    fn resolve(&mut self, name: &str, depth: usize) -> Result<Arc<Schema>, CompileError> {
+    fn resolve(&mut self, name: &str, depth: usize) -> Option<Arc<Schema>> {
         if let Some(schema) = self.compiled.get(name) {
-            return Ok(schema.clone());
+            return Some(schema.clone());
         }
         let Some(json) = DEFINITIONS.get(name) else {
-            return Ok(Schema::open());
+            return Some(Schema::open());
         };
         // Only JSONSchemaProps refers to itself. Its schema is open, and only its keywords are pruned.
         if name.ends_with(".JSONSchemaProps") {
-            return Ok(Arc::new(Schema {
+            return Some(Arc::new(Schema {
                 of_schemas: true,
                 ..(*Schema::open()).clone()
             }));
         }
         if self.in_progress.iter().any(|other| other == name) {
-            return Ok(Schema::open());
+            return Some(Schema::open());
         }
         self.in_progress.push(name.to_owned());
-        let mut schema = compile(json, "", self, name, depth)?;
+        let mut schema = compile(json, self, name, depth)?;
         self.in_progress.pop();
         merge_keys::annotate(name, "", &mut schema);
         if name.ends_with(".Quantity") {
@@ -147,7 +147,7 @@ impl Resolve for Memo {
         schema.nullable = true;
         let schema = Arc::new(schema);
         self.compiled.insert(name.to_owned(), schema.clone());
-        Ok(schema)
+        Some(schema)
     }
 
     fn annotate(&self, definition: &str, property: &str, schema: &mut Schema) {

@@ -7,53 +7,33 @@ use serde_json::Value;
 
 use super::{Additional, Limits, ListType, Schema, Type, rules};
 
-/// The reason why a schema cannot be compiled.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CompileError {
-    #[error(
-        "{path}: Invalid value: \"{pattern}\": must be a valid regular expression, but isn't: {source}"
-    )]
-    Pattern {
-        path: String,
-        pattern: String,
-        #[source]
-        source: Box<regex::Error>,
-    },
-    #[error("{path}: schema is nested too deeply")]
-    Depth { path: String },
-}
-
 /// Maximum nesting of schemas, bounded by the stack.
 const MAX_DEPTH: usize = 64;
 
 /// A resolver of references to other schemas.
 pub(crate) trait Resolve {
-    fn resolve(&mut self, name: &str, depth: usize) -> Result<Arc<Schema>, CompileError>;
-    /// Adds the merge rule of a property of the definition being compiled.
-    fn annotate(&self, definition: &str, property: &str, schema: &mut Schema);
-}
-
-/// A resolver for definitions, whose schemas have no references.
-pub(crate) struct NoReferences;
-
-impl Resolve for NoReferences {
-    fn resolve(&mut self, _name: &str, _depth: usize) -> Result<Arc<Schema>, CompileError> {
-        Ok(Schema::open())
+    fn resolve(&mut self, _name: &str, _depth: usize) -> Option<Arc<Schema>> {
+        Some(Schema::open())
     }
-
+    /// Adds the merge rule of a property of the definition being compiled.
     fn annotate(&self, _definition: &str, _property: &str, _schema: &mut Schema) {}
 }
 
+/// A resolver for definitions, whose schemas have no references.
+struct NoReferences;
+
+impl Resolve for NoReferences {}
+
 /// Compiles the schema of a custom resource; `metadata` is always the standard one.
-pub(crate) fn custom(schema: &Value) -> Result<Arc<Schema>, CompileError> {
-    let mut root = compile(schema, "", &mut NoReferences, "", 0)?;
+pub(crate) fn custom(schema: &Value) -> Option<Arc<Schema>> {
+    let mut root = compile(schema, &mut NoReferences, "", 0)?;
     add_embedded(&mut root);
-    Ok(Arc::new(root))
+    Some(Arc::new(root))
 }
 
 /// Compiles the schema of a part of a custom resource.
-pub(crate) fn node(schema: &Value) -> Result<Schema, CompileError> {
-    compile(schema, "", &mut NoReferences, "", 0)
+pub(crate) fn node(schema: &Value) -> Option<Schema> {
+    compile(schema, &mut NoReferences, "", 0)
 }
 
 /// Adds the properties of every resource: apiVersion, kind and metadata.
@@ -77,21 +57,18 @@ fn flag(schema: &Value, name: &str) -> bool {
     schema[name].as_bool().unwrap_or(false)
 }
 
-/// Compiles a node and everything below it.
+/// Compiles a node and everything below it. Returns `None` for an invalid pattern, or if it is nested too deeply.
 pub(crate) fn compile(
     json: &Value,
-    path: &str,
     resolve: &mut dyn Resolve,
     definition: &str,
     depth: usize,
-) -> Result<Schema, CompileError> {
+) -> Option<Schema> {
     if depth > MAX_DEPTH {
-        return Err(CompileError::Depth {
-            path: path.to_owned(),
-        });
+        return None;
     }
     if let Some(name) = reference(json) {
-        return Ok((*resolve.resolve(name, depth + 1)?).clone());
+        return Some((*resolve.resolve(name, depth + 1)?).clone());
     }
     let mut schema = Schema {
         kind: node_type(json),
@@ -105,8 +82,7 @@ pub(crate) fn compile(
     };
     if let Some(properties) = json["properties"].as_object() {
         for (name, property) in properties {
-            let below = format!("{path}.{name}");
-            let mut compiled = compile(property, &below, resolve, "", depth + 1)?;
+            let mut compiled = compile(property, resolve, "", depth + 1)?;
             resolve.annotate(definition, name, &mut compiled);
             schema.properties.insert(name.clone(), Arc::new(compiled));
         }
@@ -114,22 +90,10 @@ pub(crate) fn compile(
     schema.additional = match json.get("additionalProperties") {
         None | Some(Value::Bool(false)) => Additional::None,
         Some(Value::Bool(true)) => Additional::Any,
-        Some(of) => Additional::Of(Arc::new(compile(
-            of,
-            &format!("{path}[*]"),
-            resolve,
-            "",
-            depth + 1,
-        )?)),
+        Some(of) => Additional::Of(Arc::new(compile(of, resolve, "", depth + 1)?)),
     };
     if let Some(items) = json.get("items") {
-        schema.items = Some(Arc::new(compile(
-            items,
-            &format!("{path}[*]"),
-            resolve,
-            "",
-            depth + 1,
-        )?));
+        schema.items = Some(Arc::new(compile(items, resolve, "", depth + 1)?));
     }
     if let Some(required) = json["required"].as_array() {
         schema.required = required
@@ -146,7 +110,9 @@ pub(crate) fn compile(
             }
         }
     }
-    schema.limits = limits(json, path, resolve, depth)?;
+    if LIMITS.iter().any(|keyword| json.get(keyword).is_some()) {
+        schema.limits = Some(Box::new(limits(json, resolve, depth)?));
+    }
     schema.has_defaults = schema.default.is_some()
         || schema.properties.values().any(|p| p.has_defaults)
         || schema.items.as_ref().is_some_and(|i| i.has_defaults)
@@ -159,7 +125,7 @@ pub(crate) fn compile(
         || schema.properties.values().any(|p| p.has_rules)
         || schema.items.as_ref().is_some_and(|i| i.has_rules)
         || matches!(&schema.additional, Additional::Of(s) if s.has_rules);
-    Ok(schema)
+    Some(schema)
 }
 
 /// Returns the definition that `$ref` names, alone or as the only schema of `allOf`.
@@ -188,18 +154,31 @@ fn node_type(json: &Value) -> Type {
     }
 }
 
-fn limits(
-    json: &Value,
-    path: &str,
-    resolve: &mut dyn Resolve,
-    depth: usize,
-) -> Result<Option<Box<Limits>>, CompileError> {
-    let mut compile_all = |name: &str| -> Result<Vec<Arc<Schema>>, CompileError> {
-        let Some(list) = json[name].as_array() else {
-            return Ok(Vec::new());
-        };
-        list.iter()
-            .map(|s| compile(s, path, resolve, "", depth + 1).map(Arc::new))
+/// The keywords of restrictions on a value.
+const LIMITS: [&str; 17] = [
+    "minimum",
+    "maximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "format",
+    "enum",
+    "pattern",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+];
+
+fn limits(json: &Value, resolve: &mut dyn Resolve, depth: usize) -> Option<Limits> {
+    let mut compile_all = |name: &str| -> Option<Vec<Arc<Schema>>> {
+        let list = json[name].as_array().into_iter().flatten();
+        list.map(|s| compile(s, resolve, "", depth + 1).map(Arc::new))
             .collect()
     };
     let (all_of, any_of, one_of) = (
@@ -208,42 +187,14 @@ fn limits(
         compile_all("oneOf")?,
     );
     let not = match json.get("not") {
-        Some(not) => Some(Arc::new(compile(not, path, resolve, "", depth + 1)?)),
+        Some(not) => Some(Arc::new(compile(not, resolve, "", depth + 1)?)),
         None => None,
     };
     let pattern = match json["pattern"].as_str() {
-        Some(text) => Some(Regex::new(text).map_err(|source| CompileError::Pattern {
-            path: path.to_owned(),
-            pattern: text.to_owned(),
-            source: Box::new(source),
-        })?),
+        Some(text) => Some(Regex::new(text).ok()?),
         None => None,
     };
-    let keywords = [
-        "minimum",
-        "maximum",
-        "multipleOf",
-        "minLength",
-        "maxLength",
-        "minItems",
-        "maxItems",
-        "uniqueItems",
-        "minProperties",
-        "maxProperties",
-        "format",
-        "enum",
-    ];
-    let is_limited = keywords.iter().any(|k| json.get(k).is_some());
-    if !is_limited
-        && all_of.is_empty()
-        && any_of.is_empty()
-        && one_of.is_empty()
-        && not.is_none()
-        && pattern.is_none()
-    {
-        return Ok(None);
-    }
-    Ok(Some(Box::new(Limits {
+    Some(Limits {
         minimum: json["minimum"].as_f64(),
         maximum: json["maximum"].as_f64(),
         exclusive_minimum: flag(json, "exclusiveMinimum"),
@@ -263,5 +214,5 @@ fn limits(
         any_of,
         one_of,
         not,
-    })))
+    })
 }

@@ -10,7 +10,7 @@ use berth_apimachinery::quantity::Quantity;
 use serde_json::{Map, Value};
 
 use crate::go_text::type_name;
-use types::{Field, FieldType, Struct, Types, types};
+use types::{Field, FieldType, Struct};
 
 /// The Go type of schemas. Its compiled schema is open, so its empty lists and maps are dropped here.
 const SCHEMA: &str = "JSONSchemaProps";
@@ -18,16 +18,12 @@ const SCHEMA: &str = "JSONSchemaProps";
 /// Drops the fields of an object that its Go type would omit, and returns an error message for the first value of the
 /// wrong type.
 pub(crate) fn decode(definition: &str, object: &mut Value) -> Option<String> {
-    let root = types().find(definition)?;
-    let mut decoder = Decoder {
-        types: types(),
-        path: Vec::new(),
-    };
+    let root = types::find(definition)?;
+    let mut decoder = Decoder { path: Vec::new() };
     decoder.fields(root, object.as_object_mut()?)
 }
 
 struct Decoder {
-    types: &'static Types,
     /// The fields that lead to the current value, without list indexes.
     path: Vec<&'static str>,
 }
@@ -66,10 +62,10 @@ impl Decoder {
                     .values_mut()
                     .find_map(|entry| self.value(inner, entry));
             }
-            (FieldType::Struct(id), Value::Object(object)) => {
-                let of = self.types.at(*id);
-                return self.fields(of, object);
-            }
+            (FieldType::Struct(name), value) => match (types::find(name), value) {
+                (Some(of), Value::Object(object)) => return self.fields(of, object),
+                (of, value) => of.is_none() || value.is_null(),
+            },
             (_, Value::Null)
             | (FieldType::Any, _)
             | (FieldType::Text | FieldType::IntOrString, Value::String(_))

@@ -61,29 +61,7 @@ pub(crate) fn definition(name: &str) -> Option<Value> {
             field["enum"] = json!(values);
         }
     }
-    for (owner, path) in [
-        ("ContainerStatus", "stopSignal"),
-        ("Lifecycle", "stopSignal"),
-    ] {
-        if owner == short
-            && let Some(field) = below(&mut schema, path)
-        {
-            field["enum"] = json!(signals());
-        }
-    }
     Some(schema)
-}
-
-/// Returns the names of Linux signals.
-fn signals() -> Vec<String> {
-    const NAMES: &str = "ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT RTMAX RTMIN \
-                         SEGV STKFLT STOP SYS TERM TRAP TSTP TTIN TTOU URG USR1 USR2 VTALRM WINCH XCPU XFSZ";
-    let named = NAMES.split_whitespace().map(|name| format!("SIG{name}"));
-    let first = (1..=15).map(|number| format!("SIGRTMIN+{number}"));
-    let last = (1..=14).map(|number| format!("SIGRTMAX-{number}"));
-    let mut all: Vec<String> = named.chain(first).chain(last).collect();
-    all.sort();
-    all
 }
 
 /// Removes a field from the required fields.

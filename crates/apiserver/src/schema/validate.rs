@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::shape::join;
 use super::{Additional, Limits, ListType, Schema, Type, rules};
 use crate::error::Cause;
+use crate::go_text;
 
 /// Returns the causes against `value`.
 pub(crate) fn validate(value: &Value, schema: &Schema) -> Vec<Cause> {
@@ -245,7 +246,7 @@ fn check_string(value: &Value, text: &str, limits: &Limits, path: &str, causes: 
         let good = match format {
             "date-time" => text.parse::<jiff::Timestamp>().is_ok(),
             "date" => text.parse::<jiff::civil::Date>().is_ok(),
-            "duration" => is_duration(text),
+            "duration" => go_text::duration(text).is_ok(),
             "uuid" => uuid::Uuid::try_parse(text).is_ok(),
             "ipv4" => text.parse::<std::net::Ipv4Addr>().is_ok(),
             "ipv6" => text.parse::<std::net::Ipv6Addr>().is_ok(),
@@ -282,31 +283,6 @@ fn check_combinations(value: &Value, limits: &Limits, path: &str, causes: &mut V
     {
         refuse("must not validate the schema (not)".to_owned());
     }
-}
-
-/// Reports whether a text is a duration such as `1h30m`.
-fn is_duration(text: &str) -> bool {
-    let rest = text.trim_start_matches(['-', '+']);
-    if rest == "0" {
-        return true;
-    }
-    let mut rest = rest;
-    while !rest.is_empty() {
-        let digits = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(0);
-        let Some(unit) = ["ms", "us", "µs", "ns", "h", "m", "s"]
-            .iter()
-            .find(|u| rest[digits..].starts_with(**u))
-        else {
-            return false;
-        };
-        if rest[..digits].parse::<f64>().is_err() {
-            return false;
-        }
-        rest = &rest[digits + unit.len()..];
-    }
-    !text.is_empty()
 }
 
 #[cfg(test)]

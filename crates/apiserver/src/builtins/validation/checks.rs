@@ -31,18 +31,13 @@ pub(super) fn keys(field: &Field<'_>) {
 pub(super) fn selector(selector: &Field<'_>) {
     labels(&selector.get("matchLabels"));
     for expression in selector.items("matchExpressions") {
-        requirement(&expression);
+        operator(&expression, |operator, _| {
+            operator.invalid("not a valid selector operator");
+        });
     }
 }
 
-/// Checks a requirement of a selector for labels. Returns false if the operator is unknown.
-pub(super) fn requirement(expression: &Field<'_>) {
-    operator(expression, |operator, _| {
-        operator.invalid("not a valid selector operator");
-    });
-}
-
-/// Checks a requirement; `other` checks operators that not all selectors know.
+/// Checks a requirement of a selector; `other` checks operators that not all selectors know.
 pub(super) fn operator(expression: &Field<'_>, other: fn(&Field<'_>, &Field<'_>)) {
     let (operator, values) = (expression.get("operator"), expression.get("values"));
     match operator.text() {

@@ -27,7 +27,8 @@ pub(super) enum FieldType {
     },
     List(Box<Self>),
     Map(Box<Self>),
-    Struct(StructId),
+    /// A struct by the name of its definition. It accepts any value if it has no fields.
+    Struct(&'static str),
 }
 
 impl FieldType {
@@ -58,10 +59,6 @@ impl FieldType {
     }
 }
 
-/// The index of a struct in [`Types`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct StructId(usize);
-
 #[derive(Debug)]
 pub(super) struct Struct {
     /// The name without package, such as `PodSpec`.
@@ -76,66 +73,29 @@ pub(super) struct Field {
     pub(super) omit_empty: bool,
 }
 
-/// All structs, by index and by the name of their definition.
-#[derive(Debug)]
-pub(super) struct Types {
-    structs: Vec<Struct>,
-    ids: HashMap<&'static str, StructId>,
-}
-
-static TYPES: LazyLock<Types> = LazyLock::new(Types::all);
-
-/// Returns the types of all built-in kinds.
-pub(super) fn types() -> &'static Types {
-    &TYPES
-}
-
-impl Types {
-    /// Returns the struct of a definition.
-    pub(super) fn find(&self, definition: &str) -> Option<&Struct> {
-        self.ids.get(definition).map(|id| self.at(*id))
-    }
-
-    pub(super) fn at(&self, id: StructId) -> &Struct {
-        &self.structs[id.0]
-    }
-
-    fn all() -> Self {
-        // Types without fields accept any value.
-        let structs = || {
-            definitions().iter().filter_map(|(name, definition)| {
-                let properties = definition["properties"].as_object();
-                Some((name.as_str(), properties.filter(|p| !p.is_empty())?))
-            })
-        };
-        let ids = structs()
-            .enumerate()
-            .map(|(at, (definition, _))| (definition, StructId(at)))
-            .collect();
-        let all = structs().map(|(definition, properties)| {
-            let name = short(definition);
-            let required = definitions()[definition]["required"].as_array();
-            let is_required = |field: &str| required.is_some_and(|r| r.iter().any(|r| r == field));
-            let field = |(field, schema): (&'static String, &'static Value)| {
-                let kind = kind(schema, &ids);
-                let typed = Field {
-                    omit_empty: kind.is_scalar()
-                        && !is_required(field)
-                        && !empty::is_kept(name, field),
-                    kind,
-                };
-                (field.as_str(), typed)
-            };
-            Struct {
-                name,
-                fields: properties.iter().map(field).collect(),
-            }
+/// The structs with fields, by the name of their definition.
+static TYPES: LazyLock<HashMap<&str, Struct>> = LazyLock::new(|| {
+    let all = definitions().iter().filter_map(|(definition, json)| {
+        let properties = json["properties"].as_object();
+        let properties = properties.filter(|p| !p.is_empty())?;
+        let required = json["required"].as_array();
+        let is_required = |field: &str| required.is_some_and(|r| r.iter().any(|r| r == field));
+        let name = short(definition);
+        let fields = properties.iter().map(|(field, schema)| {
+            let kind = kind(schema);
+            let omit_empty =
+                kind.is_scalar() && !is_required(field) && !empty::is_kept(name, field);
+            (field.as_str(), Field { kind, omit_empty })
         });
-        Self {
-            structs: all.collect(),
-            ids,
-        }
-    }
+        let fields = fields.collect();
+        Some((definition.as_str(), Struct { name, fields }))
+    });
+    all.collect()
+});
+
+/// Returns the struct of a definition, if it has fields.
+pub(super) fn find(definition: &str) -> Option<&'static Struct> {
+    TYPES.get(definition)
 }
 
 /// Returns `PodSpec` of `io.k8s.api.core.v1.PodSpec`.
@@ -144,17 +104,14 @@ fn short(definition: &str) -> &str {
 }
 
 /// Returns the type of a schema.
-fn kind(schema: &'static Value, ids: &HashMap<&'static str, StructId>) -> FieldType {
+fn kind(schema: &'static Value) -> FieldType {
     if let Some(definition) = reference(schema) {
         return match short(definition) {
             "Quantity" => FieldType::Quantity,
             "IntOrString" => FieldType::IntOrString,
             "Time" => FieldType::Time { micro: false },
             "MicroTime" => FieldType::Time { micro: true },
-            _ => match ids.get(definition) {
-                Some(id) => FieldType::Struct(*id),
-                None => FieldType::Any,
-            },
+            _ => FieldType::Struct(definition),
         };
     }
     match schema["type"].as_str() {
@@ -164,9 +121,9 @@ fn kind(schema: &'static Value, ids: &HashMap<&'static str, StructId>) -> FieldT
         Some("integer") if schema["format"] == "int32" => FieldType::Int32,
         Some("integer") => FieldType::Int64,
         Some("number") => FieldType::Float,
-        Some("array") => FieldType::List(Box::new(kind(&schema["items"], ids))),
+        Some("array") => FieldType::List(Box::new(kind(&schema["items"]))),
         Some("object") => match schema.get("additionalProperties") {
-            Some(values) => FieldType::Map(Box::new(kind(values, ids))),
+            Some(values) => FieldType::Map(Box::new(kind(values))),
             None => FieldType::Any,
         },
         _ => FieldType::Any,
@@ -180,7 +137,7 @@ mod tests {
     #[test]
     fn kept_fields_exist() {
         let known = |(owner, field): &(&str, &str)| {
-            let mut structs = types().structs.iter();
+            let mut structs = TYPES.values();
             structs.any(|s| s.name == *owner && s.fields.contains_key(field))
         };
         let unknown: Vec<_> = empty::fields().filter(|field| !known(field)).collect();

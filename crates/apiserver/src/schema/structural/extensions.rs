@@ -2,57 +2,26 @@
 
 use serde_json::{Value, json};
 
-use super::{Check, has, is_true};
+use super::{Check, has};
 use crate::error::Cause;
 use crate::schema::{compile, shape, validate};
 
 impl Check {
     /// Checks the `x-kubernetes-` keywords of a node.
     pub(super) fn extensions(&mut self, schema: &Value, path: &str) {
-        let kind = &schema["type"];
-        if is_true(schema, "x-kubernetes-embedded-resource") {
-            let empty = schema["properties"]
-                .as_object()
-                .is_none_or(serde_json::Map::is_empty);
-            if empty && !is_true(schema, "x-kubernetes-preserve-unknown-fields") {
-                let detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
-                self.require(path, "properties", detail);
-            }
-            if kind != "object" {
-                let detail = "must be object if x-kubernetes-embedded-resource is true";
-                self.invalid(path, "type", kind, detail);
-            }
-        }
-        let preserve = "x-kubernetes-preserve-unknown-fields";
-        if schema[preserve] == false {
-            self.invalid(path, preserve, &json!(false), "must be true or undefined");
-        }
         let map_type = "x-kubernetes-map-type";
         if let Some(text) = schema[map_type].as_str() {
             self.one_of(path, map_type, text, &["atomic", "granular"]);
         }
-        if let Some(list_type) = schema["x-kubernetes-list-type"].as_str() {
-            self.list_type(schema, path, list_type);
-        }
-    }
-
-    fn list_type(&mut self, schema: &Value, path: &str, list_type: &str) {
-        let items = &schema["items"];
-        let map_type = &items["x-kubernetes-map-type"];
+        let keyword = "x-kubernetes-list-type";
+        let Some(list_type) = schema[keyword].as_str() else {
+            return;
+        };
         if schema["type"] != "array" {
             let detail = "must be array if x-kubernetes-list-type is specified";
             return self.invalid(path, "type", &schema["type"], detail);
         }
-        self.one_of(
-            path,
-            "x-kubernetes-list-type",
-            list_type,
-            &["atomic", "set", "map"],
-        );
-        if list_type == "set" && items["type"] == "object" && map_type != "atomic" {
-            let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
-            self.invalid(path, "items.x-kubernetes-map-type", map_type, detail);
-        }
+        self.one_of(path, keyword, list_type, &["atomic", "set", "map"]);
         if list_type == "map" {
             self.map_keys(schema, path);
         }
@@ -89,7 +58,7 @@ impl Check {
         let Some(default) = schema.get("default").filter(|d| !d.is_null()) else {
             return;
         };
-        let Ok(compiled) = compile::node(schema) else {
+        let Some(compiled) = compile::node(schema) else {
             return;
         };
         let at = format!("{path}.default");

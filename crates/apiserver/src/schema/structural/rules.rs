@@ -25,30 +25,17 @@ impl Check {
     fn rule(&mut self, rule: &Value, schema: &Value, path: &str) {
         let text = |name: &str| rule[name].as_str().unwrap_or_default();
         let (expression, message) = (text("rule"), text("message"));
-        let blank = |text: &str| !text.is_empty() && text.trim().is_empty();
         if expression.trim().is_empty() {
             self.require(path, "rule", "rule is not specified");
-        } else if blank(message) {
-            let detail = "must be non-empty if specified";
-            self.invalid(path, "message", &rule["message"], detail);
         } else if message.trim().contains('\n') {
             let detail = "must not contain line breaks";
             self.invalid(path, "message", &rule["message"], detail);
-        } else if expression.trim().contains('\n') && message.is_empty() {
-            let detail = "message must be specified if rule contains line breaks";
-            self.require(path, "message", detail);
-        }
-        if blank(text("messageExpression")) {
-            self.require(path, "messageExpression", "must be non-empty if specified");
         }
         if let Some(reason) = rule["reason"].as_str() {
             self.one_of(path, "reason", reason, &Refusal::NAMES);
         }
         let field = text("fieldPath");
-        if blank(field)
-            || field.contains('\n')
-            || !field.is_empty() && field_path(field, schema).is_none()
-        {
+        if !field.is_empty() && field_path(field, schema).is_none() {
             self.invalid(
                 path,
                 "fieldPath",

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::selector::format_labels;
+
 /// The source of the text of a cell. Paths are dotted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cell {
@@ -79,29 +81,9 @@ pub(super) fn labels_or_none(map: &Value) -> Value {
 }
 
 /// Returns a label selector as one line.
-pub(super) fn selector(selector: &Value) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    let simple = labels(&selector["matchLabels"]);
-    if !simple.is_empty() {
-        parts.push(simple);
-    }
-    for e in selector["matchExpressions"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default()
-    {
-        let key = string(&e["key"]);
-        let values = string(&joined(&e["values"], string, ""));
-        parts.push(match e["operator"].as_str() {
-            Some("In") => format!("{key} in ({values})"),
-            Some("NotIn") => format!("{key} notin ({values})"),
-            Some("DoesNotExist") => format!("!{key}"),
-            _ => key,
-        });
-    }
-    if parts.is_empty() {
-        "<none>".to_owned()
-    } else {
-        parts.join(",")
+pub(super) fn selector(selector: &Value) -> Value {
+    match format_labels(selector) {
+        all if all.is_empty() => json!("<none>"),
+        some => json!(some),
     }
 }
