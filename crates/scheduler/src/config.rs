@@ -28,5 +28,5 @@ pub use declared::{Declared, ProfileFlags};
 pub use document::{ConfigError, Document, Position};
 pub use effective::Effective;
 pub use flags::SchedulerArgs;
-pub use options::{Options, OptionsError};
+pub use options::{Mode, Options, OptionsError};
 pub use plugin_lists::ProfileError;

@@ -8,7 +8,7 @@ use berth_component_base::endpoints::Endpoints;
 use crate::config::Effective;
 use crate::estimator::EstimatorClient;
 use crate::extender::ExtenderMetrics;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, ShadowMetrics};
 
 /// Content of the endpoints, shared between the scheduler, which updates it, and the HTTP servers.
 #[derive(Clone, Debug)]
@@ -17,6 +17,7 @@ pub(crate) struct Probes {
     metrics: Metrics,
     estimators: Arc<OnceLock<EstimatorClient>>,
     extenders: ExtenderMetrics,
+    shadow: Arc<OnceLock<Arc<ShadowMetrics>>>,
     configuration: Effective,
 }
 
@@ -28,6 +29,7 @@ impl Probes {
             metrics,
             estimators: Arc::default(),
             extenders: ExtenderMetrics::default(),
+            shadow: Arc::default(),
             configuration,
         }
     }
@@ -36,6 +38,12 @@ impl Probes {
     pub(crate) fn show_estimators(&self, client: EstimatorClient) {
         // Set once per process.
         let _ = self.estimators.set(client);
+    }
+
+    /// Adds the metrics of shadow mode.
+    pub(crate) fn show_shadow(&self, metrics: Arc<ShadowMetrics>) {
+        // Set once per process.
+        let _ = self.shadow.set(metrics);
     }
 
     /// Returns the extenders' metrics, which are included in the output.
@@ -49,6 +57,9 @@ impl Probes {
             text.push_str(&estimators.metrics_text());
         }
         text.push_str(&self.extenders.text());
+        if let Some(shadow) = self.shadow.get() {
+            shadow.encode(&mut text);
+        }
         text
     }
 

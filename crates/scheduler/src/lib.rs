@@ -54,6 +54,8 @@
 //! | `command` | [`SchedulerCommand`], the program |
 //! | `setup` | [`run`]: clients, watches, leader election, HTTP endpoints |
 //! | `scheduler` | the task that owns the state and decides |
+//! | `shadow` | comparison with the decisions of another scheduler, without writes |
+//! | `clusters` | clusters as last seen |
 //! | `capacity_book` | capacity and placements that clusters do not report yet |
 //! | `profiles` | frameworks built from a configuration, and their reload |
 //! | [`expression`], `gang`, `preemption` | in-tree plugins around the engine's |
@@ -70,6 +72,7 @@
 
 pub mod binding;
 mod capacity_book;
+mod clusters;
 mod command;
 pub mod config;
 pub mod connect;
@@ -93,6 +96,7 @@ mod queue;
 pub mod rules;
 mod scheduler;
 mod setup;
+mod shadow;
 pub mod template;
 mod watch;
 mod writer;

@@ -2,7 +2,7 @@
 //!
 //! - `families` holds the metric families and renders them, `labels` their label values.
 //! - `decision` measures one decision for `steps` (stages) and `points` (extension points and plugins).
-//! - `workqueue` measures the queue.
+//! - `workqueue` measures the queue, `shadow` counts comparisons in shadow mode.
 //!
 //! The metrics that all components have come from `berth-component-base`.
 
@@ -10,6 +10,7 @@ mod decision;
 mod families;
 mod labels;
 mod points;
+mod shadow;
 mod steps;
 mod workqueue;
 
@@ -28,6 +29,7 @@ use crate::rules::schedule_trigger::ScheduleType;
 
 pub use decision::{DecisionTimes, Stages};
 pub use labels::{CycleResult, Incoming, PluginResult};
+pub use shadow::ShadowMetrics;
 
 /// One in this many decisions measures single plugins, because reading the clock takes longer than most plugins.
 const PLUGIN_SAMPLE_INTERVAL: u64 = 10;

@@ -16,7 +16,6 @@
 mod async_estimates;
 mod bind;
 mod bindings;
-mod clusters;
 mod config_reload;
 mod cycle;
 mod cycle_span;
@@ -40,12 +39,11 @@ use self::async_estimates::AsyncEstimates;
 pub(crate) use self::async_estimates::EstimatorHandle;
 use self::bind::FinishedWrite;
 use self::bindings::Bindings;
-use self::clusters::Clusters;
 use self::eviction::Evictions;
 use self::permit::ParkedBindings;
 use self::preemption::PreemptionRetries;
-use self::watch_events::ListProgress;
 use crate::capacity_book::CapacityBook;
+use crate::clusters::Clusters;
 use crate::config::Options;
 use crate::framework::State;
 use crate::framework::permit::PermitMessage;
@@ -56,6 +54,7 @@ use crate::profiles::builder::ActiveConfig;
 use crate::profiles::reload::ConfigChange;
 use crate::queue::Queue;
 use crate::watch::WatchEvent;
+use crate::watch::list_progress::ListProgress;
 use crate::writer::Writer;
 
 /// Maximum concurrent writes.

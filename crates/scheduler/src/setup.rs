@@ -14,17 +14,18 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::config_map::{self, ConfigMapError};
-use crate::config::{ConfigError, Effective, Options};
+use crate::config::{ConfigError, Effective, Mode, Options};
 use crate::connect::{self, RateLimit};
 use crate::framework::{RegistryError, State};
 use crate::health::Probes;
 use crate::lease::{Candidate, Leadership};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, ShadowMetrics};
 use crate::metrics_access::MetricsAccessError;
 use crate::process::accepted_flags;
 use crate::profiles::builder::{ActiveConfig, FrameworkBuilder};
 use crate::profiles::reload::ConfigReload;
 use crate::scheduler::{EstimatorHandle, Input, Inputs, Scheduler};
+use crate::shadow::Shadow;
 use crate::watch;
 use crate::writer::Writer;
 
@@ -54,6 +55,9 @@ pub enum ServiceError {
     /// The profiles or extenders are invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Shadow mode cannot decide like a scheduler with this configuration.
+    #[error("--shadow cannot be combined with {0}: leave them out, or run a second scheduler")]
+    Shadow(&'static str),
     /// The ConfigMap is unusable.
     #[error(transparent)]
     ConfigMap(#[from] ConfigMapError),
@@ -67,7 +71,10 @@ impl ServiceError {
     pub fn is_configuration(&self) -> bool {
         matches!(
             self,
-            Self::Plugin(_) | Self::Config(_) | Self::ConfigMap(ConfigMapError::Config(_))
+            Self::Plugin(_)
+                | Self::Config(_)
+                | Self::Shadow(_)
+                | Self::ConfigMap(ConfigMapError::Config(_))
         )
     }
 }
@@ -98,12 +105,69 @@ pub async fn run_with_client(
     run_with_metrics(options, client, Metrics::default(), cancel).await
 }
 
+/// Runs shadow mode until the token is cancelled.
+async fn run_shadow(
+    options: Options,
+    client: kube::Client,
+    metrics: Metrics,
+    cancel: CancellationToken,
+) -> Result<(), ServiceError> {
+    if options.estimator.is_some() {
+        return Err(ServiceError::Shadow("accurate estimators"));
+    }
+    if options.config_map.is_some() {
+        return Err(ServiceError::Shadow("--config-map"));
+    }
+    let cancel = cancel.child_token();
+    let _end_of_tasks = cancel.clone().drop_guard();
+    let effective = Effective::new(options.configuration.clone());
+    let probes = Probes::new(metrics.clone(), effective.clone());
+    // Parked bindings are an effect of decisions that are written.
+    let (permit_sender, _permits) = mpsc::unbounded_channel();
+    let builder = FrameworkBuilder {
+        registry: options.all_plugins()?,
+        gates: options.gates,
+        empty_workload_propagation: options.empty_workload_propagation,
+        estimators: Vec::new(),
+        client: client.clone(),
+        permits: permit_sender,
+        plugin_state: State::default(),
+        metrics,
+        extender_metrics: probes.extenders(),
+        stopping: cancel.clone(),
+    };
+    let (config, _) = initial_config(&options, &builder, &effective).await?;
+    if config.extenders.is_some() {
+        return Err(ServiceError::Shadow("extenders"));
+    }
+    let addresses = Addresses {
+        probes: options.health,
+        metrics: options.metrics,
+    };
+    let access = options
+        .metrics_access
+        .access(Component::Scheduler, &client, &cancel)
+        .await?;
+    let comparison = Arc::new(ShadowMetrics::default());
+    probes.show_shadow(comparison.clone());
+    probes.endpoints().serve(addresses, access, &cancel).await?;
+    accepted_flags::log_given(&options.meaningless);
+    let watches = start_watches(&client, options.timeouts.watch, &cancel);
+    Shadow::new(&options, config, comparison, probes)
+        .run(watches, cancel)
+        .await;
+    Ok(())
+}
+
 async fn run_with_metrics(
     options: Options,
     client: kube::Client,
     metrics: Metrics,
     cancel: CancellationToken,
 ) -> Result<(), ServiceError> {
+    if options.mode == Mode::Shadow {
+        return run_shadow(options, client, metrics, cancel).await;
+    }
     let effective = Effective::new(options.configuration.clone());
     let probes = Probes::new(metrics.clone(), effective.clone());
 

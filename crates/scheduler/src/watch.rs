@@ -1,5 +1,7 @@
 //! Watch of one kind that sends every change to a channel.
 
+pub(crate) mod list_progress;
+
 use std::fmt::Debug;
 use std::time::Duration;
 

@@ -25,5 +25,6 @@ mod objects;
 mod process;
 mod recorded_writes;
 mod requeue_events;
+mod shadow;
 mod takeover;
 mod webhook;

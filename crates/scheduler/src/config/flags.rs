@@ -79,6 +79,10 @@ pub struct SchedulerArgs {
     #[arg(long, value_name = "NAME", default_value = "karmada-scheduler")]
     pub leader_elect_resource_name: String,
 
+    /// Compare decisions with those of the scheduler that runs, and write nothing (metrics berth_shadow_*)
+    #[arg(long)]
+    pub shadow: bool,
+
     /// Address that serves /metrics; 0 turns it off
     #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
     pub metrics_bind_address: BindAddress,

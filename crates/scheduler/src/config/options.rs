@@ -20,6 +20,15 @@ use crate::lease::{LeaseOptions, LeaseOptionsError};
 use crate::metrics_access::MetricsAccessFlags;
 use crate::queue::QueueOrder;
 
+/// The effect of decisions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Decisions are written.
+    Schedule,
+    /// Decisions are compared with those of another scheduler. Nothing is written.
+    Shadow,
+}
+
 /// Validated options of the scheduler.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -41,6 +50,8 @@ pub struct Options {
     pub empty_workload_propagation: bool,
     /// Leader election; `None` if it is off.
     pub lease: Option<LeaseOptions>,
+    /// Decide, or only compare with another scheduler.
+    pub mode: Mode,
     /// Address that serves metrics.
     pub metrics: BindAddress,
     /// Address that serves probes.
@@ -73,6 +84,7 @@ impl Options {
             gates: Gates::default(),
             empty_workload_propagation: false,
             lease: None,
+            mode: Mode::Schedule,
             metrics: BindAddress::Off,
             metrics_access: MetricsAccessFlags::default(),
             health: BindAddress::Off,
@@ -167,6 +179,11 @@ impl TryFrom<SchedulerArgs> for Options {
             gates: args.feature_gates.engine,
             empty_workload_propagation: args.enable_empty_workload_propagation,
             lease,
+            mode: if args.shadow {
+                Mode::Shadow
+            } else {
+                Mode::Schedule
+            },
             metrics: both.unwrap_or(args.metrics_bind_address),
             health: both.unwrap_or(args.health_probe_bind_address),
             metrics_access: args.metrics_access,

@@ -1,6 +1,5 @@
 //! Handling of watch events, and of the bindings that they affect.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,47 +18,7 @@ use crate::rules::cluster_change::{AffinityMatcher, ClusterDelta};
 use crate::rules::condition::{Reason, stored};
 use crate::rules::plan::REASON_FAILED;
 use crate::watch::WatchEvent;
-
-/// One of the three watches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Source {
-    Clusters,
-    Bindings,
-    ClusterBindings,
-}
-
-/// Progress of the watches' lists.
-#[derive(Debug, Default)]
-pub(super) struct ListProgress {
-    /// Names in the lists that are not complete yet.
-    listed: HashMap<Source, HashSet<String>>,
-    /// Watches with at least one complete list.
-    synced: HashSet<Source>,
-}
-
-impl ListProgress {
-    fn start(&mut self, source: Source) {
-        self.listed.insert(source, HashSet::new());
-    }
-
-    /// Adds a name to the current list, if any.
-    fn add(&mut self, source: Source, name: impl FnOnce() -> String) {
-        if let Some(names) = self.listed.get_mut(&source) {
-            names.insert(name());
-        }
-    }
-
-    /// Completes a list and returns its names.
-    fn complete(&mut self, source: Source) -> HashSet<String> {
-        self.synced.insert(source);
-        self.listed.remove(&source).unwrap_or_default()
-    }
-
-    /// Reports whether every watch has completed a list.
-    pub(super) fn all_complete(&self) -> bool {
-        self.synced.len() == 3
-    }
-}
+use crate::watch::list_progress::Source;
 
 impl Scheduler {
     pub(super) fn handle_watch_event(&mut self, input: Input) {

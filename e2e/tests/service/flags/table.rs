@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use berth_scheduler::Options;
 use berth_scheduler::QueueOrder;
-use berth_scheduler::config::BindAddress;
 use berth_scheduler::config::flags::SchedulerArgs;
+use berth_scheduler::config::{BindAddress, Mode};
 use berth_scheduler::connect::Rate;
 use berth_scheduler::estimator::{ClientIdentity, EstimatorOptions, Tls};
 use clap::{CommandFactory as _, Parser};
@@ -185,6 +185,7 @@ const TABLE: &[Row] = &[
             })
         },
     ),
+    ("--shadow", |o| o.mode == Mode::Shadow),
     ("--metrics-bind-address=127.0.0.1:9", |o| {
         o.metrics == address("127.0.0.1:9") && o.health == address(":10351")
     }),

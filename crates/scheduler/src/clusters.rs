@@ -11,7 +11,7 @@ use crate::rules::cluster_change::{ClusterDelta, ClusterState};
 
 /// Clusters as last seen.
 #[derive(Debug)]
-pub(super) struct Clusters {
+pub(crate) struct Clusters {
     fleet: Fleet,
     /// Snapshot of the fleet, until a cluster changes.
     snapshot: Option<Arc<Snapshot>>,
@@ -22,18 +22,18 @@ pub(super) struct Clusters {
 
 /// An applied change of a cluster.
 #[derive(Debug)]
-pub(super) struct AppliedCluster {
+pub(crate) struct AppliedCluster {
     /// `None` if the cluster is new.
-    pub(super) old: Option<Arc<Cluster>>,
-    pub(super) new: Arc<Cluster>,
-    pub(super) delta: ClusterDelta,
+    pub(crate) old: Option<Arc<Cluster>>,
+    pub(crate) new: Arc<Cluster>,
+    pub(crate) delta: ClusterDelta,
     /// True if the cluster reports a different capacity than before.
-    pub(super) capacity_changed: bool,
+    pub(crate) capacity_changed: bool,
 }
 
 impl Clusters {
     /// Creates an empty store. With `keep_objects`, snapshots contain the Cluster objects for plugins.
-    pub(super) fn new(keep_objects: bool) -> Self {
+    pub(crate) fn new(keep_objects: bool) -> Self {
         let fleet = Fleet::new();
         Self {
             fleet: if keep_objects {
@@ -48,7 +48,7 @@ impl Clusters {
     }
 
     /// Adds or replaces a cluster.
-    pub(super) fn apply(&mut self, name: String, cluster: &Cluster) -> AppliedCluster {
+    pub(crate) fn apply(&mut self, name: String, cluster: &Cluster) -> AppliedCluster {
         self.fleet.apply(cluster);
         self.snapshot = None;
         let state = ClusterState::new(cluster);
@@ -74,7 +74,7 @@ impl Clusters {
 
     /// Removes a deleted cluster. Its name counts as leaving until the cluster is added again: without a
     /// finalizer, it was never seen as being deleted.
-    pub(super) fn remove(&mut self, name: &str) {
+    pub(crate) fn remove(&mut self, name: &str) {
         self.fleet.remove(name);
         self.snapshot = None;
         self.states.remove(name);
@@ -82,7 +82,7 @@ impl Clusters {
     }
 
     /// Returns the current snapshot. A new one is also shown to the plugins.
-    pub(super) fn snapshot(&mut self, plugin_state: &State) -> &Arc<Snapshot> {
+    pub(crate) fn snapshot(&mut self, plugin_state: &State) -> &Arc<Snapshot> {
         self.snapshot.get_or_insert_with(|| {
             let snapshot = self.fleet.snapshot();
             plugin_state.set_fleet(&snapshot);
@@ -91,23 +91,23 @@ impl Clusters {
     }
 
     /// Returns a cluster without its status.
-    pub(super) fn get(&self, name: &str) -> Option<Arc<Cluster>> {
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Cluster>> {
         let state = self.states.get(name)?;
         Some(Arc::clone(&state.cluster))
     }
 
     /// Reports whether the cluster is being deleted or was deleted.
-    pub(super) fn is_leaving(&self, name: &str) -> bool {
+    pub(crate) fn is_leaving(&self, name: &str) -> bool {
         self.leaving.contains(name)
     }
 
     /// Returns the names of all clusters.
-    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
         self.states.keys()
     }
 
     /// Returns the number of clusters.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.states.len()
     }
 }

@@ -1,0 +1,338 @@
+//! Shadow mode: compares own decisions with what another scheduler writes, without writing anything.
+//!
+//! ```text
+//! watches ──> Shadow ──> engine: decision about each state that needs one
+//!                └─────> comparison when the other scheduler has written its decision ──> metrics, log
+//! ```
+//!
+//! The module has neither a client nor a writer, so it cannot change the control plane.
+
+mod observed_write;
+mod prediction;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use berth_api::canonical::placement_json;
+use berth_core::{Explanation, Request};
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use self::observed_write::{Observation, ObservedBinding};
+use self::prediction::Prediction;
+use crate::binding::{Binding, BindingKey, RawBinding};
+use crate::capacity_book::AffinityGroups;
+use crate::clusters::Clusters;
+use crate::config::Options;
+use crate::framework::State;
+use crate::health::Probes;
+use crate::lazy_object::LazyObject;
+use crate::metrics::ShadowMetrics;
+use crate::profiles::Frameworks;
+use crate::profiles::builder::ActiveConfig;
+use crate::rules::schedule_trigger::schedule_type;
+use crate::scheduler::Input;
+use crate::watch::WatchEvent;
+use crate::watch::list_progress::{ListProgress, Source};
+
+/// The state of the comparison.
+pub(crate) struct Shadow {
+    multiple_pod_templates: bool,
+    frameworks: Frameworks,
+    /// Ends the plugins' tasks with this value.
+    _plugin_tasks: DropGuard,
+    plugin_state: State,
+    clusters: Clusters,
+    bindings: HashMap<BindingKey, ObservedBinding>,
+    /// Affinity groups, if their gate is on.
+    groups: Option<AffinityGroups>,
+    lists: ListProgress,
+    metrics: Arc<ShadowMetrics>,
+    probes: Probes,
+}
+
+impl Shadow {
+    pub(crate) fn new(
+        options: &Options,
+        config: ActiveConfig,
+        metrics: Arc<ShadowMetrics>,
+        probes: Probes,
+    ) -> Self {
+        let ActiveConfig {
+            frameworks,
+            plugin_state,
+            plugin_tasks,
+            ..
+        } = config;
+        let keep_objects = frameworks.iter().any(|framework| framework.reads_objects);
+        Self {
+            multiple_pod_templates: options.gates.multiple_pod_templates_scheduling,
+            frameworks,
+            _plugin_tasks: plugin_tasks,
+            plugin_state,
+            clusters: Clusters::new(keep_objects),
+            bindings: HashMap::new(),
+            groups: options
+                .gates
+                .workload_affinity
+                .then(AffinityGroups::default),
+            lists: ListProgress::default(),
+            metrics,
+            probes,
+        }
+    }
+
+    /// Compares until the token is cancelled.
+    pub(crate) async fn run(
+        mut self,
+        mut watches: mpsc::Receiver<Input>,
+        cancel: CancellationToken,
+    ) {
+        loop {
+            let input = tokio::select! {
+                () = cancel.cancelled() => return,
+                input = watches.recv() => input,
+            };
+            let Some(input) = input else { return };
+            self.handle(input);
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        match input {
+            Input::Cluster(event) => match event {
+                WatchEvent::ListStarted => self.lists.start(Source::Clusters),
+                WatchEvent::Applied(object) => {
+                    let name = object.metadata().name.clone().unwrap_or_default();
+                    self.lists.add(Source::Clusters, || name.clone());
+                    match object.decode() {
+                        Ok(cluster) => {
+                            self.clusters.apply(name, &cluster);
+                        }
+                        Err(error) => {
+                            tracing::warn!(cluster = name, %error, "cannot read a cluster");
+                        }
+                    }
+                }
+                WatchEvent::Deleted(metadata) => {
+                    self.clusters
+                        .remove(metadata.name.as_deref().unwrap_or_default());
+                }
+                WatchEvent::ListCompleted => {
+                    let listed = self.lists.complete(Source::Clusters);
+                    let names = self.clusters.names();
+                    let gone: Vec<String> = names
+                        .filter(|name| !listed.contains(*name))
+                        .cloned()
+                        .collect();
+                    for name in gone {
+                        self.clusters.remove(&name);
+                    }
+                    self.report_readiness();
+                }
+            },
+            Input::Binding(event) => {
+                self.handle_binding(Source::Bindings, event, RawBinding::Namespaced);
+            }
+            Input::ClusterBinding(event) => {
+                self.handle_binding(Source::ClusterBindings, event, RawBinding::ClusterScoped);
+            }
+        }
+    }
+
+    fn handle_binding<K>(
+        &mut self,
+        source: Source,
+        event: WatchEvent<K>,
+        raw: fn(Box<LazyObject<K>>) -> RawBinding,
+    ) {
+        match event {
+            WatchEvent::ListStarted => self.lists.start(source),
+            WatchEvent::Applied(object) => {
+                let key = BindingKey::of(object.metadata());
+                self.lists.add(source, || key.to_string());
+                match raw(object).decode() {
+                    Ok(binding) => self.observe(Arc::new(binding)),
+                    Err(error) => tracing::warn!(binding = %key, %error, "cannot read a binding"),
+                }
+            }
+            WatchEvent::Deleted(metadata) => self.forget(&BindingKey::of(&metadata)),
+            WatchEvent::ListCompleted => {
+                let listed = self.lists.complete(source);
+                let namespaced = source == Source::Bindings;
+                let keys = self.bindings.keys();
+                let gone: Vec<BindingKey> = keys
+                    .filter(|key| key.namespace.is_some() == namespaced)
+                    .filter(|key| !listed.contains(&key.to_string()))
+                    .cloned()
+                    .collect();
+                for key in gone {
+                    self.forget(&key);
+                }
+                self.report_readiness();
+            }
+        }
+    }
+
+    /// Becomes ready after the first complete list of every watch, and decides about the bindings that wait then.
+    fn report_readiness(&mut self) {
+        if !self.lists.all_complete() || self.probes.is_ready() {
+            return;
+        }
+        let keys: Vec<BindingKey> = self.bindings.keys().cloned().collect();
+        for key in keys {
+            self.predict(&key);
+        }
+        self.probes.set_ready();
+        tracing::info!(
+            clusters = self.clusters.len(),
+            bindings = self.bindings.len(),
+            "caches are filled; comparing decisions, writing nothing"
+        );
+    }
+
+    fn forget(&mut self, key: &BindingKey) {
+        let Some(observed) = self.bindings.remove(key) else {
+            return;
+        };
+        if observed.predicted.is_some() {
+            self.metrics.waiting(-1.0);
+        }
+        if let Some(groups) = &mut self.groups {
+            groups.replace(Some(observed.latest()), None);
+        }
+    }
+
+    /// Handles a state of a binding.
+    fn observe(&mut self, binding: Arc<Binding>) {
+        let now = Instant::now();
+        let key = binding.key.clone();
+        let observation = match self.bindings.get(&key) {
+            None => Observation::NewBasis,
+            // Another object of the same name, or a state that was seen before.
+            Some(observed) if observed.latest().metadata.uid != binding.metadata.uid => {
+                self.forget(&key);
+                Observation::NewBasis
+            }
+            Some(observed)
+                if observed.latest().resource_version() == binding.resource_version() =>
+            {
+                return;
+            }
+            Some(observed) => observed.observe(&binding),
+        };
+        if observation == Observation::Decided && self.lists.all_complete() {
+            self.compare(&key, &binding, now);
+        }
+        let old = self
+            .bindings
+            .get(&key)
+            .map(|observed| Arc::clone(observed.latest()));
+        if let Some(groups) = &mut self.groups {
+            groups.replace(old.as_deref(), Some(&binding));
+        }
+        let observed = self
+            .bindings
+            .entry(key.clone())
+            .or_insert_with(|| ObservedBinding::new(Arc::clone(&binding), now));
+        let waited = observed.predicted.is_some();
+        observed.replace(binding, &observation, now);
+        if waited && observed.predicted.is_none() {
+            self.metrics.waiting(-1.0);
+        }
+        if observation == Observation::NewBasis && self.lists.all_complete() {
+            self.predict(&key);
+        }
+    }
+
+    /// Decides about the basis of a binding, if it needs a decision.
+    fn predict(&mut self, key: &BindingKey) {
+        let Some(basis) = self
+            .bindings
+            .get(key)
+            .map(|observed| Arc::clone(observed.basis()))
+        else {
+            return;
+        };
+        if basis.deleting() || !self.frameworks.passes(&basis) {
+            return;
+        }
+        let predicted = self.decide(&basis).map(|(prediction, _)| prediction);
+        if let Some(observed) = self.bindings.get_mut(key)
+            && predicted.is_some()
+        {
+            observed.predicted = predicted;
+            self.metrics.waiting(1.0);
+        }
+    }
+
+    /// Decides about a state. Returns `None` if no rule requires scheduling, or the state is unreadable.
+    fn decide(&mut self, binding: &Arc<Binding>) -> Option<(Prediction, Explanation)> {
+        let placement = binding.spec.placement.as_ref()?;
+        let json = placement_json(placement).ok()?;
+        schedule_type(
+            binding,
+            placement,
+            &json,
+            self.multiple_pod_templates,
+            |name| self.clusters.is_leaving(name),
+        )?;
+        let BindingKey { namespace, name } = &binding.key;
+        let request =
+            Request::new(namespace.as_deref(), name, &binding.spec, &binding.status).ok()?;
+        let request = match &self.groups {
+            Some(groups) => request.with_peers(groups.peers(binding, |key| {
+                let observed = self.bindings.get(key)?;
+                Some(Arc::clone(observed.latest()))
+            })),
+            None => request,
+        };
+        let request = request.with_object(binding.clone());
+        let snapshot = self.clusters.snapshot(&self.plugin_state);
+        let framework = self.frameworks.of_mut(binding)?;
+        let began = Instant::now();
+        let (outcome, explanation) = framework.engine.explain(snapshot, &request);
+        self.metrics.decided(began.elapsed());
+        Some((Prediction::of(binding, &json, &outcome), explanation))
+    }
+
+    /// Compares the decision that the other scheduler has written with the own one.
+    ///
+    /// Clusters may have changed between the state that needed a decision and the write, so the own decision counts as
+    /// equal if either of both fleets leads to the same result.
+    fn compare(&mut self, key: &BindingKey, written: &Binding, now: Instant) {
+        let Some(observed) = self.bindings.get(key) else {
+            return;
+        };
+        let (basis, since) = (Arc::clone(observed.basis()), observed.since);
+        let early = observed.predicted.clone();
+        if basis.deleting() || !self.frameworks.passes(&basis) {
+            return;
+        }
+        let other = Prediction::written(written);
+        if early.is_some() {
+            self.metrics
+                .other_decided(now.saturating_duration_since(since));
+        }
+        if early.as_ref() == Some(&other) {
+            self.metrics.compared(true);
+            return;
+        }
+        let Some((own, explanation)) = self.decide(&basis) else {
+            // Nothing had to be decided; the other scheduler recorded that it has seen the state.
+            let unchanged = Prediction::written(&basis);
+            self.metrics.compared(unchanged == other);
+            if unchanged != other {
+                tracing::warn!(binding = %key, other = %other, own = "no decision needed", "decisions differ");
+            }
+            return;
+        };
+        let equal = own == other;
+        self.metrics.compared(equal);
+        if !equal {
+            let reasons = own.explain_missing(&other, &explanation);
+            tracing::warn!(binding = %key, %own, %other, reasons, "decisions differ");
+        }
+    }
+}

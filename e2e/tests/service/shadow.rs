@@ -1,0 +1,217 @@
+//! Shadow mode: comparison with another scheduler, without writes.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use berth_api::ResourceBinding;
+use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
+use berth_scheduler::Options;
+use berth_test_requirements::needs;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::ResourceExt as _;
+use kube::api::{Api, ListParams};
+
+use crate::assertions::events;
+use crate::process::Process;
+use crate::recorded_writes::Recording;
+
+const ARGUMENTS: [&str; 3] = [
+    "--shadow",
+    "--metrics-bind-address=127.0.0.1:0",
+    "--health-probe-bind-address=0",
+];
+
+/// A scheduler in shadow mode.
+struct Shadow {
+    program: Process,
+    metrics: String,
+}
+
+impl Shadow {
+    /// Starts the program, and waits until it has listed everything.
+    async fn start(bare: &BareControlPlane) -> Self {
+        let program = Process::start(bare.folder(), &bare.kubeconfig(), &ARGUMENTS);
+        let address = program.wait_for_log("serving health and metrics").await;
+        let metrics = address.trim().strip_prefix("address=").unwrap().to_owned();
+        program.wait_for_log("caches are filled").await;
+        Self { program, metrics }
+    }
+
+    /// Returns the samples of the metrics whose name begins with `berth_shadow_`, without the prefix.
+    async fn samples(&self) -> BTreeMap<String, f64> {
+        let config = kube::Config::new(format!("http://{}", self.metrics).parse().unwrap());
+        let client = kube::Client::try_from(config).unwrap();
+        let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
+        let text = client.request_text(request).await.unwrap();
+        text.lines()
+            .filter_map(|line| line.strip_prefix("berth_shadow_")?.rsplit_once(' '))
+            .map(|(name, value)| (name.to_owned(), value.parse().unwrap()))
+            .collect()
+    }
+
+    /// Waits until at least `count` decisions are compared, and none is waited for.
+    async fn wait_for_comparisons(&self, count: f64) -> BTreeMap<String, f64> {
+        eventually("all comparisons", async || {
+            let samples = self.samples().await;
+            let all = samples["comparisons_total{result=\"equal\"}"]
+                + samples["comparisons_total{result=\"different\"}"];
+            if all >= count && samples["waiting_bindings"] < 0.5 {
+                Ok(samples)
+            } else {
+                Err(format!("{all}: {samples:?}"))
+            }
+        })
+        .await
+    }
+}
+
+/// Returns `count` bindings that vary the recorded ones in name, tie-break and replicas.
+fn drawn(recording: &Recording, count: usize) -> Vec<ResourceBinding> {
+    let recorded = &recording.bindings;
+    let number = |index: usize| i32::try_from(index / recorded.len()).unwrap();
+    (0..count)
+        .map(|index| {
+            let mut binding = recorded[index % recorded.len()].clone();
+            binding.metadata.name = Some(format!("{}-{index}", binding.name_any()));
+            binding.spec.resource.name = format!("{}-{index}", binding.spec.resource.name);
+            binding.spec.resource.uid = Some(format!("uid-{index}"));
+            if binding.spec.replicas > 0 {
+                binding.spec.replicas += number(index) * 3;
+            }
+            binding
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn decisions_of_an_equal_scheduler_agree() {
+    let recording = Recording::read();
+    let bare = BareControlPlane::start(&recording.clusters).await;
+    let shadow = Shadow::start(&bare).await;
+    let other = RunningScheduler::start(Options::embedded(), bare.remote_client().await);
+    let bindings = drawn(&recording, 120);
+    bare.bind_all(&bindings).await;
+    let samples = shadow.wait_for_comparisons(120.0).await;
+    let different = samples["comparisons_total{result=\"different\"}"];
+    assert!(different < 0.5, "{}", shadow.program.log());
+    assert!(
+        samples["other_scheduling_duration_seconds_count"] >= 120.0,
+        "{samples:?}"
+    );
+    other.stop().await.unwrap();
+    bare.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_different_decision_is_counted_and_explained() {
+    let recording = Recording::read();
+    let bare = BareControlPlane::start(&recording.clusters).await;
+    let shadow = Shadow::start(&bare).await;
+    // Its bindings go to all clusters, whatever their taints and affinities.
+    let mut options = Options::embedded();
+    options.declared =
+        berth_scheduler::config::Declared::from_flags(berth_scheduler::config::ProfileFlags {
+            scheduler_name: None,
+            plugins: Some(vec![
+                "*".to_owned(),
+                "-TaintToleration".to_owned(),
+                "-ClusterAffinity".to_owned(),
+            ]),
+        });
+    let other = RunningScheduler::start(options, bare.remote_client().await);
+    bare.bind_all(&drawn(&recording, 30)).await;
+    let samples = shadow.wait_for_comparisons(30.0).await;
+    assert!(
+        samples["comparisons_total{result=\"different\"}"] >= 1.0,
+        "{samples:?}"
+    );
+    let log = shadow.program.log();
+    assert!(
+        log.contains("decisions differ") && log.contains("ClusterAffinity: "),
+        "{log}"
+    );
+    other.stop().await.unwrap();
+    bare.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shadow_mode_writes_nothing() {
+    let recording = Recording::read();
+    let bare = BareControlPlane::start(&recording.clusters).await;
+    let shadow = Shadow::start(&bare).await;
+    bare.bind_all(&drawn(&recording, 90)).await;
+    let versions = async || {
+        let all = bare.all_bindings().await;
+        let versions = all
+            .iter()
+            .map(|binding| (binding.name_any(), binding.resource_version()));
+        versions.collect::<BTreeMap<_, _>>()
+    };
+    let before = versions().await;
+    eventually("the decisions", async || {
+        let samples = shadow.samples().await;
+        if samples["decision_duration_seconds_count"] >= 90.0 {
+            Ok(())
+        } else {
+            Err(format!("{samples:?}"))
+        }
+    })
+    .await;
+    // A write would have to follow the decision. The program ends after it, and nothing is pending then.
+    shadow.program.signal("TERM");
+    let mut program = shadow.program;
+    assert!(program.wait_for_exit().await.success());
+    assert_eq!(before, versions().await);
+    assert_eq!(events(&bare).await.len(), 0);
+    let leases: Api<Lease> = Api::all(bare.client.clone());
+    assert_eq!(
+        leases
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .items
+            .len(),
+        0
+    );
+    bare.stop().await;
+}
+
+/// Karmada's scheduler, killed when dropped.
+struct KarmadaScheduler(Child);
+
+impl Drop for KarmadaScheduler {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[needs(karmada)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn decisions_of_karmadas_scheduler_agree() {
+    let recording = Recording::read();
+    let bare = BareControlPlane::start(&recording.clusters).await;
+    let shadow = Shadow::start(&bare).await;
+    let folder = PathBuf::from(std::env::var_os("BERTH_E2E_KARMADA").unwrap());
+    let log = std::fs::File::create(bare.folder().join("karmada-scheduler.log")).unwrap();
+    let started = Command::new(folder.join("karmada-scheduler"))
+        .arg(format!("--kubeconfig={}", bare.kubeconfig().display()))
+        .args([
+            "--leader-elect=false",
+            "--health-probe-bind-address=0",
+            "--metrics-bind-address=0",
+            "--kube-api-qps=1000",
+            "--kube-api-burst=2000",
+        ])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn();
+    let _other = KarmadaScheduler(started.unwrap());
+    bare.bind_all(&drawn(&recording, 600)).await;
+    let samples = shadow.wait_for_comparisons(600.0).await;
+    let different = samples["comparisons_total{result=\"different\"}"];
+    assert!(different < 0.5, "{}", shadow.program.log());
+    bare.stop().await;
+}
