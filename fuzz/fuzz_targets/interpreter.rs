@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use berth_controllers::interpreter;
+use berth_interpreter::Interpreter;
 use libfuzzer_sys::{Corpus, fuzz_target};
 use serde_json::Value;
 
@@ -11,6 +11,6 @@ fuzz_target!(|input: &[u8]| -> Corpus {
         return Corpus::Reject;
     };
     let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
-    let _ = interpreter::interpret(&text("apiVersion"), &text("kind"), &object);
+    let _ = Interpreter::default().replicas(&text("apiVersion"), &text("kind"), &object);
     Corpus::Keep
 });

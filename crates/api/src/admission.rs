@@ -63,6 +63,8 @@ pub enum GuardedKind {
     ClusterResourceBinding,
     /// `works.work.karmada.io`
     Work,
+    /// `resourceinterpretercustomizations.config.karmada.io`. The interpreter checks its scripts.
+    ResourceInterpreterCustomization,
 }
 
 impl GuardedKind {
@@ -80,6 +82,9 @@ impl GuardedKind {
             ("work.karmada.io", "resourcebindings") => Some(Self::ResourceBinding),
             ("work.karmada.io", "clusterresourcebindings") => Some(Self::ClusterResourceBinding),
             ("work.karmada.io", "works") => Some(Self::Work),
+            ("config.karmada.io", "resourceinterpretercustomizations") => {
+                Some(Self::ResourceInterpreterCustomization)
+            }
             _ => None,
         }
     }
@@ -91,7 +96,8 @@ impl GuardedKind {
             Self::Cluster
             | Self::OverridePolicy
             | Self::ClusterOverridePolicy
-            | Self::ClusterTaintPolicy => None,
+            | Self::ClusterTaintPolicy
+            | Self::ResourceInterpreterCustomization => None,
             Self::PropagationPolicy => Some(well_known::PROPAGATION_POLICY_PERMANENT_ID),
             Self::ClusterPropagationPolicy => {
                 Some(well_known::CLUSTER_PROPAGATION_POLICY_PERMANENT_ID)
@@ -115,7 +121,8 @@ impl GuardedKind {
             | Self::ClusterTaintPolicy
             | Self::ResourceBinding
             | Self::ClusterResourceBinding
-            | Self::Work => None,
+            | Self::Work
+            | Self::ResourceInterpreterCustomization => None,
         }
     }
 }
@@ -172,7 +179,7 @@ pub fn mutate(
             override_rules::mutate(kind, object);
         }
         GuardedKind::Work => work::mutate(object, environment),
-        GuardedKind::ClusterTaintPolicy => {}
+        GuardedKind::ClusterTaintPolicy | GuardedKind::ResourceInterpreterCustomization => {}
     }
 }
 
@@ -196,7 +203,9 @@ pub fn validate(
             override_rules::check(kind, object)
         }
         GuardedKind::ClusterTaintPolicy => taint_policy_rules::check(object),
-        GuardedKind::ClusterResourceBinding | GuardedKind::Work => Vec::new(),
+        GuardedKind::ClusterResourceBinding
+        | GuardedKind::Work
+        | GuardedKind::ResourceInterpreterCustomization => Vec::new(),
     };
     if errors.is_empty() {
         Ok(())

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::binding::{BindingSpec, BindingStatus};
 use crate::cluster::{ClusterSpec, ClusterStatus};
+use crate::interpreter_customization::CustomizationSpec;
 use crate::override_policy::OverrideSpec;
 use crate::policy::PropagationSpec;
 use crate::taint_policy::ClusterTaintPolicySpec;
@@ -195,6 +196,17 @@ const WORK_COLUMNS: &[Column] = &[
     AGE,
 ];
 
+const CUSTOMIZATION_COLUMNS: &[Column] = &[
+    column(
+        "TARGET-API-VERSION",
+        "string",
+        ".spec.target.apiVersion",
+        "",
+    ),
+    column("TARGET-KIND", "string", ".spec.target.kind", ""),
+    AGE,
+];
+
 const DEFINITIONS: &[Definition] = &[
     Definition {
         group: "cluster.karmada.io",
@@ -335,6 +347,20 @@ const DEFINITIONS: &[Definition] = &[
         spec: schema::of::<WorkloadRebalancerSpec>,
         status: Some(schema::of::<WorkloadRebalancerStatus>),
         columns: &[],
+    },
+    Definition {
+        group: "config.karmada.io",
+        version: "v1alpha1",
+        kind: "ResourceInterpreterCustomization",
+        plural: "resourceinterpretercustomizations",
+        singular: "resourceinterpretercustomization",
+        short_names: &["ric"],
+        categories: &["karmada-io"],
+        namespaced: false,
+        description: "Interprets the objects of one kind with Lua scripts, which take precedence over built-in rules.",
+        spec: schema::of::<CustomizationSpec>,
+        status: None,
+        columns: CUSTOMIZATION_COLUMNS,
     },
 ];
 

@@ -9,6 +9,7 @@
 //! | [`placement`], [`selector`], [`toleration`] | the placement in a policy or binding |
 //! | [`binding`], [`work`] | bindings and Works |
 //! | [`cluster`] | member clusters |
+//! | [`interpreter_customization`] | scripts that interpret the objects of a kind |
 //! | [`workload_rebalancer`] | requests to reschedule workloads |
 //! | [`dependency`] | references to dependencies of a resource |
 //! | [`admission`] | defaults and validation by Karmada's webhooks |
@@ -48,6 +49,7 @@ pub mod condition_message;
 pub mod crds;
 pub mod dependency;
 pub mod go_zero;
+pub mod interpreter_customization;
 pub mod manifest;
 pub mod names;
 mod open_enum;
@@ -66,6 +68,7 @@ pub mod workload_rebalancer;
 pub use berth_apimachinery::quantity;
 pub use binding::{ClusterResourceBinding, ResourceBinding};
 pub use cluster::Cluster;
+pub use interpreter_customization::ResourceInterpreterCustomization;
 pub use override_policy::{ClusterOverridePolicy, OverridePolicy};
 pub use policy::{ClusterPropagationPolicy, PropagationPolicy};
 pub use taint_policy::ClusterTaintPolicy;

@@ -8,6 +8,7 @@
 //! | [`label_selector`] | label selectors: the API type, its compiled form, the syntax of labels | |
 //! | [`process`] | `process_*` metrics of the current process | |
 //! | `jsonpath` | JSONPath as in `kubectl -o jsonpath` and printer columns | `jsonpath` |
+//! | `json_fields`, `json_size` | fields of objects as JSON, and the size of JSON values | `json` |
 //! | `api_error` | one-line messages for errors of a kube client | `api-error` |
 //! | `dynamic_object` | typed objects from dynamic ones, and back | `dynamic-object` |
 
@@ -15,6 +16,10 @@
 pub mod api_error;
 #[cfg(feature = "dynamic-object")]
 pub mod dynamic_object;
+#[cfg(feature = "json")]
+pub mod json_fields;
+#[cfg(feature = "json")]
+pub mod json_size;
 #[cfg(feature = "jsonpath")]
 pub mod jsonpath;
 pub mod label_selector;

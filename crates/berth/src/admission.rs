@@ -3,6 +3,7 @@
 
 use berth_api::admission::{self, FieldError, GuardedKind, SystemEnvironment, check_deletion};
 use berth_apiserver::{Admission, AdmissionRequest, Cause, Denial, GroupResource, Operation};
+use berth_interpreter::check_scripts;
 use serde_json::Value;
 
 /// Karmada's webhooks, in process.
@@ -30,11 +31,13 @@ impl Admission for KarmadaAdmission {
         let Some((kind, operation)) = guarded(request) else {
             return Ok(());
         };
-        admission::validate(kind, operation, request.old_object, object).map_err(|errors| {
-            Denial::Invalid {
-                causes: errors.into_iter().map(cause).collect(),
-            }
-        })
+        let invalid = |errors: Vec<FieldError>| Denial::Invalid {
+            causes: errors.into_iter().map(cause).collect(),
+        };
+        if kind == GuardedKind::ResourceInterpreterCustomization {
+            check_scripts(object).map_err(|error| invalid(vec![error]))?;
+        }
+        admission::validate(kind, operation, request.old_object, object).map_err(invalid)
     }
 }
 

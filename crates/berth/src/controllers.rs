@@ -90,6 +90,7 @@ pub(crate) fn detector_gates(gates: FeatureGates) -> Gates {
         policy_preemption: gates.controllers.policy_preemption,
         priority_based_scheduling: gates.priority_based_scheduling,
         resource_quota_estimate: gates.controllers.resource_quota_estimate,
+        multiple_pod_templates: gates.engine.multiple_pod_templates_scheduling,
         workload_affinity: gates.engine.workload_affinity,
     }
 }
@@ -249,11 +250,13 @@ mod tests {
         };
         assert_eq!(detector(""), Gates::default());
         let list = "PropagationPolicyPreemption=true,PriorityBasedScheduling=false,\
-                    ResourceQuotaEstimate=true,WorkloadAffinity=true";
+                    ResourceQuotaEstimate=true,WorkloadAffinity=true,\
+                    MultiplePodTemplatesScheduling=true";
         let expected = Gates {
             policy_preemption: true,
             priority_based_scheduling: false,
             resource_quota_estimate: true,
+            multiple_pod_templates: true,
             workload_affinity: true,
         };
         assert_eq!(detector(list), expected);

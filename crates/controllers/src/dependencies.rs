@@ -31,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::reconciler::{Distributor, WORKERS};
 use self::writer::Writer;
+use crate::customizations::Customizations;
 use crate::monitor::Monitor;
 use crate::reconciler::{ControllerError, Runtime};
 use crate::rest_mapper::RestMapper;
@@ -53,12 +54,15 @@ pub async fn run(
     let inputs = runtime.inputs();
     let (events, event_writer) = EventRecorder::new(client.clone(), events::COMPONENT);
     inputs.spawn(|_, stop| event_writer.run(stop));
+    let customizations = Customizations::default();
     let writer = Writer {
         mapper: RestMapper::new(client),
         events,
+        interpreter: customizations.interpreter().clone(),
     };
-    let mut distributor = Distributor::new(writer, monitor.queue(QUEUE));
+    let mut distributor = Distributor::new(writer, customizations, monitor.queue(QUEUE));
     distributor.watch_bindings(inputs);
+    distributor.watch_customizations(inputs);
     runtime
         .run("dependencies distributor", distributor, WORKERS)
         .await

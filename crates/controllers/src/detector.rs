@@ -44,6 +44,7 @@ use self::reconciler::Detector;
 use self::watch_events::Source;
 use self::writer::{Writer, binding_resource, policy_resource};
 use crate::binding_key::BindingKind;
+use crate::customizations::Customizations;
 use crate::monitor::Monitor;
 use crate::reconciler::{ControllerError, Runtime};
 
@@ -69,14 +70,18 @@ pub async fn run(
     let discovery = client.clone();
     inputs.spawn(|sender, stop| discovery::discover(discovery, sender, stop));
     let meter = monitor.queue(QUEUE);
+    let customizations = Customizations::default();
     let writer = Writer {
         client,
         events,
+        interpreter: customizations.interpreter().clone(),
         gates: options.gates,
         monitor,
     };
     let workers = options.concurrent_writes.get();
-    let mut detector = Detector::new(options, writer, meter);
+    let mut detector = Detector::new(options, writer, customizations, meter);
+    let scripts = Customizations::resource();
+    detector.watch(Source::Customizations, &scripts, inputs);
     for kind in [PolicyKind::Namespaced, PolicyKind::Cluster] {
         detector.watch(Source::Policies(kind), &policy_resource(kind), inputs);
     }

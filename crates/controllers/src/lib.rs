@@ -14,11 +14,11 @@
 //! | [`namespace_sync`] | creates namespaces in members |
 //! | [`unified_auth`] | grants impersonation in members to users of the cluster proxy |
 //!
-//! Shared modules: `reconciler` is the runtime of the controllers; [`monitor`] measures them; [`interpreter`] knows the replicas, status and
-//! health of kinds; `overrides` applies override policies; [`member_client`] connects to members; `owned_work`
+//! Shared modules: `reconciler` is the runtime of the controllers; [`monitor`] measures them; `customizations` loads scripts
+//! into the interpreter; `overrides` applies override policies; [`member_client`] connects to members; `owned_work`
 //! writes Works without a binding; `rest_mapper` finds resources by kind.
 //! [`resource_selector`], [`resource_type`], [`binding_key`], [`server_objects`], [`nearest`], `fingerprint`,
-//! `condition`, `timestamp`, `object_reference`, `merge_diff`, `json_fields` and `json_size` are leaves.
+//! `condition`, `timestamp`, `object_reference` and `merge_diff` are leaves.
 //!
 //! The controllers reach API servers only through clients that they are given, or make from a Cluster object. They know
 //! no scheduling engine and no embedded server. Decisions are pure functions, which the tests compare with Karmada's
@@ -28,13 +28,11 @@ pub mod binding_key;
 pub mod cluster;
 pub mod cluster_status;
 mod condition;
+mod customizations;
 pub mod dependencies;
 pub mod detector;
 pub mod failover;
 mod fingerprint;
-pub mod interpreter;
-mod json_fields;
-mod json_size;
 pub mod member_client;
 mod merge_diff;
 pub mod monitor;

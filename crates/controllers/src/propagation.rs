@@ -35,6 +35,7 @@ use self::execution::worker::Worker;
 use self::reconciler::{Propagator, Source};
 use self::status::writer::StatusWriter;
 use crate::ControllerError;
+use crate::customizations::Customizations;
 use crate::monitor::Monitor;
 use crate::reconciler::Runtime;
 use crate::rest_mapper::RestMapper;
@@ -108,15 +109,30 @@ pub async fn run(
     for source in Source::ALL {
         inputs.watch(&source.api_resource(), move |event| (source, event));
     }
+    let customizations = Customizations::default();
+    let interpreter = customizations.interpreter().clone();
     let mapper = RestMapper::new(client.clone());
-    let status_writer = StatusWriter::new(mapper.clone(), events.clone());
-    let syncer = WorkSyncer::new(mapper, events.clone(), options.inject_state);
+    let status_writer = StatusWriter::new(mapper.clone(), events.clone(), interpreter.clone());
+    let syncer = WorkSyncer::new(
+        mapper,
+        events.clone(),
+        interpreter.clone(),
+        options.inject_state,
+    );
     let worker = Worker {
         control_plane: client,
         events: events.of("execution-controller"),
+        interpreter,
         monitor: monitor.clone(),
     };
-    let propagator = Propagator::new(options, syncer, status_writer, worker, monitor);
+    let propagator = Propagator::new(
+        options,
+        syncer,
+        status_writer,
+        worker,
+        customizations,
+        monitor,
+    );
     tracing::info!("propagation started");
     let limit = options.concurrent_bindings.get();
     let result = runtime.run("propagation", propagator, limit).await;

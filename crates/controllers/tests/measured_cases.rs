@@ -190,7 +190,14 @@ fn replay(case: &Value) -> Option<Value> {
         }
     }
     let application = outcome.filter(|application| application.bind)?;
-    let desired = binding_for(&template, &application.policy, None, Gates::default()).unwrap();
+    let desired = binding_for(
+        &template,
+        &application.policy,
+        None,
+        Gates::default(),
+        &berth_interpreter::Interpreter::default(),
+    )
+    .unwrap();
     Some(new_binding(&desired, "*"))
 }
 

@@ -5,6 +5,7 @@
 use berth_api::admission::{
     self, GuardedKind, SystemEnvironment, check_deletion, check_no_execute,
 };
+use berth_interpreter::check_scripts;
 use serde_json::Value;
 
 use crate::endpoint::Endpoint;
@@ -104,6 +105,11 @@ fn validation(
     }
     if let Err(rejected) = admission::validate(kind, operation, old, object) {
         errors.extend(rejected);
+    }
+    if kind == GuardedKind::ResourceInterpreterCustomization
+        && let Err(rejected) = check_scripts(object)
+    {
+        errors.push(rejected);
     }
     if errors.is_empty() {
         return Verdict::allowed();

@@ -66,6 +66,10 @@ const ENDPOINTS: &[(&str, Endpoint)] = &[
         Endpoint::Validate(GuardedKind::ResourceBinding),
     ),
     (
+        "/validate-resourceinterpretercustomization",
+        Endpoint::Validate(GuardedKind::ResourceInterpreterCustomization),
+    ),
+    (
         "/validate-resourcedeletionprotection",
         Endpoint::DeletionProtection,
     ),
@@ -81,7 +85,6 @@ const WITHOUT_RULES: &[&str] = &[
     "/validate-federatedresourcequota",
     "/validate-multiclusteringress",
     "/validate-multiclusterservice",
-    "/validate-resourceinterpretercustomization",
     "/validate-resourceinterpreterwebhookconfiguration",
 ];
 

@@ -510,6 +510,7 @@ fn handle(client: &Client, object: &Value) -> (Api<DynamicObject>, String) {
         "ClusterRole",
         "CustomResourceDefinition",
         "Namespace",
+        "ResourceInterpreterCustomization",
     ]
     .contains(&kind);
     let api = if cluster_scoped {

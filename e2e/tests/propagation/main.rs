@@ -23,6 +23,7 @@ mod faults;
 mod fleet;
 mod forged_status;
 mod graceful_eviction;
+mod interpreter;
 mod manifests;
 mod namespace_sync;
 mod override_policies;

@@ -16,6 +16,7 @@ use berth_controllers::detector::state::{QueueItem, State};
 use berth_controllers::detector::template::Template;
 use berth_controllers::resource_selector::Selector;
 use berth_controllers::resource_type::{ResourceType, TemplateKey};
+use berth_interpreter::Interpreter;
 use berth_scheduler::binding::BindingKey;
 use kube::api::DynamicObject;
 use serde::Deserialize as _;
@@ -307,7 +308,8 @@ impl Detector {
         let priority = existing
             .and_then(|binding| BindingSpec::deserialize(&binding["spec"]).ok())
             .and_then(|spec| spec.schedule_priority?.priority);
-        let desired = binding_for(template, policy, priority, self.state.options().gates)
+        let (gates, interpreter) = (self.state.options().gates, Interpreter::default());
+        let desired = binding_for(template, policy, priority, gates, &interpreter)
             .map_err(|error| error.to_string())?;
         match existing {
             None => {

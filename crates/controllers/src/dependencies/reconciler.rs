@@ -16,6 +16,7 @@ use super::strategy::Conflict;
 use super::watch_events::Source;
 use super::writer::{Resolved, WriteError, Writer};
 use crate::binding_key::BindingKey;
+use crate::customizations::Customizations;
 use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Lane, RetryableError as _, WorkQueue};
@@ -63,6 +64,7 @@ pub(super) struct Distributor {
     pub(super) reported: HashMap<BindingKey, Conflict>,
     queue: WorkQueue<Job, ()>,
     writer: Writer,
+    pub(super) customizations: Customizations,
     watched: HashSet<Source>,
 }
 
@@ -108,7 +110,7 @@ impl Reconciler for Distributor {
 
     fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
         // Before all bindings are listed, an independent binding might look deleted.
-        if !self.bindings_listed {
+        if !self.bindings_listed || !self.customizations.is_listed() {
             return;
         }
         while workers.has_free() {
@@ -124,13 +126,14 @@ impl Reconciler for Distributor {
 }
 
 impl Distributor {
-    pub(super) fn new(writer: Writer, meter: QueueMeter) -> Self {
+    pub(super) fn new(writer: Writer, customizations: Customizations, meter: QueueMeter) -> Self {
         Self {
             index: Index::default(),
             bindings_listed: false,
             reported: HashMap::new(),
             queue: WorkQueue::default().metered(meter),
             writer,
+            customizations,
             watched: HashSet::new(),
         }
     }
@@ -139,6 +142,11 @@ impl Distributor {
     pub(super) fn watch_bindings(&mut self, inputs: &mut Inputs<Event>) {
         let bindings = ApiResource::erase::<ResourceBinding>(&());
         self.watch(Source::Bindings, &bindings, inputs);
+    }
+
+    /// Starts the informer for customizations.
+    pub(super) fn watch_customizations(&mut self, inputs: &mut Inputs<Event>) {
+        self.watch(Source::Customizations, &Customizations::resource(), inputs);
     }
 
     /// Starts an informer, once for each source.

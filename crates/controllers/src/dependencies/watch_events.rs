@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use berth_api::interpreter_customization::CustomizationTarget;
 use kube::api::DynamicObject;
 
 use super::reconciler::{Distributor, Job};
@@ -14,12 +15,20 @@ use crate::reconciler::informer::{Listing, WatchEvent};
 pub(super) enum Source {
     /// ResourceBindings.
     Bindings,
+    /// Customizations of the interpreter.
+    Customizations,
     /// Objects of a kind with dependencies.
     Objects(ObjectKind),
 }
 
 impl Distributor {
     pub(super) fn handle_watch_event(&mut self, source: &Source, event: WatchEvent) {
+        if *source == Source::Customizations {
+            for kind in self.customizations.handle(event) {
+                self.enqueue_kind(&kind);
+            }
+            return;
+        }
         match event {
             WatchEvent::Listed(listing) => self.handle_listed(source, &listing),
             WatchEvent::Applied(object) => self.handle_applied(source, &object),
@@ -28,9 +37,25 @@ impl Distributor {
         }
     }
 
+    /// Queues the bindings of a kind, because its dependencies may have changed.
+    fn enqueue_kind(&mut self, kind: &CustomizationTarget) {
+        let is_of_kind = |record: &BindingRecord| {
+            let resource = &record.resource;
+            (&resource.api_version, &resource.kind) == (&kind.api_version, &kind.kind)
+        };
+        let keys = self.index.binding_keys().filter(|key| {
+            let record = self.index.binding(key);
+            record.is_some_and(|record| is_of_kind(record))
+        });
+        for key in keys.cloned().collect::<Vec<_>>() {
+            self.enqueue(Job::Resolve(key));
+        }
+    }
+
     fn handle_applied(&mut self, source: &Source, object: &DynamicObject) {
         match source {
             Source::Bindings => self.handle_binding_applied(object),
+            Source::Customizations => {}
             Source::Objects(kind) => {
                 let key = object_key(kind, &BindingKey::of(object));
                 let is_changed = self.index.put_object(&key, Object::read(object));
@@ -44,6 +69,7 @@ impl Distributor {
     fn handle_deleted(&mut self, source: &Source, key: &BindingKey) {
         match source {
             Source::Bindings => self.handle_binding_deleted(key),
+            Source::Customizations => {}
             // The binding of the object is garbage-collected.
             Source::Objects(kind) => self.index.remove_object(&object_key(kind, key)),
         }
@@ -63,6 +89,7 @@ impl Distributor {
                 }
                 self.bindings_listed = true;
             }
+            Source::Customizations => {}
             Source::Objects(kind) => {
                 for key in self.index.objects_of(kind) {
                     if !listing.contains(&key.namespace, &key.name) {

@@ -7,6 +7,7 @@ use berth_api::ResourceBinding;
 use berth_api::dependency::{DependentObjectReference, read_list};
 use berth_api::well_known::{DEPENDENCIES, DEPENDENCIES_FINALIZER};
 use berth_events::EventRecorder;
+use berth_interpreter::{InterpretError, Interpreter};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, TypeMeta};
 use serde_json::{Value, json};
@@ -15,7 +16,6 @@ use super::attachment::{Write, with_permanent_id};
 use super::events;
 use super::record::BindingRecord;
 use crate::binding_key::BindingKey;
-use crate::interpreter::{self, InterpretError};
 use crate::reconciler::work_queue::RetryableError;
 use crate::resource_type::ResourceType;
 use crate::rest_mapper::{KindError, RestMapper};
@@ -69,6 +69,7 @@ pub(super) struct Resolved {
 pub(super) struct Writer {
     pub(super) mapper: RestMapper,
     pub(super) events: EventRecorder,
+    pub(super) interpreter: Interpreter,
 }
 
 impl Writer {
@@ -77,7 +78,10 @@ impl Writer {
         let Some(template) = self.template(record).await? else {
             return Ok(Resolved::default());
         };
-        let dependencies = match interpreter::dependencies(&serde_json::to_value(&template)?) {
+        let dependencies = match self
+            .interpreter
+            .dependencies(&serde_json::to_value(&template)?)
+        {
             Ok(Some(dependencies)) => dependencies,
             // The kind has no dependencies.
             Ok(None) => {

@@ -6,6 +6,7 @@ use berth_api::admission::drop_empty_values;
 use berth_api::binding::ReplicaRequirements;
 use berth_api::placement::WorkloadGroupTerm;
 use berth_api::well_known::{PREEMPTIBLE, PREEMPTIBLE_COPIED};
+use berth_interpreter::{InterpretError, Interpreter};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
@@ -13,7 +14,6 @@ use super::options::Gates;
 use super::policy::Policy;
 use super::template::Template;
 use crate::binding_key::{BindingKey, BindingKind};
-use crate::interpreter::{InterpretError, interpret};
 
 /// A binding as it should be stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,8 +30,19 @@ pub struct DesiredBinding {
     pub annotations: Map<String, Value>,
     /// The fields of the spec that policy and template decide. A missing field is removed.
     pub spec: Map<String, Value>,
-    /// True if the replicas were read from the template.
-    pub interpreted: bool,
+    /// The values that were read from the template.
+    pub interpreted: Interpreted,
+}
+
+/// The values that were read from a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interpreted {
+    /// None: its kind has neither replicas nor components.
+    Nothing,
+    /// Replicas and requirements.
+    Replicas,
+    /// Components.
+    Components,
 }
 
 impl DesiredBinding {
@@ -44,18 +55,19 @@ impl DesiredBinding {
 /// Builds the binding of a template under a policy. `priority` is the value of the policy's priority class.
 ///
 /// # Errors
-/// When the template's replicas cannot be read.
+/// When the template's replicas or components cannot be read.
 pub fn binding_for(
     template: &Template,
     policy: &Policy,
     priority: Option<i32>,
     gates: Gates,
+    interpreter: &Interpreter,
 ) -> Result<DesiredBinding, InterpretError> {
     let key = template.key.binding();
     let kind = BindingKind::of(&key);
     let mut spec = policy_fields(policy);
     spec.insert("resource".to_owned(), reference(template));
-    let interpreted = add_replicas(template, gates, &mut spec)?;
+    let read = read_template(template, gates, interpreter, &mut spec)?;
     if kind == BindingKind::Namespaced {
         if let Some(priority) = priority {
             spec.insert(
@@ -89,7 +101,7 @@ pub fn binding_for(
         labels: claim.labels(),
         annotations,
         spec,
-        interpreted,
+        interpreted: read,
     })
 }
 
@@ -132,31 +144,42 @@ fn reference(template: &Template) -> Value {
     reference
 }
 
-fn add_replicas(
+/// Adds components, or else replicas and requirements.
+fn read_template(
     template: &Template,
     gates: Gates,
+    interpreter: &Interpreter,
     spec: &mut Map<String, Value>,
-) -> Result<bool, InterpretError> {
+) -> Result<Interpreted, InterpretError> {
     let Some(body) = &template.body else {
-        return Ok(false);
+        return Ok(Interpreted::Nothing);
     };
     let key = &template.key;
-    let Some(interpreted) = interpret(key.api_version(), key.kind(), body)? else {
-        return Ok(false);
-    };
-    if interpreted.replicas != 0 {
-        spec.insert("replicas".to_owned(), json!(interpreted.replicas));
+    let (api_version, kind) = (key.api_version(), key.kind());
+    if gates.multiple_pod_templates
+        && let Some(components) = interpreter.components(api_version, kind, body)?
+    {
+        if !components.is_empty() {
+            spec.insert("components".to_owned(), json!(components));
+        }
+        return Ok(Interpreted::Components);
     }
-    if let Some(mut requirements) = interpreted.requirements {
+    let Some(workload) = interpreter.replicas(api_version, kind, body)? else {
+        return Ok(Interpreted::Nothing);
+    };
+    if workload.replicas != 0 {
+        spec.insert("replicas".to_owned(), json!(workload.replicas));
+    }
+    if let Some(mut requirements) = workload.requirements {
         // The requirements include empty values of the template, for example in tolerations.
         if let Ok(typed) = ReplicaRequirements::deserialize(&requirements) {
             drop_empty_values(&mut requirements, &typed);
         }
         if gates.resource_quota_estimate {
-            if !key.namespace.is_empty() {
+            if !key.namespace.is_empty() && requirements["namespace"].is_null() {
                 requirements["namespace"] = json!(key.namespace);
             }
-            if let Some(class) = interpreted
+            if let Some(class) = workload
                 .priority_class_name
                 .filter(|class| !class.is_empty())
             {
@@ -165,7 +188,7 @@ fn add_replicas(
         }
         spec.insert("replicaRequirements".to_owned(), requirements);
     }
-    Ok(true)
+    Ok(Interpreted::Replicas)
 }
 
 fn affinity_groups(labels: &BTreeMap<String, String>, policy: &Policy) -> Option<Value> {

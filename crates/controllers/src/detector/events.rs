@@ -1,9 +1,11 @@
 //! Events of the detector. Reasons and messages are Karmada's where it has them.
 
 use berth_events::{Event, Severity};
+use berth_interpreter::{InterpretError, Operation};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::claim::{PolicyKey, PolicyKind};
+use super::desired_binding::Interpreted;
 use super::policy::{Policy, PolicyRecord};
 use super::template::Template;
 
@@ -30,24 +32,31 @@ pub(super) fn apply_failed(template: &Template, policy: &Policy, error: &str) ->
     )
 }
 
-/// Reports that the replicas of a template were read.
-pub(super) fn interpreted(template: &Template) -> Event {
-    about(
-        template,
-        Severity::Normal,
-        "GetReplicasSucceed",
-        "Get replicas of resource template successfully.".to_owned(),
-    )
+/// Reports that replicas or components of a template were read.
+pub(super) fn interpreted(template: &Template, interpreted: Interpreted) -> Event {
+    let (reason, message) = match interpreted {
+        Interpreted::Components => (
+            "GetComponentsSucceed",
+            "Get components of resource template successfully.",
+        ),
+        Interpreted::Replicas | Interpreted::Nothing => (
+            "GetReplicasSucceed",
+            "Get replicas of resource template successfully.",
+        ),
+    };
+    about(template, Severity::Normal, reason, message.to_owned())
 }
 
-/// Reports that the replicas of a template could not be read.
-pub(super) fn interpret_failed(template: &Template, error: &str) -> Event {
-    about(
-        template,
-        Severity::Warning,
-        "GetReplicasFailed",
-        error.to_owned(),
-    )
+/// Reports that the replicas or components of a template could not be read.
+pub(super) fn interpret_failed(template: &Template, error: &InterpretError) -> Event {
+    let reason = match error {
+        InterpretError::Script {
+            operation: Operation::InterpretComponent,
+            ..
+        } => "GetComponentsFailed",
+        _ => "GetReplicasFailed",
+    };
+    about(template, Severity::Warning, reason, error.to_string())
 }
 
 /// Reports that a policy preempted another one.

@@ -27,6 +27,8 @@ pub struct Gates {
     pub priority_based_scheduling: bool,
     /// ResourceQuotaEstimate: requirements carry namespace and priority class.
     pub resource_quota_estimate: bool,
+    /// MultiplePodTemplatesScheduling: bindings carry the components of workloads with several pod templates.
+    pub multiple_pod_templates: bool,
     /// WorkloadAffinity: `workloadAffinity` has effect.
     pub workload_affinity: bool,
 }
@@ -37,6 +39,7 @@ impl Default for Gates {
             policy_preemption: false,
             priority_based_scheduling: true,
             resource_quota_estimate: false,
+            multiple_pod_templates: false,
             workload_affinity: false,
         }
     }

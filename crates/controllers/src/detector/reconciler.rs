@@ -17,6 +17,7 @@ use super::unserved_apis::UnservedApis;
 use super::watch_events::{Event, Source};
 use super::writer::{VersionChanges, WriteError, Writer};
 use crate::binding_key::BindingKind;
+use crate::customizations::Customizations;
 use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::{Inputs, Reconciler, Workers};
 use crate::resource_type::ResourceType;
@@ -41,6 +42,7 @@ pub(super) struct Detector {
     /// True if the served resource types are known.
     pub(super) is_discovered: bool,
     pub(super) writer: Writer,
+    pub(super) customizations: Customizations,
     /// Sources with an informer, except for templates.
     watched: HashSet<Source>,
 }
@@ -103,7 +105,12 @@ impl Reconciler for Detector {
 }
 
 impl Detector {
-    pub(super) fn new(options: DetectorOptions, writer: Writer, meter: QueueMeter) -> Self {
+    pub(super) fn new(
+        options: DetectorOptions,
+        writer: Writer,
+        customizations: Customizations,
+        meter: QueueMeter,
+    ) -> Self {
         let mut state = State::new(options);
         state.measure(meter);
         Self {
@@ -113,6 +120,7 @@ impl Detector {
             listed: HashSet::new(),
             is_discovered: false,
             writer,
+            customizations,
             watched: HashSet::new(),
         }
     }
@@ -143,7 +151,7 @@ impl Detector {
         self.state.serve(resource);
     }
 
-    /// Reports whether all policies and bindings are known. Without all policies, a claim might look abandoned; without
+    /// Reports whether all policies, bindings and customizations are known. Without all policies, a claim might look abandoned; without
     /// all bindings, each would be created again.
     fn is_synced(&self) -> bool {
         let needed = [
@@ -152,7 +160,7 @@ impl Detector {
             Source::Bindings(BindingKind::Namespaced),
             Source::Bindings(BindingKind::Cluster),
         ];
-        needed.iter().all(|source| self.listed.contains(source))
+        self.customizations.is_listed() && needed.iter().all(|source| self.listed.contains(source))
     }
 
     fn write_template(

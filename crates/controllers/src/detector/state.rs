@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use berth_api::interpreter_customization::CustomizationTarget;
 use kube::api::DynamicObject;
 
 use super::binding_patch::differ_in_detector_fields;
@@ -200,6 +201,17 @@ impl State {
             Lane::Slow
         };
         self.queue.push(QueueKey::Template(key), cause, lane);
+    }
+
+    /// Queues the templates of a kind, because their interpretation may have changed.
+    pub(super) fn enqueue_kind(&mut self, kind: &CustomizationTarget) {
+        let is_of_kind = |key: &&TemplateKey| {
+            (key.api_version(), key.kind()) == (kind.api_version.as_str(), kind.kind.as_str())
+        };
+        let keys = self.index.template_keys().filter(is_of_kind);
+        for key in keys.cloned().collect::<Vec<_>>() {
+            self.enqueue(key, Cause::default());
+        }
     }
 
     /// Queues a policy.

@@ -1,18 +1,18 @@
-//! Resource templates as the detector stores them: their claim and fingerprints, and their content only for kinds that
-//! are interpreted.
+//! Resource templates as the detector stores them: their claim and fingerprints, and their content only for kinds with
+//! built-in rules.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use berth_api::well_known;
+use berth_interpreter::has_built_in_replicas;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
 use super::claim::{Claim, PolicyKind};
 use crate::fingerprint::Fingerprints;
-use crate::interpreter::is_interpreted;
 use crate::resource_selector::ResourceIdentity;
 use crate::resource_type::{ResourceType, TemplateKey};
 
@@ -35,7 +35,7 @@ pub struct Template {
     pub deleting: bool,
     /// The fingerprints, to classify changes.
     pub fingerprints: Fingerprints,
-    /// The content, for interpreted kinds.
+    /// The content without metadata, for kinds with built-in rules.
     pub body: Option<Arc<Value>>,
 }
 
@@ -46,7 +46,7 @@ impl Template {
         let fingerprints = Fingerprints::of(&object);
         let labels = object.metadata.labels.unwrap_or_default();
         let annotations = object.metadata.annotations.unwrap_or_default();
-        let interpreted = is_interpreted(&resource.api.api_version, &resource.api.kind);
+        let interpreted = has_built_in_replicas(&resource.api.api_version, &resource.api.kind);
         Self {
             key: resource.key(&namespace, &object.metadata.name.unwrap_or_default()),
             uid: object.metadata.uid.unwrap_or_default(),

@@ -27,6 +27,8 @@ pub(super) enum Source {
     Bindings(BindingKind),
     /// Override policies of a kind.
     Overrides(PolicyKind),
+    /// Customizations of the interpreter.
+    Customizations,
 }
 
 /// An event of the detector.
@@ -95,6 +97,12 @@ impl Detector {
         {
             return;
         }
+        if source == Source::Customizations {
+            for kind in self.customizations.handle(event) {
+                self.state.enqueue_kind(&kind);
+            }
+            return;
+        }
         match event {
             WatchEvent::Listed(listing) => {
                 self.forget_unlisted(&source, &listing);
@@ -121,6 +129,7 @@ impl Detector {
                 self.state
                     .override_applied((*kind, namespace, object.name_any()));
             }
+            Source::Customizations => {}
         }
     }
 
@@ -146,6 +155,7 @@ impl Detector {
                 let key = (*kind, namespace.to_owned(), name.to_owned());
                 self.state.index.remove_override(&key);
             }
+            Source::Customizations => {}
         }
     }
 
@@ -179,6 +189,7 @@ impl Detector {
                 .overrides(*kind)
                 .map(|(_, namespace, name)| (namespace.clone(), name.clone()))
                 .collect(),
+            Source::Customizations => Vec::new(),
         };
         for (namespace, name) in known {
             if !listing.contains(&namespace, &name) {

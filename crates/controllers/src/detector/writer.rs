@@ -1,15 +1,17 @@
 //! Writes of the detector. Each names the version that it is based on; objects that are up to date are not written.
 
 use berth_apimachinery::api_error::{api_error_message, has_code, is_stale, is_unreachable};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use berth_api::well_known::TRACEPARENT;
 use berth_events::EventRecorder;
+use berth_interpreter::{InterpretError, Interpreter, Operation};
 use berth_telemetry::Span;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::ApiResource;
+use kube::core::{ApiResource, TypeMeta};
 use serde_json::{Value, json};
 
 use super::binding_patch::{
@@ -17,13 +19,12 @@ use super::binding_patch::{
 };
 use super::claim::{Claim, PolicyKind};
 use super::decision::Application;
-use super::desired_binding::{DesiredBinding, binding_for};
+use super::desired_binding::{DesiredBinding, Interpreted, binding_for};
 use super::events;
 use super::options::Gates;
 use super::policy::{Policy, PolicyRecord};
 use super::template::Template;
 use crate::binding_key::{BindingKey, BindingKind};
-use crate::interpreter::InterpretError;
 use crate::monitor::{Monitor, Outcome};
 use crate::reconciler::work_queue::RetryableError;
 
@@ -71,6 +72,8 @@ pub(super) struct Writer {
     pub client: kube::Client,
     /// The recorder of events.
     pub events: EventRecorder,
+    /// The interpreter of templates.
+    pub interpreter: Interpreter,
     /// Feature gates.
     pub gates: Gates,
     /// The metrics.
@@ -238,12 +241,15 @@ impl Writer {
         version_changes: VersionChanges,
     ) -> Result<(), WriteError> {
         let priority = self.priority_of(template, policy).await?;
-        let desired = match binding_for(template, policy, priority, self.gates) {
+        let Some(content) = self.with_content(template).await? else {
+            return Ok(());
+        };
+        let interpreter = &self.interpreter;
+        let desired = match binding_for(&content, policy, priority, self.gates, interpreter) {
             Ok(desired) => desired,
             Err(error) => {
-                let text = error.to_string();
                 self.events
-                    .record(events::interpret_failed(template, &text));
+                    .record(events::interpret_failed(template, &error));
                 return Err(error.into());
             }
         };
@@ -255,12 +261,44 @@ impl Writer {
             .write_binding(&desired, binding, version_changes)
             .await?
         {
-            if desired.interpreted {
-                self.events.record(events::interpreted(template));
+            if desired.interpreted != Interpreted::Nothing {
+                self.events
+                    .record(events::interpreted(template, desired.interpreted));
             }
             self.events.record(events::applied(template, policy));
         }
         Ok(())
+    }
+
+    /// Returns a template with the content that scripts read; none if it does not exist. The detector does not store the
+    /// content of kinds without built-in rules, nor the metadata of any.
+    async fn with_content<'a>(
+        &self,
+        template: &'a Template,
+    ) -> Result<Option<Cow<'a, Template>>, WriteError> {
+        let key = &template.key;
+        let is_scripted = |operation| {
+            self.interpreter
+                .is_customized(key.api_version(), key.kind(), operation)
+        };
+        if !is_scripted(Operation::InterpretReplica) && !is_scripted(Operation::InterpretComponent)
+        {
+            return Ok(Some(Cow::Borrowed(template)));
+        }
+        let api = key.resource.api(self.client.clone(), &key.namespace);
+        let Some(mut object) = api.get_opt(&key.name).await? else {
+            return Ok(None);
+        };
+        // Responses may lack the type.
+        object.types = Some(TypeMeta {
+            api_version: key.api_version().to_owned(),
+            kind: key.kind().to_owned(),
+        });
+        let body = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
+        Ok(Some(Cow::Owned(Template {
+            body: Some(Arc::new(body)),
+            ..template.clone()
+        })))
     }
 
     /// Returns the value of the policy's priority class. As in Karmada, it is read for namespaced templates only.

@@ -18,6 +18,7 @@ use super::index::{Index, WorkKey};
 use super::status::writer::StatusWriter;
 use super::{PropagationOptions, QUEUE};
 use crate::binding_key::{BindingKey, BindingKind};
+use crate::customizations::Customizations;
 use crate::monitor::{Monitor, Outcome};
 use crate::overrides::OverrideKind;
 use crate::reconciler::informer::WatchEvent;
@@ -34,16 +35,18 @@ pub(super) enum Source {
     Works,
     Clusters,
     Overrides(OverrideKind),
+    Customizations,
 }
 
 impl Source {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Bindings(BindingKind::Namespaced),
         Self::Bindings(BindingKind::Cluster),
         Self::Works,
         Self::Clusters,
         Self::Overrides(OverrideKind::Namespaced),
         Self::Overrides(OverrideKind::Cluster),
+        Self::Customizations,
     ];
 
     pub(super) fn api_resource(self) -> ApiResource {
@@ -57,6 +60,7 @@ impl Source {
             Self::Overrides(OverrideKind::Cluster) => {
                 ApiResource::erase::<berth_api::ClusterOverridePolicy>(&())
             }
+            Self::Customizations => Customizations::resource(),
         }
     }
 }
@@ -104,6 +108,7 @@ pub(super) struct Propagator {
     status_writer: StatusWriter,
     worker: Worker,
     monitor: Monitor,
+    pub(super) customizations: Customizations,
     pub(super) index: Index,
     queue: WorkQueue<Job, ()>,
     concurrent_events: HashMap<BindingKey, ConcurrentEvents>,
@@ -155,6 +160,7 @@ impl Propagator {
         syncer: WorkSyncer,
         status_writer: StatusWriter,
         worker: Worker,
+        customizations: Customizations,
         monitor: Monitor,
     ) -> Self {
         Self {
@@ -162,6 +168,7 @@ impl Propagator {
             syncer,
             status_writer,
             worker,
+            customizations,
             index: Index::default(),
             queue: WorkQueue::default().metered(monitor.queue(QUEUE)),
             monitor,
@@ -198,8 +205,11 @@ impl Propagator {
         }
     }
 
-    /// Sends the queued messages.
+    /// Sends the queued messages, once all customizations are known: members apply what they receive.
     fn flush_outbox(&mut self, inputs: &mut Inputs<SourceEvent>) {
+        if !self.customizations.is_listed() {
+            return;
+        }
         for (name, message) in std::mem::take(&mut self.outbox) {
             // A closed channel means shutdown or a panic; the runtime handles both.
             let _ = self.member_sender(&name, inputs).send(message);

@@ -17,9 +17,9 @@ use berth_api::work::ResourceIdentifier;
 use serde_json::Value;
 
 use crate::condition;
-use crate::json_fields::text_at;
-use crate::json_size::json_size;
 use crate::propagation::binding::targets::expected_clusters;
+use berth_apimachinery::json_fields::text_at;
+use berth_apimachinery::json_size::json_size;
 
 /// Maximum total size of the member statuses in one binding, in bytes of JSON. A binding must fit into a request.
 const MAX_STATUS_BYTES: usize = 1024 * 1024;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use berth_api::interpreter_customization::CustomizationTarget;
 use berth_api::override_policy::OverrideSpec;
 use berth_api::{Cluster, Work};
 use kube::api::DynamicObject;
@@ -18,6 +19,10 @@ use crate::reconciler::informer::WatchEvent;
 
 impl Propagator {
     pub(super) fn handle_watch_event(&mut self, source: Source, event: WatchEvent) {
+        if source == Source::Customizations {
+            self.handle_customization(event);
+            return;
+        }
         match event {
             WatchEvent::Listed(listing) => {
                 for (namespace, name) in self.indexed_names(source) {
@@ -35,6 +40,34 @@ impl Propagator {
                 self.handle_deleted(source, &namespace, &name);
             }
             WatchEvent::Unserved => {}
+        }
+    }
+
+    /// Loads customizations, and queues the bindings of the affected kinds. Members interpret an object again with its
+    /// next event.
+    fn handle_customization(&mut self, event: WatchEvent) {
+        let changed = self.customizations.handle(event);
+        if self.customizations.is_listed() {
+            self.listed.insert(Source::Customizations);
+        }
+        if changed.is_empty() {
+            return;
+        }
+        let affected = self.index.binding_keys().filter(|key| {
+            let resource = self
+                .index
+                .binding(key)
+                .map(|binding| &binding.spec.resource);
+            resource.is_some_and(|resource| {
+                changed.contains(&CustomizationTarget {
+                    api_version: resource.api_version.clone(),
+                    kind: resource.kind.clone(),
+                })
+            })
+        });
+        for key in affected.cloned().collect::<Vec<_>>() {
+            self.enqueue(Job::Sync(key.clone()));
+            self.enqueue(Job::Status(key));
         }
     }
 
@@ -62,6 +95,7 @@ impl Propagator {
                 names.map(|name| (String::new(), name.clone())).collect()
             }
             Source::Overrides(kind) => self.index.override_names(kind),
+            Source::Customizations => Vec::new(),
         }
     }
 
@@ -75,6 +109,7 @@ impl Propagator {
             }
             Source::Clusters => self.handle_cluster(object),
             Source::Overrides(kind) => self.handle_override_policy(kind, &object),
+            Source::Customizations => {}
         }
     }
 
@@ -93,6 +128,7 @@ impl Propagator {
                 let old = self.index.set_override_policy(kind, namespace, name, None);
                 self.enqueue_selected(kind, namespace, old.into_iter().collect());
             }
+            Source::Customizations => {}
         }
     }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::binding_key::BindingKey;
 use crate::detector::claim::{PolicyKey, PolicyKind};
+use crate::detector::desired_binding::Interpreted;
 
 fn desired(namespace: &str, spec: &Value) -> DesiredBinding {
     let map = |value: Value| value.as_object().cloned().unwrap();
@@ -15,7 +16,7 @@ fn desired(namespace: &str, spec: &Value) -> DesiredBinding {
         labels: map(json!({"propagationpolicy.karmada.io/permanent-id": "p"})),
         annotations: map(json!({"propagationpolicy.karmada.io/name": "p"})),
         spec: map(spec.clone()),
-        interpreted: true,
+        interpreted: Interpreted::Replicas,
     }
 }
 

@@ -435,7 +435,14 @@ fn a_binding_gets_the_preemptible_annotation_of_its_policy() {
         let PolicyState::Ready(policy) = &record.state else {
             panic!("{:?}", record.state);
         };
-        let binding = binding_for(&claimed("a"), policy, None, Gates::default()).unwrap();
+        let binding = binding_for(
+            &claimed("a"),
+            policy,
+            None,
+            Gates::default(),
+            &berth_interpreter::Interpreter::default(),
+        )
+        .unwrap();
         let found = binding.annotations.get(name).and_then(Value::as_str);
         assert_eq!(found, expected, "{annotations}");
     }

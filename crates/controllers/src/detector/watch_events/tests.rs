@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::customizations::Customizations;
 use crate::detector::options::DetectorOptions;
 use crate::detector::state::QueueKey;
 use crate::detector::writer::Writer;
@@ -20,10 +21,16 @@ fn detector() -> (Detector, QueueKey) {
     let writer = Writer {
         client,
         events,
+        interpreter: berth_interpreter::Interpreter::default(),
         gates: options.gates,
         monitor: crate::monitor::Monitor::default(),
     };
-    let mut detector = Detector::new(options, writer, QueueMeter::default());
+    let mut detector = Detector::new(
+        options,
+        writer,
+        Customizations::default(),
+        QueueMeter::default(),
+    );
     let resource = ResourceType::deployments();
     let template = object(json!({
         "metadata": {"name": "web", "namespace": "default"}, "spec": {"replicas": 1},

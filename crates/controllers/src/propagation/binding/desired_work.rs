@@ -10,14 +10,25 @@ use berth_api::well_known::{
     TEMPLATE_GENERATION, TEMPLATE_UID, TRACEPARENT, WORK_NAME, WORK_NAMESPACE,
 };
 use berth_api::{Cluster, manifest, names};
+use berth_interpreter::{InterpretError, Interpreter, revise_completions};
 use serde_json::{Map, Value, json};
 
 use super::Binding;
 use super::completions;
 use super::targets::is_suspended;
-use crate::interpreter::{revise_completions, revise_replicas};
-use crate::json_fields::{generation, kind_of, text_at};
 use crate::overrides::{AppliedOverrides, OverrideError, OverrideSet};
+use berth_apimachinery::json_fields::{generation, kind_of, text_at};
+
+/// A Work that cannot be rendered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RenderError {
+    /// The replicas cannot be set.
+    #[error(transparent)]
+    Interpret(#[from] InterpretError),
+    /// An override does not fit the template.
+    #[error(transparent)]
+    Override(#[from] OverrideError),
+}
 
 /// A rendered Work. Its manifest lacks the marks that depend on the Work's permanent ID.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +83,7 @@ pub(crate) fn divided_completions(
 /// Renders the Work of a binding for a cluster. Returns it with the overrides that were applied.
 ///
 /// # Errors
-/// When an override does not fit the template.
+/// When the replicas cannot be set, or an override does not fit the template.
 pub(crate) fn desired_work(
     binding: &Binding,
     template: &Value,
@@ -80,11 +91,12 @@ pub(crate) fn desired_work(
     completions: Option<i32>,
     overrides: &OverrideSet,
     cluster: &Cluster,
-) -> Result<(DesiredWork, AppliedOverrides), OverrideError> {
+    interpreter: &Interpreter,
+) -> Result<(DesiredWork, AppliedOverrides), RenderError> {
     let mut manifest = template.clone();
     // The scheduled replicas win over the template's current ones: the scheduler has checked quota and capacity.
     if binding.spec.is_workload() {
-        revise_replicas(&mut manifest, target.replicas);
+        interpreter.revise_replicas(&mut manifest, target.replicas)?;
     }
     if let Some(completions) = completions {
         revise_completions(&mut manifest, completions);

@@ -8,12 +8,13 @@ use std::time::SystemTime;
 use berth_api::well_known::SYSTEM;
 use berth_api::{Cluster, Work, names};
 use berth_events::EventRecorder;
+use berth_interpreter::{InterpretError, Interpreter};
 use berth_telemetry::Span;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::desired_work::{DesiredWork, desired_work, divided_completions};
+use super::desired_work::{DesiredWork, RenderError, desired_work, divided_completions};
 use super::preserved_state::preserved_labels;
 use super::targets::{directly_purged, expected_clusters, targets};
 use super::work_patch::{new_work, patch_for};
@@ -52,6 +53,9 @@ pub(crate) enum SyncError {
     /// An override policy cannot be applied.
     #[error(transparent)]
     Override(#[from] OverrideError),
+    /// The replicas cannot be set.
+    #[error(transparent)]
+    Interpret(#[from] InterpretError),
     /// A target cluster is being deleted and gets no new Work.
     #[error("cluster {0} is being removed")]
     ClusterTerminating(String),
@@ -97,16 +101,23 @@ impl SyncError {
 pub(crate) struct WorkSyncer {
     kinds: RestMapper,
     events: EventRecorder,
+    interpreter: Interpreter,
     /// Adds preserved state as labels; Karmada's gate `StatefulFailoverInjection`.
     inject_state: bool,
 }
 
 impl WorkSyncer {
     /// Creates a syncer for the control plane behind `kinds`.
-    pub(crate) fn new(kinds: RestMapper, events: EventRecorder, inject_state: bool) -> Self {
+    pub(crate) fn new(
+        kinds: RestMapper,
+        events: EventRecorder,
+        interpreter: Interpreter,
+        inject_state: bool,
+    ) -> Self {
         Self {
             kinds,
             events,
+            interpreter,
             inject_state,
         }
     }
@@ -177,11 +188,16 @@ impl WorkSyncer {
                 completions,
                 &input.overrides,
                 cluster,
+                &self.interpreter,
             );
             let (mut desired, applied) = match rendered {
                 Ok(rendered) => rendered,
-                Err(error) => {
+                Err(RenderError::Override(error)) => {
                     override_events::failed(&self.events, &reference, &target.name, &error);
+                    errors.push(error.into());
+                    continue;
+                }
+                Err(RenderError::Interpret(error)) => {
                     errors.push(error.into());
                     continue;
                 }

@@ -4,10 +4,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use berth_api::manifest::prune;
 use berth_api::well_known::{CONFLICT_RESOLUTION, MANAGED, MANAGED_VALUE};
+use berth_interpreter::{InterpretError, Interpreter};
 use serde_json::{Value, json};
 
-use crate::interpreter::retain;
-use crate::json_fields::is_deleting;
+use berth_apimachinery::json_fields::is_deleting;
 
 /// The action for an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,30 +41,34 @@ impl AppliedState {
 }
 
 /// Decides the action for an object. `observed` is the object in the member, `applied` the state after the last write.
+///
+/// # Errors
+/// When the fields that the member owns cannot be retained.
 pub(crate) fn decide(
     manifest: &Value,
     observed: Option<&Value>,
     applied: Option<AppliedState>,
-) -> Action {
+    interpreter: &Interpreter,
+) -> Result<Action, InterpretError> {
     let Some(observed) = observed else {
-        return Action::Create;
+        return Ok(Action::Create);
     };
     if is_deleting(observed) || applied == Some(AppliedState::of(manifest, observed)) {
-        return Action::None;
+        return Ok(Action::None);
     }
     if !is_managed(observed) && !may_overwrite(manifest) {
-        return Action::Reject;
+        return Ok(Action::Reject);
     }
     let mut desired = manifest.clone();
-    retain(&mut desired, observed);
+    interpreter.retain(&mut desired, observed)?;
     let mut current = observed.clone();
     prune(&mut current);
-    retain(&mut current, observed);
-    if desired == current {
+    interpreter.retain(&mut current, observed)?;
+    Ok(if desired == current {
         Action::None
     } else {
         Action::Update(Box::new(desired))
-    }
+    })
 }
 
 /// Reports whether an object is managed by a control plane, and so may be changed and deleted.
@@ -165,6 +169,10 @@ pub(crate) fn without_marks(object: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decide(manifest: &Value, observed: Option<&Value>, applied: Option<AppliedState>) -> Action {
+        super::decide(manifest, observed, applied, &Interpreter::default()).unwrap()
+    }
 
     fn manifest() -> Value {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c",

@@ -3,14 +3,13 @@
 use berth_api::Work;
 use berth_api::binding::ResourceHealth;
 use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING, TEMPLATE_UID};
-use berth_api::work::{ManifestStatus, WorkStatus};
+use berth_api::work::{ManifestStatus, ResourceIdentifier, WorkStatus};
 use berth_events::{Event, EventRecorder, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::Value;
 
-use super::work_status::{ManifestOutcome, StatusChanges};
+use super::work_status::{FailedOperation, Failure, ManifestOutcome, StatusChanges};
 use crate::condition;
-use crate::interpreter::has_health_rule;
 
 /// Records the changes in the status of a Work.
 pub(super) fn record_work(
@@ -20,6 +19,7 @@ pub(super) fn record_work(
     status: &WorkStatus,
     reasons: &str,
     changes: StatusChanges,
+    has_health: impl Fn(&str, &str) -> bool,
 ) {
     let status_events = events.of("work-status-controller");
     let record_from = |events: &EventRecorder, severity, reason, message: String| {
@@ -67,7 +67,7 @@ pub(super) fn record_work(
                 format!("Reflect status for object({object}) succeed."),
             );
             let id = &report.identifier;
-            if !has_health_rule(&id.group, &id.version, &id.kind) {
+            if !has_health(&api_version(id), &id.kind) || is_unknown(report) {
                 continue;
             }
             let health = if report.health == Some(ResourceHealth::Healthy) {
@@ -83,6 +83,34 @@ pub(super) fn record_work(
             );
         }
     }
+}
+
+/// Records the objects of a Work that could not be interpreted.
+pub(super) fn record_failures(events: &EventRecorder, work: &Work, failures: &[Failure]) {
+    let events = events.of("work-status-controller");
+    for failure in failures {
+        events.record(Event {
+            object: work_reference(work),
+            severity: Severity::Warning,
+            reason: match failure.operation {
+                FailedOperation::Reflection => "ReflectStatusFailed",
+                FailedOperation::Health => "InterpretHealthFailed",
+            },
+            message: failure.message.clone(),
+        });
+    }
+}
+
+fn api_version(id: &ResourceIdentifier) -> String {
+    if id.group.is_empty() {
+        id.version.clone()
+    } else {
+        format!("{}/{}", id.group, id.version)
+    }
+}
+
+fn is_unknown(report: &ManifestStatus) -> bool {
+    report.health == Some(ResourceHealth::Unknown)
 }
 
 /// Records on the templates of a Work that they were written to the member, or failed. A failure is recorded only

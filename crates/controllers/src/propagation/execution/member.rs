@@ -19,7 +19,6 @@ use super::object_cache::{KindKey, ObjectCache};
 use super::work_action::{ClusterState, action_for};
 use super::work_record::WorkRecord;
 use super::worker::{WorkJob, WorkResult, Worker};
-use crate::json_fields::kind_of;
 use crate::member_client;
 use crate::monitor::watchdog::Heartbeat;
 use crate::reconciler::informer::{AfterOutage, WatchEvent, inform};
@@ -27,6 +26,7 @@ use crate::reconciler::work_queue::{Lane, WorkQueue};
 use crate::reconciler::{drain, pending, until};
 use crate::resource_type::ResourceType;
 use crate::rest_mapper::RestMapper;
+use berth_apimachinery::json_fields::kind_of;
 
 /// The name of the queues of all members in metrics.
 const QUEUE: &str = "execution-controller";

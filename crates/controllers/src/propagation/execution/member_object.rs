@@ -3,17 +3,17 @@
 use berth_apimachinery::api_error::{api_error_message, has_code};
 use std::sync::Arc;
 
+use berth_interpreter::{InterpretError, Interpreter};
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams, Preconditions};
 use kube::core::Status;
 use serde_json::Value;
 
 use super::drift::{Action, AppliedState, decide, is_managed, without_marks};
 use super::object_cache::{Cached, MemberObject};
-use crate::interpreter::retain;
-use crate::json_fields::{is_deleting, kind_of, text_at};
 use crate::monitor::{MemberKind, MemberWrite, Monitor, Outcome};
 use crate::resource_type::ResourceType;
 use crate::rest_mapper::{KindError, RestMapper};
+use berth_apimachinery::json_fields::{is_deleting, kind_of, text_at};
 
 /// Attempts per write while other clients change the same object.
 pub(super) const CONFLICT_TRIES: usize = 5;
@@ -35,6 +35,8 @@ pub(super) enum ObjectError {
         name: String,
         cluster: String,
     },
+    #[error(transparent)]
+    Interpret(#[from] InterpretError),
     #[error("gave up after repeated conflicts on the object")]
     Conflicts,
 }
@@ -89,6 +91,7 @@ pub(super) async fn apply(
     manifest: &Value,
     cached: Cached,
     applied: Option<AppliedState>,
+    interpreter: &Interpreter,
     counter: &WriteCounter<'_>,
 ) -> Result<(Arc<ResourceType>, Applied), ObjectError> {
     let resource = resource_type(member, manifest).await?;
@@ -108,7 +111,7 @@ pub(super) async fn apply(
     loop {
         tries += 1;
         let observed_value = observed.as_ref().map(|object| &object.value);
-        let (write, written) = match decide(manifest, observed_value, applied) {
+        let (write, written) = match decide(manifest, observed_value, applied, interpreter)? {
             Action::None => {
                 let current = observed.filter(|object| !is_deleting(&object.value));
                 let outcome = current.map_or(Applied::Terminating, Applied::Unchanged);
@@ -225,7 +228,11 @@ pub(super) async fn delete(
 }
 
 /// Removes our marks from an object and leaves it in the member.
-pub(super) async fn release(member: &RestMapper, manifest: &Value) -> Result<(), ObjectError> {
+pub(super) async fn release(
+    member: &RestMapper,
+    manifest: &Value,
+    interpreter: &Interpreter,
+) -> Result<(), ObjectError> {
     let resource = match resource_type(member, manifest).await {
         Ok(resource) => resource,
         Err(error) if error.is_unserved() => return Ok(()),
@@ -241,7 +248,7 @@ pub(super) async fn release(member: &RestMapper, manifest: &Value) -> Result<(),
             return Ok(());
         }
         let mut desired = without_marks(manifest);
-        retain(&mut desired, &observed);
+        interpreter.retain(&mut desired, &observed)?;
         let desired: DynamicObject = serde_json::from_value(without_marks(&desired))?;
         match api.replace(&name, &PostParams::default(), &desired).await {
             Ok(_) => return Ok(()),

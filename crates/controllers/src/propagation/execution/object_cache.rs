@@ -9,9 +9,9 @@ use kube::core::TypeMeta;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::json_fields::{kind_of, text_at};
 use crate::reconciler::informer::{Listing, WatchEvent};
 use crate::resource_type::ResourceType;
+use berth_apimachinery::json_fields::{kind_of, text_at};
 
 /// An object in a member.
 #[derive(Debug)]

@@ -4,11 +4,11 @@ use berth_api::binding::ResourceHealth;
 use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING};
 use berth_api::work::{ManifestStatus, ResourceIdentifier, WorkStatus};
 use berth_api::{Work, condition_message};
+use berth_interpreter::{InterpretError, Interpreter};
 use serde_json::Value;
 
 use crate::condition;
-use crate::interpreter::{is_healthy, reflect};
-use crate::json_fields::{kind_of, text_at};
+use berth_apimachinery::json_fields::{kind_of, text_at};
 
 /// The outcome of applying a Work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,8 +66,53 @@ impl StatusChanges {
     }
 }
 
-/// Returns the next status of a Work, and what changes in it.
-pub(crate) fn next_status(work: &Work, observations: &Observations) -> (WorkStatus, StatusChanges) {
+/// An operation of the interpreter on an object in a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailedOperation {
+    /// Selecting the status to report.
+    Reflection,
+    /// Judging the health.
+    Health,
+}
+
+/// An object that could not be interpreted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) operation: FailedOperation,
+    pub(crate) message: String,
+}
+
+/// The next status of a Work.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NextStatus {
+    /// The status.
+    pub(crate) status: WorkStatus,
+    /// Its changed parts.
+    pub(crate) changes: StatusChanges,
+    /// The objects that could not be interpreted.
+    pub(crate) failures: Vec<Failure>,
+}
+
+impl NextStatus {
+    /// Reports whether a status could not be reported. An unknown health is a report.
+    pub(crate) fn must_retry(&self) -> bool {
+        let mut failures = self.failures.iter();
+        failures.any(|failure| failure.operation == FailedOperation::Reflection)
+    }
+
+    /// Returns the messages of the failures.
+    pub(crate) fn failure_messages(&self) -> Vec<String> {
+        let messages = self.failures.iter().map(|failure| failure.message.clone());
+        messages.collect()
+    }
+}
+
+/// Returns the next status of a Work.
+pub(crate) fn next_status(
+    work: &Work,
+    observations: &Observations,
+    interpreter: &Interpreter,
+) -> NextStatus {
     let mut status = work.status.clone().unwrap_or_default();
     let mut changes = StatusChanges::default();
     let conditions = &mut status.conditions;
@@ -117,28 +162,52 @@ pub(crate) fn next_status(work: &Work, observations: &Observations) -> (WorkStat
             );
         }
     }
+    let mut reporter = Reporter {
+        interpreter,
+        old: &status.manifest_statuses,
+        failures: Vec::new(),
+    };
     let statuses: Vec<ManifestStatus> = observations
         .objects
         .iter()
         .enumerate()
         .zip(&work.spec.workload.manifests)
         .filter_map(|((ordinal, object), manifest)| {
-            manifest_status(ordinal, manifest, object.as_ref()?)
+            reporter.report(ordinal, manifest, object.as_ref()?)
         })
         .collect();
+    let failures = reporter.failures;
     if !statuses.is_empty() && statuses != status.manifest_statuses {
         status.manifest_statuses = statuses;
         changes.manifest_statuses = true;
     }
-    (status, changes)
+    NextStatus {
+        status,
+        changes,
+        failures,
+    }
 }
 
-/// Returns the report about an object. The manifest provides the name, because a member may return another one.
-fn manifest_status(ordinal: usize, manifest: &Value, object: &Value) -> Option<ManifestStatus> {
-    let (api_version, kind) = kind_of(manifest);
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    Some(ManifestStatus {
-        identifier: ResourceIdentifier {
+/// Builds the reports about the objects of a Work.
+struct Reporter<'a> {
+    interpreter: &'a Interpreter,
+    /// The former reports.
+    old: &'a [ManifestStatus],
+    failures: Vec<Failure>,
+}
+
+impl Reporter<'_> {
+    /// Returns the report about an object. The manifest provides the name, because a member may return another one. A
+    /// status that cannot be interpreted stays as it was.
+    fn report(
+        &mut self,
+        ordinal: usize,
+        manifest: &Value,
+        object: &Value,
+    ) -> Option<ManifestStatus> {
+        let (api_version, kind) = kind_of(manifest);
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let identifier = ResourceIdentifier {
             ordinal: i64::try_from(ordinal).ok()?,
             group: group.to_owned(),
             version: version.to_owned(),
@@ -146,14 +215,49 @@ fn manifest_status(ordinal: usize, manifest: &Value, object: &Value) -> Option<M
             resource: String::new(),
             namespace: text_at(manifest, "/metadata/namespace").to_owned(),
             name: text_at(manifest, "/metadata/name").to_owned(),
-        },
-        status: reflect(object),
-        health: Some(if is_healthy(object) {
-            ResourceHealth::Healthy
-        } else {
-            ResourceHealth::Unhealthy
-        }),
-    })
+        };
+        let status = match self.interpreter.reflect(object) {
+            Ok(status) => status,
+            Err(error) => {
+                self.fail(FailedOperation::Reflection, &identifier, &error);
+                let mut old = self.old.iter();
+                let old = old.find(|old| old.identifier == identifier);
+                old.and_then(|old| old.status.clone())
+            }
+        };
+        let health = match self.interpreter.is_healthy(object) {
+            Ok(true) => ResourceHealth::Healthy,
+            Ok(false) => ResourceHealth::Unhealthy,
+            Err(error) => {
+                self.fail(FailedOperation::Health, &identifier, &error);
+                ResourceHealth::Unknown
+            }
+        };
+        Some(ManifestStatus {
+            identifier,
+            status,
+            health: Some(health),
+        })
+    }
+
+    fn fail(
+        &mut self,
+        operation: FailedOperation,
+        id: &ResourceIdentifier,
+        error: &InterpretError,
+    ) {
+        let what = match operation {
+            FailedOperation::Reflection => "reflect status for",
+            FailedOperation::Health => "interpret health of",
+        };
+        self.failures.push(Failure {
+            operation,
+            message: format!(
+                "Failed to {what} object({}/{}/{}): {error}",
+                id.kind, id.namespace, id.name
+            ),
+        });
+    }
 }
 
 #[cfg(test)]
@@ -180,7 +284,10 @@ mod tests {
             ..Observations::default()
         };
         let mut work = work();
-        let (status, changes) = next_status(&work, &observations);
+        let none = Interpreter::default();
+        let NextStatus {
+            status, changes, ..
+        } = next_status(&work, &observations, &none);
         assert!(changes.dispatching && changes.applied && changes.manifest_statuses);
         assert_eq!(
             json!(status.manifest_statuses),
@@ -188,12 +295,12 @@ mod tests {
             "ordinal": 1, "version": "v1", "kind": "ConfigMap", "resource": "", "namespace": "n", "name": "c"}}])
         );
         work.status = Some(status);
-        assert!(!next_status(&work, &observations).1.any());
+        assert!(!next_status(&work, &observations, &none).changes.any());
         let unknown = Observations {
             objects: vec![None, None],
             ..Observations::default()
         };
-        assert!(!next_status(&work, &unknown).1.any());
+        assert!(!next_status(&work, &unknown, &none).changes.any());
     }
 
     #[test]
@@ -205,7 +312,7 @@ mod tests {
             }),
             ..Observations::default()
         };
-        let (status, _) = next_status(&work(), &observations);
+        let status = next_status(&work(), &observations, &Interpreter::default()).status;
         assert_eq!(
             status.conditions[0].message,
             "Failed to apply all manifests (1/2): no"

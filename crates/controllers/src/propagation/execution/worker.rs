@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use berth_api::Work;
 use berth_api::well_known::{EXECUTION_FINALIZER, TRACEPARENT};
 use berth_events::EventRecorder;
+use berth_interpreter::Interpreter;
 use berth_telemetry::Span;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -16,11 +17,11 @@ use super::events;
 use super::member_object::{self, Applied, CONFLICT_TRIES, WriteCounter};
 use super::object_cache::{Cached, MemberObject};
 use super::work_action::WorkAction;
-use super::work_status::{ApplyOutcome, ManifestOutcome, Observations, next_status};
-use crate::json_fields::kind_of;
+use super::work_status::{ApplyOutcome, ManifestOutcome, NextStatus, Observations, next_status};
 use crate::monitor::{MemberKind, Monitor, Outcome};
 use crate::resource_type::ResourceType;
 use crate::rest_mapper::RestMapper;
+use berth_apimachinery::json_fields::kind_of;
 
 /// Time limit for the requests to a member about one object.
 const MEMBER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -65,6 +66,9 @@ pub(super) enum WorkError {
     /// The member rejected requests or did not respond.
     #[error("{}", .0.join("; "))]
     Member(Vec<String>),
+    /// A status cannot be reported.
+    #[error("{}", .0.join("; "))]
+    Interpret(Vec<String>),
     /// Other clients kept changing the Work.
     #[error("gave up after repeated conflicts on the work")]
     Conflicts,
@@ -75,6 +79,7 @@ pub(super) enum WorkError {
 pub(crate) struct Worker {
     pub(crate) control_plane: kube::Client,
     pub(crate) events: EventRecorder,
+    pub(crate) interpreter: Interpreter,
     pub(crate) monitor: Monitor,
 }
 
@@ -143,7 +148,11 @@ impl Worker {
         {
             result.failure = Some(WorkError::Member(reasons.clone()));
         }
-        match self.write_status(&job, &observations).await {
+        let next = next_status(&job.work, &observations, &self.interpreter);
+        if result.failure.is_none() && next.must_retry() {
+            result.failure = Some(WorkError::Interpret(next.failure_messages()));
+        }
+        match self.write_status(&job, next, &observations).await {
             Ok(work) => result.work = work,
             Err(error) => result.failure = Some(error.into()),
         }
@@ -154,10 +163,16 @@ impl Worker {
     async fn write_status(
         &self,
         job: &WorkJob,
+        next: NextStatus,
         observations: &Observations,
     ) -> Result<Option<Work>, kube::Error> {
         let (work, cluster) = (&job.work, job.cluster.as_str());
-        let (status, changes) = next_status(work, observations);
+        let NextStatus {
+            status,
+            changes,
+            failures,
+        } = next;
+        events::record_failures(&self.events, work, &failures);
         let manifests = &work.spec.workload.manifests;
         let outcomes = &observations.outcomes;
         events::record_templates(&self.events, manifests, cluster, outcomes, changes);
@@ -179,7 +194,17 @@ impl Worker {
                     Some(ApplyOutcome::Failed { reasons, .. }) => reasons.join("; "),
                     Some(ApplyOutcome::Succeeded) | None => String::new(),
                 };
-                events::record_work(&self.events, work, cluster, &status, &reasons, changes);
+                let has_health =
+                    |version: &str, kind: &str| self.interpreter.has_health(version, kind);
+                events::record_work(
+                    &self.events,
+                    work,
+                    cluster,
+                    &status,
+                    &reasons,
+                    changes,
+                    has_health,
+                );
                 Ok(Some(written))
             }
             Err(error) if has_code(&error, 404) => Ok(None),
@@ -242,7 +267,7 @@ impl Worker {
             let counter = &self.counter(manifest, &job.cluster);
             let deletion = async {
                 if preserved {
-                    member_object::release(member, manifest).await
+                    member_object::release(member, manifest, &self.interpreter).await
                 } else {
                     member_object::delete(member, manifest, cached, counter).await
                 }
@@ -282,7 +307,9 @@ impl Worker {
             let cached = job.cached.get(index).cloned().unwrap_or(Cached::Unknown);
             let applied = job.applied.get(index).copied().flatten();
             let counter = &self.counter(manifest, &job.cluster);
-            let request = member_object::apply(member, manifest, cached, applied, counter);
+            let interpreter = &self.interpreter;
+            let request =
+                member_object::apply(member, manifest, cached, applied, interpreter, counter);
             let Ok(response) = tokio::time::timeout(MEMBER_TIMEOUT, request).await else {
                 outcomes.push(ManifestOutcome::Failed(timeout_message(&job.cluster)));
                 continue;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use berth_api::Work;
 use berth_api::binding::AggregatedStatusItem;
 use berth_events::{Event, EventRecorder, Severity};
+use berth_interpreter::{InterpretError, Interpreter};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Patch, PatchParams};
@@ -13,7 +14,6 @@ use serde_json::{Value, json};
 
 use super::update;
 use crate::binding_key::BindingKind;
-use crate::interpreter::aggregate;
 use crate::merge_diff::merge_diff;
 use crate::object_reference::object_reference;
 use crate::propagation::binding::Binding;
@@ -34,6 +34,9 @@ pub(crate) enum StatusError {
     /// An object is malformed.
     #[error("cannot convert the object from or to JSON: {0}")]
     Json(#[from] serde_json::Error),
+    /// The status cannot be aggregated.
+    #[error(transparent)]
+    Interpret(#[from] InterpretError),
     /// Other clients kept changing the object.
     #[error("gave up after repeated conflicts on {0}")]
     Conflicts(String),
@@ -44,12 +47,17 @@ pub(crate) enum StatusError {
 pub(crate) struct StatusWriter {
     kinds: RestMapper,
     events: EventRecorder,
+    interpreter: Interpreter,
 }
 
 impl StatusWriter {
     /// Creates a writer for the control plane behind `kinds`.
-    pub(crate) fn new(kinds: RestMapper, events: EventRecorder) -> Self {
-        Self { kinds, events }
+    pub(crate) fn new(kinds: RestMapper, events: EventRecorder, interpreter: Interpreter) -> Self {
+        Self {
+            kinds,
+            events,
+            interpreter,
+        }
     }
 
     /// Updates the status of a binding and then of its template.
@@ -137,7 +145,7 @@ impl StatusWriter {
             let object = serde_json::to_value(&template)?;
             let now = jiff::Timestamp::now();
             let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
-            let Some(new) = aggregate(&object, items, &now) else {
+            let Some(new) = self.interpreter.aggregate(&object, items, &now)? else {
                 return Ok(());
             };
             let old = object.get("status").unwrap_or(&Value::Null);

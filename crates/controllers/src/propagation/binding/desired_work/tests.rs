@@ -36,6 +36,7 @@ fn work(binding: &Binding, template: &Value, replicas: i32) -> DesiredWork {
         None,
         &OverrideSet::default(),
         &cluster,
+        &Interpreter::default(),
     )
     .unwrap();
     work

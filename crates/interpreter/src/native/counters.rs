@@ -1,8 +1,7 @@
 //! The table of the kinds with counters in their status.
 
+use berth_apimachinery::json_fields::number;
 use serde_json::{Map, Value, json};
-
-use crate::json_fields::number;
 
 /// The counters of a kind.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! Aggregation of Jobs: a Job is complete when it is complete in every member, and failed when it failed in any.
 
 use berth_api::binding::AggregatedStatusItem;
+use berth_apimachinery::json_fields::has_condition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
 use super::{put, reports, total};
-use crate::json_fields::has_condition;
 
 /// Returns the status of a Job; `None` if the Job has finished, because that is final.
 pub(super) fn status(

@@ -1,9 +1,9 @@
 //! Revision: sets the replicas and completions of a manifest.
 
+use berth_apimachinery::json_fields::kind_of;
 use serde_json::{Map, Value, json};
 
 use super::workloads::{ReplicaField, Workload};
-use crate::json_fields::kind_of;
 
 /// Sets the replicas of a workload. A missing field stays missing.
 pub(crate) fn revise_replicas(manifest: &mut Value, replicas: i32) {
@@ -17,7 +17,7 @@ pub(crate) fn revise_replicas(manifest: &mut Value, replicas: i32) {
 }
 
 /// Sets the completions of a Job. A missing field stays missing.
-pub(crate) fn revise_completions(manifest: &mut Value, completions: i32) {
+pub fn revise_completions(manifest: &mut Value, completions: i32) {
     set_in_spec(manifest, "completions", completions);
 }
 

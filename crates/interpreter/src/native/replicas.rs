@@ -6,51 +6,37 @@ use serde_json::Value;
 
 use super::requirements::requirements;
 use super::workloads::{ReplicaField, Workload};
-
-/// The interpretation of a workload template.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Interpretation {
-    /// The total number of replicas.
-    pub replicas: i32,
-    /// The requirements of a replica, as `spec.replicaRequirements` of a binding.
-    pub requirements: Option<Value>,
-    /// The priority class of the pods.
-    pub priority_class_name: Option<String>,
-}
-
-/// A malformed template.
-#[derive(Debug, thiserror::Error)]
-pub enum InterpretError {
-    /// A field has the wrong type.
-    #[error("the template is not a valid {kind}: {source}")]
-    Shape {
-        /// The kind of the template.
-        kind: String,
-        /// The decoding error.
-        source: serde_json::Error,
-    },
-    /// A quantity is malformed.
-    #[error("{resource} of container {container:?} is not a quantity: {text:?}")]
-    Quantity {
-        /// The container, or `overhead`.
-        container: String,
-        /// The resource.
-        resource: String,
-        /// The malformed text.
-        text: String,
-    },
-}
+use crate::{InterpretError, Interpretation};
 
 /// Reports whether a kind has replicas.
-pub fn is_interpreted(api_version: &str, kind: &str) -> bool {
+pub(crate) fn is_interpreted(api_version: &str, kind: &str) -> bool {
     Workload::of(api_version, kind).is_some_and(|workload| workload.replicas.is_some())
+}
+
+/// Returns the requirements of a replica from its pod template.
+///
+/// # Errors
+/// When the template is malformed.
+pub(crate) fn pod_requirements(template: &Value) -> Result<Option<Value>, InterpretError> {
+    let pod = template.get("spec").unwrap_or(&Value::Null);
+    requirements(pod, &typed_pod(pod, "PodTemplateSpec")?)
+}
+
+fn typed_pod(pod: &Value, kind: &str) -> Result<PodSpec, InterpretError> {
+    match pod {
+        Value::Null => Ok(PodSpec::default()),
+        pod => serde_json::from_value(pod.clone()).map_err(|source| InterpretError::Shape {
+            kind: kind.to_owned(),
+            source,
+        }),
+    }
 }
 
 /// Reads replicas and requirements from a template; none for kinds without replicas.
 ///
 /// # Errors
 /// When the template is malformed.
-pub fn interpret(
+pub(crate) fn interpret(
     api_version: &str,
     kind: &str,
     template: &Value,
@@ -83,10 +69,7 @@ pub fn interpret(
         ReplicaField::Single => 1,
     };
     let pod = template.pointer(pod_spec).unwrap_or(&Value::Null);
-    let typed = match pod {
-        Value::Null => PodSpec::default(),
-        pod => serde_json::from_value(pod.clone()).map_err(shape)?,
-    };
+    let typed = typed_pod(pod, kind)?;
     Ok(Some(Interpretation {
         replicas,
         requirements: requirements(pod, &typed)?,

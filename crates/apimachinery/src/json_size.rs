@@ -19,7 +19,7 @@ impl Write for Count {
 }
 
 /// Returns the length of a value as compact JSON.
-pub(crate) fn json_size(value: &Value) -> usize {
+pub fn json_size(value: &Value) -> usize {
     let mut count = Count(0);
     match serde_json::to_writer(&mut count, value) {
         Ok(()) => count.0,

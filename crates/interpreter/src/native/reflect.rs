@@ -1,15 +1,15 @@
 //! Reflection: the part of an object's status that a member reports to the control plane.
 
 use berth_api::well_known::TEMPLATE_GENERATION;
+use berth_apimachinery::json_fields::{generation, kind_of, number};
+use berth_apimachinery::json_size::json_size;
 use serde_json::{Map, Value, json};
 
 use super::counters::{Counters, counter, put};
-use crate::json_fields::{generation, kind_of, number};
-use crate::json_size::json_size;
 
 /// Maximum size of a reported status, in bytes of JSON. Works and bindings must fit into a request to the control plane,
 /// whatever a member returns.
-const MAX_REPORT_BYTES: usize = 256 * 1024;
+pub(crate) const MAX_REPORT_BYTES: usize = 256 * 1024;
 
 /// Returns the status to report; none if it is missing, too large, or not reported for the kind.
 pub(crate) fn reflect(object: &Value) -> Option<Value> {

@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::{Map, Value, json};
 
-use super::InterpretError;
 use super::pod_requests::PodRequests;
+use crate::InterpretError;
 
 /// Returns `spec.replicaRequirements` of a binding; none without requirements. `raw` and `pod` are the same pod spec:
 /// fields are copied from the raw JSON, so that fields of a newer Kubernetes survive.

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use berth_api::binding::AggregatedStatusItem;
+use berth_apimachinery::json_fields::{generation, kind_of, number, text_at};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
 use super::counters::{Counters, counter, put};
-use crate::json_fields::{generation, kind_of, number, text_at};
 
 /// Returns the new status of a template; none if it is unchanged or its kind has no rule.
 pub(crate) fn aggregate(
@@ -40,6 +40,11 @@ pub(crate) fn aggregate(
             _ => return None,
         }
     };
+    changed_status(old, new)
+}
+
+/// Returns the new status unless it equals the old one.
+pub(crate) fn changed_status(old: Option<&Value>, new: Value) -> Option<Value> {
     // A server may store unset fields as null.
     let mut current = old.cloned().unwrap_or_else(|| json!({}));
     if let Some(fields) = current.as_object_mut() {

@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use berth_api::dependency::DependentObjectReference;
 use berth_api::selector::LabelSelector;
+use berth_apimachinery::json_fields::{kind_of, text_at};
 use k8s_openapi::api::core::v1::{EnvFromSource, EnvVar, PodSpec, Volume};
 use serde_json::Value;
 
-use super::replicas::InterpretError;
 use super::workloads::Workload;
-use crate::json_fields::{kind_of, text_at};
-use crate::server_objects::ROOT_CA;
+use crate::InterpretError;
 
+/// The ConfigMap that every namespace has, with the CA certificate of the cluster.
+const ROOT_CA: &str = "kube-root-ca.crt";
 /// The ServiceAccount that every namespace has.
 const DEFAULT_ACCOUNT: &str = "default";
 /// The label of EndpointSlices with the name of their Service.
@@ -25,6 +26,28 @@ struct References {
     secrets: BTreeSet<String>,
     service_accounts: BTreeSet<String>,
     claims: BTreeSet<String>,
+}
+
+/// Returns the dependencies of a pod template in a namespace.
+///
+/// # Errors
+/// When the template is malformed.
+pub(crate) fn pod_dependencies(
+    template: &Value,
+    namespace: &str,
+) -> Result<Vec<DependentObjectReference>, InterpretError> {
+    let pod = pod_spec(template.get("spec"), "PodTemplateSpec")?;
+    Ok(References::of(pod).into_list(namespace))
+}
+
+fn pod_spec(pod: Option<&Value>, kind: &str) -> Result<PodSpec, InterpretError> {
+    match pod {
+        None | Some(Value::Null) => Ok(PodSpec::default()),
+        Some(pod) => serde_json::from_value(pod.clone()).map_err(|source| InterpretError::Shape {
+            kind: kind.to_owned(),
+            source,
+        }),
+    }
 }
 
 /// Returns the sorted dependencies of a template; none for kinds without a rule.
@@ -46,15 +69,7 @@ pub(crate) fn dependencies(
             _ => None,
         });
     };
-    let pod = match template.pointer(workload.pod_spec) {
-        None | Some(Value::Null) => PodSpec::default(),
-        Some(pod) => {
-            serde_json::from_value(pod.clone()).map_err(|source| InterpretError::Shape {
-                kind: kind.to_owned(),
-                source,
-            })?
-        }
-    };
+    let pod = pod_spec(template.pointer(workload.pod_spec), kind)?;
     let mut references = References::of(pod);
     if kind == "StatefulSet" {
         // The member creates these claims itself, one per replica.

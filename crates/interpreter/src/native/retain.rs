@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 
 use berth_api::well_known::{MANAGED_ANNOTATIONS, MANAGED_LABELS, RETAIN_REPLICAS};
+use berth_apimachinery::json_fields::kind_of;
 use serde_json::{Map, Value, json};
 
-use crate::json_fields::kind_of;
-
-/// Copies the fields that the member owns from the observed object to the desired one.
-pub(crate) fn retain(desired: &mut Value, observed: &Value) {
-    retain_metadata(desired, observed);
+/// Copies the fields of built-in kinds that the member owns from the observed object to the desired one.
+pub(crate) fn retain_fields(desired: &mut Value, observed: &Value) {
     match kind_of(desired) {
         ("apps/v1", "Deployment") => retain_replicas(desired, observed),
         ("v1", "Pod") => retain_pod(desired, observed),
@@ -43,7 +41,7 @@ pub(crate) fn retain(desired: &mut Value, observed: &Value) {
 
 /// Retains finalizers, owners, and foreign labels and annotations. A key that the control plane once set and no longer
 /// sets is dropped.
-fn retain_metadata(desired: &mut Value, observed: &Value) {
+pub(crate) fn retain_metadata(desired: &mut Value, observed: &Value) {
     for field in ["resourceVersion", "finalizers", "ownerReferences"] {
         match observed.pointer(&format!("/metadata/{field}")) {
             Some(value) => set(desired, "metadata", field, value.clone()),
@@ -161,7 +159,8 @@ mod tests {
     use super::*;
 
     fn retained(mut desired: Value, observed: Value) -> Value {
-        retain(&mut desired, &observed);
+        retain_metadata(&mut desired, &observed);
+        retain_fields(&mut desired, &observed);
         desired
     }
 

@@ -10,7 +10,7 @@ use berth_api::selector::validate_label_key;
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use serde_json::{Map, Value};
 
-use super::InterpretError;
+use crate::InterpretError;
 
 type Quantities = BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>;
 

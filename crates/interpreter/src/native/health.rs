@@ -1,8 +1,7 @@
 //! Health of an object in a member.
 
+use berth_apimachinery::json_fields::{generation, has_condition, kind_of, number};
 use serde_json::{Value, json};
-
-use crate::json_fields::{generation, has_condition, kind_of, number};
 
 /// A health rule: takes an object and its status, and reports whether the object is healthy.
 type Rule = fn(&Value, &Value) -> bool;
@@ -26,12 +25,8 @@ fn rule(api_version: &str, kind: &str) -> Option<Rule> {
 }
 
 /// Reports whether a kind has a health rule.
-pub(crate) fn has_health_rule(group: &str, version: &str, kind: &str) -> bool {
-    if group.is_empty() {
-        rule(version, kind).is_some()
-    } else {
-        rule(&format!("{group}/{version}"), kind).is_some()
-    }
+pub(crate) fn has_health_rule(api_version: &str, kind: &str) -> bool {
+    rule(api_version, kind).is_some()
 }
 
 /// Reports whether an object is healthy. An object without a rule always is.
@@ -195,12 +190,7 @@ mod tests {
             let object = json!({"apiVersion": api_version, "kind": kind,
                 "metadata": {"generation": 3}, "spec": spec, "status": status});
             assert_eq!(is_healthy(&object), expected, "{object}");
-            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-            assert_eq!(
-                has_health_rule(group, version, kind),
-                kind != "Job",
-                "{kind}"
-            );
+            assert_eq!(has_health_rule(api_version, kind), kind != "Job", "{kind}");
         }
     }
 }

@@ -3,34 +3,34 @@
 use serde_json::{Value, json};
 
 /// Returns the `apiVersion` and `kind` of an object.
-pub(crate) fn kind_of(object: &Value) -> (&str, &str) {
+pub fn kind_of(object: &Value) -> (&str, &str) {
     (text_at(object, "/apiVersion"), text_at(object, "/kind"))
 }
 
 /// Returns the text at a JSON pointer.
-pub(crate) fn text_at<'a>(object: &'a Value, pointer: &str) -> &'a str {
+pub fn text_at<'a>(object: &'a Value, pointer: &str) -> &'a str {
     let value = object.pointer(pointer).and_then(Value::as_str);
     value.unwrap_or_default()
 }
 
 /// Returns the number in a field.
-pub(crate) fn number(object: &Value, field: &str) -> i64 {
+pub fn number(object: &Value, field: &str) -> i64 {
     object.get(field).and_then(Value::as_i64).unwrap_or(0)
 }
 
 /// Returns `metadata.generation`.
-pub(crate) fn generation(object: &Value) -> i64 {
+pub fn generation(object: &Value) -> i64 {
     let generation = object.pointer("/metadata/generation");
     generation.and_then(Value::as_i64).unwrap_or(0)
 }
 
 /// Reports whether an object is being deleted.
-pub(crate) fn is_deleting(object: &Value) -> bool {
+pub fn is_deleting(object: &Value) -> bool {
     object.pointer("/metadata/deletionTimestamp").is_some()
 }
 
 /// Reports whether a status has a condition of this type that is `True`.
-pub(crate) fn has_condition(status: &Value, kind: &str) -> bool {
+pub fn has_condition(status: &Value, kind: &str) -> bool {
     let conditions = status.get("conditions").and_then(Value::as_array);
     conditions.into_iter().flatten().any(|condition| {
         condition.get("type") == Some(&json!(kind))

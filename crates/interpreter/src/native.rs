@@ -1,8 +1,5 @@
-//! The resource interpreter: replicas, dependencies, retained fields, reported status, aggregated status and health of
-//! the built-in kinds.
-//!
-//! It equals Karmada's native interpreter, as pure functions over JSON, and must not know policies, placements or its
-//! callers. A kind without a rule has no replicas and no dependencies, its whole status is reported, and it is healthy.
+//! The rules of the built-in kinds, equal to Karmada's native interpreter, as pure functions over JSON. A kind without a
+//! rule has no replicas and no dependencies, its whole status is reported, and it is healthy.
 //!
 //! | module | operation |
 //! |---|---|
@@ -27,10 +24,11 @@ mod retain;
 mod revise;
 mod workloads;
 
-pub(crate) use aggregate::aggregate;
-pub(crate) use dependencies::dependencies;
+pub(crate) use aggregate::{aggregate, changed_status};
+pub(crate) use dependencies::{dependencies, pod_dependencies};
 pub(crate) use health::{has_health_rule, is_healthy};
-pub(crate) use reflect::reflect;
-pub use replicas::{InterpretError, Interpretation, interpret, is_interpreted};
-pub(crate) use retain::retain;
-pub(crate) use revise::{revise_completions, revise_replicas};
+pub(crate) use reflect::{MAX_REPORT_BYTES, reflect};
+pub(crate) use replicas::{interpret, is_interpreted, pod_requirements};
+pub(crate) use retain::{retain_fields, retain_metadata};
+pub use revise::revise_completions;
+pub(crate) use revise::revise_replicas;

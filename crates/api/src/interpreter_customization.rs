@@ -1,0 +1,77 @@
+//! ResourceInterpreterCustomization: Lua scripts that interpret the objects of one kind.
+
+use k8s_openapi::ClusterResourceScope;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::root_kind::root_kind;
+
+root_kind! {
+    /// Scripts that interpret the objects of one kind. They take precedence over every built-in rule.
+    ResourceInterpreterCustomization {
+        group: "config.karmada.io", version: "v1alpha1", plural: "resourceinterpretercustomizations",
+        scope: ClusterResourceScope, spec: CustomizationSpec,
+    }
+}
+
+/// The target and the scripts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CustomizationSpec {
+    /// The kind that the scripts interpret.
+    pub target: CustomizationTarget,
+    /// The scripts, by operation.
+    pub customizations: CustomizationRules,
+}
+
+/// The kind that a customization applies to.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct CustomizationTarget {
+    /// The API version, for example `apps/v1`.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+}
+
+/// The scripts of a customization. An operation without a script keeps its built-in rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CustomizationRules {
+    /// Keeps fields that the member cluster owns: `function Retain(desiredObj, observedObj)` returns the object to apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<LuaRule>,
+    /// Reads the replicas: `function GetReplicas(desiredObj)` returns the number and the requirements of a replica.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replica_resource: Option<LuaRule>,
+    /// Reads the components of a workload with several pod templates: `function GetComponents(desiredObj)` returns a list of
+    /// components. Only used with the feature gate MultiplePodTemplatesScheduling, and then instead of replicaResource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component_resource: Option<LuaRule>,
+    /// Sets the replicas: `function ReviseReplica(desiredObj, desiredReplica)` returns the object to apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replica_revision: Option<LuaRule>,
+    /// Selects the status that a member cluster reports: `function ReflectStatus(observedObj)` returns the status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_reflection: Option<LuaRule>,
+    /// Combines the reports of the member clusters: `function AggregateStatus(desiredObj, statusItems)` returns the template
+    /// with its status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_aggregation: Option<LuaRule>,
+    /// Assesses the health in a member cluster: `function InterpretHealth(observedObj)` returns a boolean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_interpretation: Option<LuaRule>,
+    /// Finds the objects that a template needs: `function GetDependencies(desiredObj)` returns a list of references.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependency_interpretation: Option<LuaRule>,
+}
+
+/// A script for one operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LuaRule {
+    /// The Lua script. It declares the function of the operation.
+    pub lua_script: String,
+}

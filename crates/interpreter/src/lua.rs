@@ -1,0 +1,135 @@
+//! Lua 5.1 in a sandbox. Each call runs in a state of its own, so scripts cannot affect each other, and equal inputs give
+//! equal results.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `sandbox` | the libraries and functions that scripts may use |
+//! | `patterns` | bounds on the cost of patterns and strings |
+//! | `budget` | limits of time and memory |
+//! | `clock` | `os.time` and `os.date` |
+//! | `kube` | the library `kube` |
+//! | `convert` | JSON to Lua values, and back |
+//! | `empty_tables` | empty tables as lists or objects |
+
+mod budget;
+mod clock;
+mod convert;
+mod empty_tables;
+mod kube;
+mod patterns;
+mod sandbox;
+
+use mlua::chunk::ChunkMode;
+use mlua::{Lua, LuaOptions, MultiValue, StdLib};
+use serde_json::Value;
+
+use self::budget::Budget;
+pub(crate) use self::empty_tables::{Root, resolve_empty_tables};
+use crate::error::ScriptError;
+
+/// A value that a script returned.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Returned {
+    Nil,
+    Bool(bool),
+    Number(f64),
+    /// A table as JSON. An empty table is an empty list.
+    Table(Value),
+    /// A value of another type, with the name of the type.
+    Other(&'static str),
+}
+
+impl Returned {
+    /// Returns the Lua name of the type.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Nil => "nil",
+            Self::Bool(_) => "boolean",
+            Self::Number(_) => "number",
+            Self::Table(_) => "table",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+/// Compiles a script without running it.
+///
+/// # Errors
+/// When the script does not compile.
+pub fn check_syntax(script: &str) -> Result<(), ScriptError> {
+    let lua = Lua::new_with(StdLib::NONE, LuaOptions::default())
+        .map_err(|error| ScriptError::Runtime(first_line(&error)))?;
+    let chunk = lua.load(script).set_name("=script");
+    match chunk.set_mode(ChunkMode::Text).into_function() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(ScriptError::Syntax(first_line(&error))),
+    }
+}
+
+/// Runs a script, calls one of its functions, and returns the first `N` results.
+///
+/// # Errors
+/// When the script fails, exceeds its [`Budget`], or returns a table that has no JSON form.
+pub(crate) fn call<const N: usize>(
+    script: &str,
+    function: &'static str,
+    arguments: &[&Value],
+) -> Result<[Returned; N], ScriptError> {
+    let lua = sandbox::new_state().map_err(|error| ScriptError::Runtime(first_line(&error)))?;
+    let budget = Budget::start(&lua).map_err(|error| ScriptError::Runtime(first_line(&error)))?;
+    let failed = |error: mlua::Error| budget.explain(&error);
+    let chunk = lua.load(script).set_name("=script");
+    let chunk = chunk.set_mode(ChunkMode::Text).into_function();
+    let chunk = chunk.map_err(|error| match budget.explain(&error) {
+        ScriptError::Runtime(message) => ScriptError::Syntax(message),
+        other => other,
+    })?;
+    chunk.call::<()>(()).map_err(failed)?;
+    let entry: mlua::Value = lua.globals().raw_get(function).map_err(failed)?;
+    let mlua::Value::Function(entry) = entry else {
+        return Err(ScriptError::NoFunction(
+            function,
+            convert::type_name(&entry),
+        ));
+    };
+    let arguments: Result<MultiValue, mlua::Error> = arguments
+        .iter()
+        .map(|argument| convert::to_lua(&lua, argument))
+        .collect();
+    let results: MultiValue = entry.call(arguments.map_err(failed)?).map_err(failed)?;
+    let mut results = results.into_iter();
+    let mut returned = [const { Returned::Nil }; N];
+    for slot in &mut returned {
+        *slot = returned_value(results.next().unwrap_or(mlua::Value::Nil))?;
+    }
+    Ok(returned)
+}
+
+fn returned_value(value: mlua::Value) -> Result<Returned, ScriptError> {
+    Ok(match value {
+        mlua::Value::Nil => Returned::Nil,
+        mlua::Value::Boolean(value) => Returned::Bool(value),
+        #[expect(clippy::cast_precision_loss, reason = "numbers of Lua 5.1 are doubles")]
+        mlua::Value::Integer(number) => Returned::Number(number as f64),
+        mlua::Value::Number(number) => Returned::Number(number),
+        mlua::Value::Table(_) => Returned::Table(convert::to_json(&value)?),
+        other => Returned::Other(convert::type_name(&other)),
+    })
+}
+
+/// Returns the message of an error without the traceback.
+fn first_line(error: &mlua::Error) -> String {
+    let mut cause = error;
+    while let mlua::Error::CallbackError { cause: inner, .. } = cause {
+        cause = inner;
+    }
+    let text = match cause {
+        mlua::Error::RuntimeError(text) => text.clone(),
+        mlua::Error::SyntaxError { message, .. } => message.clone(),
+        other => other.to_string(),
+    };
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Bounds on functions in C, which the limit of time cannot interrupt: the cost of patterns, and the length of strings.
+
+use mlua::{Lua, MultiValue, Table, Value};
+
+use super::sandbox::refusal;
+
+/// Maximum length of a string argument, as in Karmada.
+const MAX_TEXT: usize = 1_000_000;
+/// Maximum length of a pattern. Matching recurses for each item of the pattern.
+const MAX_PATTERN: usize = 1_000;
+/// Maximum steps of one match, estimated for the worst case.
+const MAX_STEPS: f64 = 1e8;
+
+/// Replaces the unbounded functions of the libraries `string` and `table`.
+pub(super) fn restrict(lua: &Lua) -> mlua::Result<()> {
+    let strings: Table = lua.globals().raw_get("string")?;
+    for name in ["find", "match", "gmatch", "gfind"] {
+        let Value::Function(original) = strings.raw_get(name)? else {
+            continue;
+        };
+        let bounded = lua.create_function(move |_, arguments: MultiValue| {
+            check_match(&arguments)?;
+            original.call::<MultiValue>(arguments)
+        })?;
+        strings.raw_set(name, bounded)?;
+    }
+    // Karmada has neither of the first two: they create long strings.
+    for name in ["gsub", "rep", "dump"] {
+        strings.raw_set(name, refusal(lua, name)?)?;
+    }
+    let tables: Table = lua.globals().raw_get("table")?;
+    let insert: mlua::Function = tables.raw_get("insert")?;
+    let bounded = lua.create_function(move |_, arguments: MultiValue| {
+        check_insert(&arguments)?;
+        insert.call::<MultiValue>(arguments)
+    })?;
+    tables.raw_set("insert", bounded)
+}
+
+/// Refuses positions before the list: moving its items there takes a step for each index in between.
+fn check_insert(arguments: &MultiValue) -> mlua::Result<()> {
+    if arguments.len() < 3 {
+        return Ok(());
+    }
+    let position = match &arguments[1] {
+        #[expect(clippy::cast_precision_loss, reason = "numbers of Lua 5.1 are doubles")]
+        Value::Integer(position) => *position as f64,
+        Value::Number(position) => *position,
+        _ => return Ok(()),
+    };
+    if position < 1.0 {
+        return Err(mlua::Error::runtime("position out of bounds"));
+    }
+    Ok(())
+}
+
+fn check_match(arguments: &MultiValue) -> mlua::Result<()> {
+    let mut arguments = arguments.iter();
+    let (Some(Value::String(text)), Some(Value::String(pattern))) =
+        (arguments.next(), arguments.next())
+    else {
+        // Numbers are short, and the function refuses other types.
+        return Ok(());
+    };
+    let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
+    if text.len() > MAX_TEXT {
+        return Err(mlua::Error::runtime(format!(
+            "the string has more than {MAX_TEXT} bytes"
+        )));
+    }
+    if pattern.len() > MAX_PATTERN {
+        return Err(mlua::Error::runtime(format!(
+            "the pattern has more than {MAX_PATTERN} bytes"
+        )));
+    }
+    if worst_steps(text.len(), &pattern) > MAX_STEPS {
+        return Err(mlua::Error::runtime(
+            "the pattern has too many repetitions for a string of this length",
+        ));
+    }
+    Ok(())
+}
+
+/// Estimates the steps of a match: the ways to divide the text among the repetitions of the pattern, from each start.
+fn worst_steps(length: usize, pattern: &[u8]) -> f64 {
+    let mut repetitions = u32::from(pattern.first() != Some(&b'^'));
+    let mut bytes = pattern.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'%' => {
+                // `%b` scans the text; other classes match one byte.
+                repetitions += u32::from(bytes.next() == Some(&b'b'));
+            }
+            b'*' | b'+' | b'-' | b'?' => repetitions += 1,
+            _ => {}
+        }
+    }
+    let length = f64::from(u32::try_from(length).unwrap_or(u32::MAX)) + 1.0;
+    (1..=repetitions).fold(1.0, |steps, part| steps * length / f64::from(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_patterns_are_cheap_and_ambiguous_ones_are_not() {
+        for (length, pattern, cheap) in [
+            (1_000_000, "^ab", true),
+            (1_000_000, "ab", true),
+            (200, "^([^/]+)/([^:]+):(.+)$", true),
+            (25, "(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)Z", true),
+            (1_000, "^(.-)%.(.-)$", true),
+            (10_000, ".*.*.*x", false),
+            (100, ".-.-.-.-.-.-.-.-x", false),
+            (100_000, "%b()%b()", false),
+        ] {
+            let steps = worst_steps(length, pattern.as_bytes());
+            assert_eq!(steps <= MAX_STEPS, cheap, "{pattern}: {steps}");
+        }
+    }
+}

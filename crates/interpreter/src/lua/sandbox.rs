@@ -1,0 +1,104 @@
+//! The libraries and functions that scripts may use: those that Karmada opens.
+
+use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic};
+
+use super::convert::type_name;
+use super::{clock, first_line, kube, patterns};
+
+/// Functions of the base library that load code, change environments or reach behind tables.
+const FORBIDDEN: [&str; 14] = [
+    "collectgarbage",
+    "dofile",
+    "getfenv",
+    "getmetatable",
+    "load",
+    "loadfile",
+    "loadstring",
+    "module",
+    "newproxy",
+    "rawequal",
+    "rawget",
+    "rawset",
+    "setfenv",
+    "setmetatable",
+];
+/// Functions that Karmada's interpreter does not have.
+const ABSENT: [&str; 2] = ["coroutine", "gcinfo"];
+
+/// Creates a state with the allowed functions.
+pub(super) fn new_state() -> mlua::Result<Lua> {
+    let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
+    let lua = Lua::new_with(libraries, LuaOptions::default())?;
+    let globals = lua.globals();
+    for name in FORBIDDEN {
+        globals.raw_set(name, refusal(&lua, name)?)?;
+    }
+    for name in ABSENT {
+        globals.raw_set(name, Value::Nil)?;
+    }
+    // The output of scripts would mix with that of the program.
+    globals.raw_set(
+        "print",
+        lua.create_function(|_, _: Variadic<Value>| Ok(()))?,
+    )?;
+    // The originals of Lua 5.1 do not check the stack: a debug build aborts when they return many values.
+    globals.raw_set("pcall", lua.create_function(pcall)?)?;
+    globals.raw_set("xpcall", lua.create_function(xpcall)?)?;
+    patterns::restrict(&lua)?;
+    globals.raw_set("os", clock::library(&lua)?)?;
+    let library = kube::library(&lua)?;
+    let require = lua.create_function(move |_, name: String| require(&library, &name))?;
+    globals.raw_set("require", require)?;
+    Ok(lua)
+}
+
+/// Returns a function that only raises an error.
+pub(super) fn refusal(lua: &Lua, name: &'static str) -> mlua::Result<mlua::Function> {
+    lua.create_function(move |_, _: Variadic<Value>| -> mlua::Result<()> {
+        Err(mlua::Error::runtime(format!(
+            "function {name} is not available to scripts of customizations"
+        )))
+    })
+}
+
+/// `pcall(f, ...)`: true and the results, or false and the message of the error.
+fn pcall(lua: &Lua, (function, arguments): (Value, MultiValue)) -> mlua::Result<MultiValue> {
+    let result = match function {
+        Value::Function(function) => function.call::<MultiValue>(arguments),
+        other => Err(mlua::Error::runtime(format!(
+            "attempt to call a {} value",
+            type_name(&other)
+        ))),
+    };
+    Ok(match result {
+        Ok(mut results) => {
+            results.push_front(Value::Boolean(true));
+            results
+        }
+        Err(error) => {
+            let message = lua.create_string(first_line(&error))?;
+            MultiValue::from_iter([Value::Boolean(false), Value::String(message)])
+        }
+    })
+}
+
+/// `xpcall(f, handler)`: true and the results, or false and the results of the handler.
+fn xpcall(lua: &Lua, (function, handler): (Value, Function)) -> mlua::Result<MultiValue> {
+    let mut results = pcall(lua, (function, MultiValue::new()))?;
+    if results.front() == Some(&Value::Boolean(true)) {
+        return Ok(results);
+    }
+    results.pop_front();
+    let mut values = handler.call::<MultiValue>(results)?;
+    values.push_front(Value::Boolean(false));
+    Ok(values)
+}
+
+fn require(kube: &Table, name: &str) -> mlua::Result<Table> {
+    if name == "kube" {
+        return Ok(kube.clone());
+    }
+    Err(mlua::Error::runtime(format!(
+        "module {name:?} is not available; the only one is \"kube\""
+    )))
+}

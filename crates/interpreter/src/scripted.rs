@@ -1,0 +1,171 @@
+//! The operations by scripts: calls a script, and gives its results their types.
+
+use berth_api::binding::{AggregatedStatusItem, Component, ReplicaRequirements};
+use berth_api::dependency::DependentObjectReference;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::ScriptError;
+use crate::interpreter::Interpretation;
+use crate::lua::{Returned, Root, call, resolve_empty_tables};
+use crate::operation::Operation;
+
+/// Runs the function of an operation that has one result.
+fn run(script: &str, operation: Operation, arguments: &[&Value]) -> Result<Returned, ScriptError> {
+    let [result] = call(script, operation.function(), arguments)?;
+    Ok(result)
+}
+
+pub(crate) fn replicas(script: &str, object: &Value) -> Result<Interpretation, ScriptError> {
+    let function = Operation::InterpretReplica.function();
+    let [replicas, requirements] = call(script, function, &[object])?;
+    let requirements = match requirements {
+        Returned::Nil => None,
+        requirements => {
+            let requirements = table(requirements, Root::Object, &[])?;
+            let typed: ReplicaRequirements = decode(requirements, "ReplicaRequirements")?;
+            Some(typed)
+        }
+    };
+    let priority_class_name = requirements
+        .as_ref()
+        .and_then(|requirements| requirements.priority_class_name.clone());
+    let requirements = requirements.map(encode).transpose()?;
+    Ok(Interpretation {
+        replicas: int32(&replicas)?,
+        requirements,
+        priority_class_name,
+    })
+}
+
+pub(crate) fn components(script: &str, object: &Value) -> Result<Vec<Component>, ScriptError> {
+    match run(script, Operation::InterpretComponent, &[object])? {
+        Returned::Nil => Ok(Vec::new()),
+        components => decode(table(components, Root::List, &[])?, "list of components"),
+    }
+}
+
+pub(crate) fn revise(script: &str, object: &Value, replicas: i32) -> Result<Value, ScriptError> {
+    let number = Value::from(replicas);
+    let revised = run(script, Operation::ReviseReplica, &[object, &number])?;
+    manifest(revised, &[object])
+}
+
+pub(crate) fn retain(
+    script: &str,
+    desired: &Value,
+    observed: &Value,
+) -> Result<Value, ScriptError> {
+    let retained = run(script, Operation::Retain, &[desired, observed])?;
+    manifest(retained, &[desired, observed])
+}
+
+pub(crate) fn reflect(script: &str, object: &Value) -> Result<Value, ScriptError> {
+    let status = run(script, Operation::InterpretStatus, &[object])?;
+    table(status, Root::Object, &[])
+}
+
+/// Returns the template with its status.
+pub(crate) fn aggregate(
+    script: &str,
+    object: &Value,
+    items: &[AggregatedStatusItem],
+) -> Result<Value, ScriptError> {
+    let items = encode(items)?;
+    let aggregated = run(script, Operation::AggregateStatus, &[object, &items])?;
+    manifest(aggregated, &[])
+}
+
+pub(crate) fn health(script: &str, object: &Value) -> Result<bool, ScriptError> {
+    match run(script, Operation::InterpretHealth, &[object])? {
+        Returned::Bool(healthy) => Ok(healthy),
+        other => Err(unexpected("boolean", &other)),
+    }
+}
+
+pub(crate) fn dependencies(
+    script: &str,
+    object: &Value,
+) -> Result<Vec<DependentObjectReference>, ScriptError> {
+    let list = run(script, Operation::InterpretDependency, &[object])?;
+    let list: Vec<DependentObjectReference> =
+        decode(table(list, Root::List, &[])?, "list of references")?;
+    for (index, reference) in list.iter().enumerate() {
+        check_reference(reference)
+            .map_err(|problem| ScriptError::Invalid(format!("[{index}]: {problem}")))?;
+    }
+    Ok(list)
+}
+
+fn check_reference(reference: &DependentObjectReference) -> Result<(), String> {
+    if reference.api_version.is_empty() {
+        return Err("apiVersion is missing".to_owned());
+    }
+    if reference.kind.is_empty() {
+        return Err("kind is missing".to_owned());
+    }
+    match &reference.label_selector {
+        None if reference.name.is_empty() => {
+            Err("name and labelSelector are missing; set one of them".to_owned())
+        }
+        Some(selector) => match selector.compile() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("labelSelector: {error}")),
+        },
+        None => Ok(()),
+    }
+}
+
+fn manifest(returned: Returned, references: &[&Value]) -> Result<Value, ScriptError> {
+    let object = table(returned, Root::Object, references)?;
+    let kind = object.get("kind").and_then(Value::as_str);
+    if kind.is_none_or(str::is_empty) {
+        return Err(ScriptError::Invalid("kind is missing".to_owned()));
+    }
+    Ok(object)
+}
+
+fn table(returned: Returned, root: Root, references: &[&Value]) -> Result<Value, ScriptError> {
+    match returned {
+        Returned::Table(mut value) => {
+            resolve_empty_tables(&mut value, root, references);
+            Ok(value)
+        }
+        other => Err(unexpected("table", &other)),
+    }
+}
+
+/// Converts a number to an integer, without its fraction.
+fn int32(returned: &Returned) -> Result<i32, ScriptError> {
+    let Returned::Number(number) = returned else {
+        return Err(unexpected("number", returned));
+    };
+    if !(f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(number) {
+        return Err(ScriptError::Invalid(format!(
+            "{number} replicas are not a number of 32 bits"
+        )));
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "checked to be within the range"
+    )]
+    Ok(number.trunc() as i32)
+}
+
+fn unexpected(expected: &'static str, found: &Returned) -> ScriptError {
+    ScriptError::Type {
+        expected,
+        found: found.type_name(),
+    }
+}
+
+fn decode<T: DeserializeOwned>(value: Value, what: &'static str) -> Result<T, ScriptError> {
+    serde_json::from_value(value).map_err(|source| ScriptError::Shape { what, source })
+}
+
+fn encode(value: impl serde::Serialize) -> Result<Value, ScriptError> {
+    serde_json::to_value(value).map_err(|source| ScriptError::Shape {
+        what: "JSON value",
+        source,
+    })
+}

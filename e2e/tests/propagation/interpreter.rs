@@ -1,0 +1,232 @@
+//! Scripts of a ResourceInterpreterCustomization on the whole way: replicas and requirements in the binding, divided
+//! replicas, retained fields and dependencies in the members, health and aggregated status back.
+
+use berth_api::Cluster;
+use berth_api::binding::ResourceHealth;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::fleet::{Fleet, Member};
+use crate::manifests::{config_map, divided};
+
+fn definition() -> Value {
+    json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "rollouts.example.com" },
+        "spec": { "group": "example.com", "scope": "Namespaced",
+            "names": { "plural": "rollouts", "kind": "Rollout" },
+            "versions": [{ "name": "v1", "served": true, "storage": true,
+                "subresources": { "status": {} },
+                "schema": { "openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } })
+}
+
+fn customization() -> Value {
+    let rule = |script: &str| json!({ "luaScript": script });
+    json!({ "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
+        "metadata": { "name": "rollouts" },
+        "spec": { "target": { "apiVersion": "example.com/v1", "kind": "Rollout" }, "customizations": {
+            "replicaResource": rule("
+                local kube = require('kube')
+                function GetReplicas(rollout)
+                    return rollout.spec.size, kube.accuratePodRequirements(rollout.spec.template)
+                end"),
+            "replicaRevision": rule("
+                function ReviseReplica(rollout, size)
+                    rollout.spec.size = size
+                    return rollout
+                end"),
+            "retention": rule("
+                function Retain(desired, observed)
+                    desired.spec.revision = observed.spec.revision
+                    return desired
+                end"),
+            "statusReflection": rule("
+                function ReflectStatus(rollout)
+                    if rollout.status == nil then return {} end
+                    return { ready = rollout.status.ready }
+                end"),
+            "healthInterpretation": rule("
+                function InterpretHealth(rollout)
+                    return rollout.status ~= nil and rollout.status.ready == rollout.spec.size
+                end"),
+            "statusAggregation": rule("
+                function AggregateStatus(rollout, items)
+                    rollout.status = { ready = 0 }
+                    for _, item in ipairs(items) do
+                        if item.status ~= nil and item.status.ready ~= nil then
+                            rollout.status.ready = rollout.status.ready + item.status.ready
+                        end
+                    end
+                    return rollout
+                end"),
+            "dependencyInterpretation": rule("
+                local kube = require('kube')
+                function GetDependencies(rollout)
+                    return kube.getPodDependencies(rollout.spec.template, rollout.metadata.namespace)
+                end"),
+        } } })
+}
+
+fn rollout() -> Value {
+    json!({ "apiVersion": "example.com/v1", "kind": "Rollout", "metadata": { "name": "web" },
+        "spec": { "size": 3, "hosts": [], "options": {}, "template": { "spec": {
+            "containers": [{ "name": "main", "resources": { "requests": { "cpu": "100m" } } }],
+            "volumes": [{ "name": "v", "configMap": { "name": "settings" } }] } } } })
+}
+
+/// Starts a fleet that serves Rollouts, and waits until the control plane does.
+async fn fleet_with_rollouts(members: usize) -> Fleet {
+    let fleet = Fleet::start(members).await;
+    fleet.apply(definition()).await;
+    let clusters: Api<Cluster> = Api::all(fleet.client.clone());
+    let served = json!({ "status": { "apiEnablements": [
+        { "groupVersion": "example.com/v1", "resources": [{ "name": "rollouts", "kind": "Rollout" }] }] } });
+    for member in &fleet.members {
+        member.apply(definition()).await;
+        clusters
+            .patch_status(
+                &member.name,
+                &PatchParams::default(),
+                &Patch::Merge(&served),
+            )
+            .await
+            .unwrap();
+    }
+    let is_established = |definition: &Value| {
+        let conditions = definition["status"]["conditions"].as_array();
+        conditions
+            .into_iter()
+            .flatten()
+            .any(|c| c["type"] == "Established" && c["status"] == "True")
+    };
+    fleet
+        .wait_for(&definition(), "established", is_established)
+        .await;
+    for member in &fleet.members {
+        member
+            .wait_for(&definition(), "established", is_established)
+            .await;
+    }
+    fleet
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_custom_workload_is_divided_and_its_status_returns() {
+    let fleet = fleet_with_rollouts(2).await;
+    fleet.apply(customization()).await;
+    fleet.apply(config_map("settings")).await;
+    fleet.apply(rollout()).await;
+    let mut policy = divided(&rollout(), &[("m1", 2), ("m2", 1)]);
+    policy["spec"]["propagateDeps"] = json!(true);
+    fleet.apply(policy).await;
+    let (first, second) = (&fleet.members[0], &fleet.members[1]);
+    for (member, size) in [(first, 2), (second, 1)] {
+        let applied = member
+            .wait_for(&rollout(), "its size", |found| {
+                found["spec"]["size"] == size
+            })
+            .await;
+        assert_eq!(applied["spec"]["hosts"], json!([]));
+        assert_eq!(applied["spec"]["options"], json!({}));
+        member.wait_until_exists(&config_map("settings")).await;
+    }
+    let binding = fleet
+        .wait_for_typed(&fleet.bindings(), "web-rollout", "replicas", |binding| {
+            binding.spec.replicas == 3
+        })
+        .await;
+    let requirements = binding.spec.replica_requirements.unwrap();
+    assert_eq!(requirements.resource_request["cpu"].0, "100m");
+
+    // A field that the member owns stays when the template changes.
+    first
+        .edit(&rollout(), json!({ "spec": { "revision": "r1" } }))
+        .await;
+    fleet
+        .edit(&rollout(), json!({ "spec": { "image": "new" } }))
+        .await;
+    first
+        .wait_for(&rollout(), "the image", |found| {
+            found["spec"]["image"] == "new"
+        })
+        .await;
+    let kept = first.get(&rollout()).await.unwrap();
+    assert_eq!(kept["spec"]["revision"], "r1");
+
+    for (member, ready) in [(first, 2), (second, 0)] {
+        report(member, ready).await;
+    }
+    let healths = |binding: &berth_api::ResourceBinding| -> Vec<Option<ResourceHealth>> {
+        let status = binding.status.clone().unwrap_or_default();
+        let items = status.aggregated_status.into_iter();
+        items.map(|item| item.health).collect()
+    };
+    fleet
+        .wait_for_typed(
+            &fleet.bindings(),
+            "web-rollout",
+            "one unhealthy member",
+            |binding| {
+                healths(binding)
+                    == [
+                        Some(ResourceHealth::Healthy),
+                        Some(ResourceHealth::Unhealthy),
+                    ]
+            },
+        )
+        .await;
+    report(second, 1).await;
+    fleet
+        .wait_for(&rollout(), "the sum", |found| {
+            found["status"] == json!({ "ready": 3 })
+        })
+        .await;
+    fleet.stop().await;
+}
+
+async fn report(member: &Member, ready: i64) {
+    member
+        .report_status(&rollout(), json!({ "ready": ready, "noise": "x" }))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_customization_applies_to_existing_objects_and_a_failing_script_to_its_kind_alone() {
+    let fleet = fleet_with_rollouts(1).await;
+    fleet.apply(rollout()).await;
+    fleet.apply(divided(&rollout(), &[("m1", 1)])).await;
+    fleet.members[0].wait_until_exists(&rollout()).await;
+    fleet.apply(customization()).await;
+    fleet
+        .wait_for_typed(&fleet.bindings(), "web-rollout", "replicas", |binding| {
+            binding.spec.replicas == 3
+        })
+        .await;
+    let script = "function InterpretHealth(rollout) return rollout.absent.field end";
+    let failing = json!({ "spec": { "customizations": {
+        "healthInterpretation": { "luaScript": script } } } });
+    fleet.edit(&customization(), failing).await;
+    let other = config_map("other");
+    fleet.apply(other.clone()).await;
+    fleet.apply(crate::manifests::policy(&other, &["m1"])).await;
+    fleet.members[0].wait_until_exists(&other).await;
+    berth_e2e::eventually("an unknown health", async || {
+        report(&fleet.members[0], 3).await;
+        let binding = fleet
+            .bindings()
+            .get("web-rollout")
+            .await
+            .map_err(|e| e.to_string())?;
+        let items = binding.status.unwrap_or_default().aggregated_status;
+        let is_unknown = items
+            .iter()
+            .any(|item| item.health == Some(ResourceHealth::Unknown));
+        if is_unknown {
+            Ok(())
+        } else {
+            Err(format!("{items:?}"))
+        }
+    })
+    .await;
+    fleet.stop().await;
+}
