@@ -7,9 +7,8 @@ use super::*;
 use crate::ScriptError;
 
 fn rule(script: &str) -> Option<LuaRule> {
-    Some(LuaRule {
-        lua_script: script.to_owned(),
-    })
+    let lua_script = script.to_owned();
+    LuaRule { lua_script }.into()
 }
 
 fn customization(
