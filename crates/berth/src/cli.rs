@@ -20,6 +20,7 @@ use crate::control_plane;
 use crate::controllers::{self, ControllersArgs, ControllersError};
 use crate::down::{self, DownArgs};
 use crate::fault_injection::{self, Fault, FaultArgs};
+use crate::interpret::{self, InterpretArgs};
 use crate::join::command::{self as joining, JoinArgs};
 use crate::join::unjoin::{self, UnjoinArgs};
 use crate::man::{self, ManArgs};
@@ -92,6 +93,8 @@ enum Command {
     Webhook(Box<WebhookArgs>),
     /// Show where workloads would be placed and why, or what would move; nothing is written
     Simulate(Box<SimulateArgs>),
+    /// Check the Lua scripts of customizations for custom kinds, and run them on files
+    Interpret(Box<InterpretArgs>),
     /// Print a shell completion script
     Completion(CompletionArgs),
     /// Write manual pages into a folder
@@ -246,6 +249,7 @@ impl Command {
                 output::print(&format!("{name} {VERSION}\n")).map_err(Failure::run)
             }
             Self::Man(args) => man::run(args, Cli::command()).map_err(Failure::run),
+            Self::Interpret(args) => interpret::run(*args).map_err(Failure::run),
             Self::Completion(args) => completion::run(args, Cli::command()).map_err(Failure::run),
             Self::Simulate(args) => simulate::run(*args, cancel)
                 .await

@@ -12,6 +12,7 @@
 //! - [`webhook`]: admission webhooks and their flags
 //! - [`join`], [`clusters`]: registering and managing members
 //! - [`simulate`], [`watch`], [`top`]: decisions without writes, the live view, and free capacity
+//! - [`interpret`]: scripts of custom kinds, checked and run on files
 //! - [`completion`], [`man`]: shell completion scripts and manual pages
 
 pub mod admission;
@@ -26,6 +27,7 @@ pub mod down;
 pub mod fault_injection;
 pub mod fleet;
 pub mod instance;
+pub mod interpret;
 pub mod join;
 pub mod kubeconfig;
 pub mod man;

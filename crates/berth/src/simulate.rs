@@ -41,6 +41,7 @@ mod triggers;
 pub use args::{Format, SimulateArgs, TaintArg};
 pub use error::{Problem, SimulateError, SourceLocation};
 pub use source::Input;
+pub(crate) use source::{Document, read};
 
 use std::io::Write as _;
 

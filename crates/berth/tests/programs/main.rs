@@ -5,5 +5,6 @@
 mod command_line;
 mod flags_of_karmada;
 mod image_root;
+mod interpret;
 mod manifests_of_karmada;
 mod names;
