@@ -3,9 +3,11 @@
 //! A selector with an invalid key, value or operator does not compile; Kubernetes lets such a selector match nothing.
 
 mod compiled;
+mod format;
 mod syntax;
 
 pub use compiled::{CompiledSelector, LabelRequirement, Relation, SelectorError};
+pub use format::format;
 pub use syntax::{LabelSyntaxError, validate_label_key, validate_label_value};
 
 use std::collections::BTreeMap;

@@ -1,13 +1,11 @@
 //! Label and field selectors: parsed once at the edge, evaluated against stored objects.
 
 mod field;
-mod format;
 pub(crate) mod label;
 
 use std::collections::BTreeMap;
 
 use berth_apimachinery::label_selector::{CompiledSelector, LabelSelector};
-pub(crate) use format::format as format_labels;
 use serde::Deserialize as _;
 use serde_json::Value;
 

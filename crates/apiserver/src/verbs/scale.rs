@@ -1,11 +1,11 @@
 //! The scale subresource: `autoscaling/v1 Scale` for kinds with a replica count.
 
+use berth_apimachinery::label_selector;
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, Cause};
 use crate::resource::Resource;
 use crate::schema::decode;
-use crate::selector::format_labels;
 
 fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(value, |v, step| &v[step])
@@ -22,9 +22,9 @@ fn selector(value: &Value, resource: &Resource) -> String {
     }
     let selector = &value["spec"]["selector"];
     if resource.plural == "replicationcontrollers" {
-        format_labels(&json!({"matchLabels": selector}))
+        label_selector::format(&json!({"matchLabels": selector}))
     } else {
-        format_labels(selector)
+        label_selector::format(selector)
     }
 }
 

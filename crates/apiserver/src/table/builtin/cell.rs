@@ -1,8 +1,7 @@
 //! Kinds of cells, and their texts.
 
+use berth_apimachinery::label_selector;
 use serde_json::{Value, json};
-
-use crate::selector::format_labels;
 
 /// The source of the text of a cell. Paths are dotted.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +81,7 @@ pub(super) fn labels_or_none(map: &Value) -> Value {
 
 /// Returns a label selector as one line.
 pub(super) fn selector(selector: &Value) -> Value {
-    match format_labels(selector) {
+    match label_selector::format(selector) {
         all if all.is_empty() => json!("<none>"),
         some => json!(some),
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Returns a label selector as text. Its requirements are sorted by key.
-pub(crate) fn format(selector: &Value) -> String {
+pub fn format(selector: &Value) -> String {
     let simple = selector["matchLabels"].as_object().into_iter().flatten();
     let simple = simple.map(|(key, value)| {
         let value = value.as_str().unwrap_or_default();
