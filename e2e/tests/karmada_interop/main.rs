@@ -21,4 +21,5 @@ mod recorded;
 mod scenario;
 mod scene;
 mod scheduler;
+mod swap;
 mod webhook;

@@ -6,6 +6,12 @@ use std::process::{Child, Command, Stdio};
 
 /// Disables the ports that would collide between programs.
 const NO_PORTS: [&str; 2] = ["--health-probe-bind-address=0", "--metrics-bind-address=0"];
+/// Lets the next scheduler lead soon after the previous one was killed.
+const SHORT_LEASE: [&str; 3] = [
+    "--leader-elect-lease-duration=6s",
+    "--leader-elect-renew-deadline=4s",
+    "--leader-elect-retry-period=1s",
+];
 /// Enables eviction by taints, with short intervals.
 const CONTROLLER_FLAGS: [&str; 4] = [
     "--feature-gates=Failover=true",
@@ -55,8 +61,18 @@ impl Provider {
     /// Starts a scheduler.
     pub fn scheduler(&self, folder: &Path, kubeconfig: &Path) -> Program {
         let mut command = self.command("karmada-scheduler", "scheduler");
-        command.args(NO_PORTS);
+        command.args(NO_PORTS).args(SHORT_LEASE);
         start(command, "scheduler", folder, kubeconfig)
+    }
+
+    /// Starts Berth's scheduler for the bindings that name it.
+    pub fn second_scheduler(name: &str, folder: &Path, kubeconfig: &Path) -> Program {
+        let mut command = Self::Berth.command("karmada-scheduler", "scheduler");
+        command.args(NO_PORTS).args([
+            &format!("--scheduler-name={name}"),
+            &format!("--leader-elect-resource-name={name}"),
+        ]);
+        start(command, name, folder, kubeconfig)
     }
 
     /// Starts controllers.

@@ -1,5 +1,6 @@
 //! A control plane with simulated members, a scheduler and controllers.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use berth::join::{self, Endpoint};
@@ -32,6 +33,7 @@ pub struct Scene {
     /// Provides the members, and the API server unless `real` is set.
     up: ControlPlane,
     real: Option<RealServer>,
+    kubeconfig: PathBuf,
     /// Folder of the programs' logs.
     folder: tempfile::TempDir,
 }
@@ -87,6 +89,7 @@ impl Scene {
             programs: Vec::new(),
             up,
             real,
+            kubeconfig: kubeconfig.clone(),
             folder,
         };
         let logs = scene.folder.path().to_owned();
@@ -124,6 +127,22 @@ impl Scene {
 
     fn run(&mut self, program: Program) {
         self.programs.push(program);
+    }
+
+    /// Kills the scheduler, and starts another one.
+    pub fn replace_scheduler(&mut self, scheduler: &Provider) {
+        // It was started last.
+        drop(self.programs.pop());
+        let (logs, kubeconfig) = (self.folder.path(), self.kubeconfig.as_path());
+        let program = scheduler.scheduler(logs, kubeconfig);
+        self.run(program);
+    }
+
+    /// Starts Berth's scheduler beside the other one, for the bindings that name it.
+    pub fn start_second_scheduler(&mut self, name: &str) {
+        let (logs, kubeconfig) = (self.folder.path(), self.kubeconfig.as_path());
+        let program = Provider::second_scheduler(name, logs, kubeconfig);
+        self.run(program);
     }
 
     /// Reports whether the control plane is a lone kube-apiserver: no garbage collection, no admission of Karmada's.
