@@ -19,6 +19,7 @@ use crate::completion::{self, CompletionArgs};
 use crate::control_plane;
 use crate::controllers::{self, ControllersArgs, ControllersError};
 use crate::down::{self, DownArgs};
+use crate::explain::{self, ExplainArgs};
 use crate::fault_injection::{self, Fault, FaultArgs};
 use crate::interpret::{self, InterpretArgs};
 use crate::join::command::{self as joining, JoinArgs};
@@ -52,6 +53,7 @@ Examples:
   berth up --data-dir ./data                a control plane whose objects survive a restart
   berth join member1 --cluster-kubeconfig FILE  registers your own cluster as a member
   berth simulate -f fleet.yaml -f apps/     shows where these apps would be placed, and why; needs no server
+  berth explain deployment/web              why is it there, why not elsewhere, and what would change it
   berth scheduler --kubeconfig FILE         the scheduler alone, against any Karmada control plane
   berth scheduler --scheduler-name=my-scheduler --leader-elect-resource-name=my-scheduler
                                             a second scheduler beside the default one";
@@ -91,6 +93,8 @@ enum Command {
     Scheduler(Box<SchedulerArgs>),
     /// Serve admission webhooks for a control plane without karmada-webhook
     Webhook(Box<WebhookArgs>),
+    /// Explain where a workload is, why it is not elsewhere, and what would change it; nothing is written
+    Explain(Box<ExplainArgs>),
     /// Show where workloads would be placed and why, or what would move; nothing is written
     Simulate(Box<SimulateArgs>),
     /// Check the Lua scripts of customizations for custom kinds, and run them on files
@@ -251,6 +255,13 @@ impl Command {
             Self::Man(args) => man::run(args, Cli::command()).map_err(Failure::run),
             Self::Interpret(args) => interpret::run(*args).map_err(Failure::run),
             Self::Completion(args) => completion::run(args, Cli::command()).map_err(Failure::run),
+            Self::Explain(args) => explain::run(*args).await.map_err(|error| {
+                if error.is_usage() {
+                    Failure::usage(error)
+                } else {
+                    Failure::run(error)
+                }
+            }),
             Self::Simulate(args) => simulate::run(*args, cancel)
                 .await
                 .map_err(Failure::of_simulation),

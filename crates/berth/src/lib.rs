@@ -24,6 +24,7 @@ pub mod completion;
 pub mod control_plane;
 pub mod controllers;
 pub mod down;
+pub mod explain;
 pub mod fault_injection;
 pub mod fleet;
 pub mod instance;

@@ -12,14 +12,14 @@
 //! the detector's state creates the bindings ([`detect`]), the scheduler's rules select the bindings to decide
 //! ([`triggers`]), and the engine decides ([`decide`]). A live control plane is only read.
 
-mod args;
+pub(crate) mod args;
 mod catalogue;
 mod configuration;
 mod decide;
 mod detect;
 mod error;
-mod estimators;
-mod fleet_changes;
+pub(crate) mod estimators;
+pub(crate) mod fleet_changes;
 mod idle_policies;
 mod kind_resolution;
 mod live;
@@ -36,7 +36,7 @@ mod report;
 mod sandbox;
 mod skip_validation;
 mod source;
-mod triggers;
+pub(crate) mod triggers;
 
 pub use args::{Format, SimulateArgs, TaintArg};
 pub use error::{Problem, SimulateError, SourceLocation};

@@ -105,16 +105,29 @@ would be refused are an error (1), and so is an invalid command line (2).";
 impl SimulateArgs {
     /// Returns the options of the engine.
     pub(crate) fn engine_options(&self) -> EngineOptions {
-        EngineOptions {
-            plugins: PluginSet::parse(self.plugins.iter().map(String::as_str), plugins()),
-            gates: self.feature_gates.engine,
-            empty_workload_propagation: self.enable_empty_workload_propagation,
-        }
+        engine_options(
+            &self.plugins,
+            &self.feature_gates,
+            self.enable_empty_workload_propagation,
+        )
     }
 
     /// Reports whether the flags change the fleet.
     pub(crate) fn changes_fleet(&self) -> bool {
         !self.without.is_empty() || !self.taint.is_empty()
+    }
+}
+
+/// Returns the options of the engine for the flags of a scheduler.
+pub(crate) fn engine_options(
+    entries: &[String],
+    gates: &FeatureGates,
+    empty_workload_propagation: bool,
+) -> EngineOptions {
+    EngineOptions {
+        plugins: PluginSet::parse(entries.iter().map(String::as_str), plugins()),
+        gates: gates.engine,
+        empty_workload_propagation,
     }
 }
 
@@ -125,7 +138,7 @@ fn plugins<'a>() -> impl Iterator<Item = &'a str> {
 }
 
 /// Validates an entry of `--plugins`.
-fn plugin(entry: &str) -> Result<String, String> {
+pub(crate) fn plugin(entry: &str) -> Result<String, String> {
     let name = entry.trim_start_matches('-');
     if entry.is_empty() || entry == "*" || plugins().any(|known| known == name) {
         return Ok(entry.to_owned());

@@ -8,7 +8,7 @@ use berth_scheduler::binding::{Binding, BindingKey};
 use berth_scheduler::rules::cluster_change::{AffinityMatcher, ClusterDelta, ClusterState};
 use berth_scheduler::rules::condition::{Reason, stored};
 use berth_scheduler::rules::responsibility;
-use berth_scheduler::rules::schedule_trigger::schedule_type;
+use berth_scheduler::rules::schedule_trigger::{ScheduleType, schedule_type};
 
 use super::fleet_changes::Clusters;
 
@@ -112,24 +112,28 @@ impl<'a> Triggers<'a> {
     }
 
     fn needs_scheduling(&self, binding: &Binding) -> bool {
-        let Some(placement) = &binding.spec.placement else {
-            return false;
-        };
-        let Ok(json) = placement_json(placement) else {
-            return false;
-        };
-        let is_leaving = |name: &str| {
-            self.after
-                .get(name)
-                .is_some_and(|cluster| cluster.metadata.deletion_timestamp.is_some())
-        };
-        schedule_type(
-            binding,
-            placement,
-            &json,
-            self.multiple_pod_templates,
-            is_leaving,
-        )
-        .is_some()
+        schedule_trigger(binding, self.after, self.multiple_pod_templates).is_some()
     }
+}
+
+/// Returns the rule by which the scheduler decides about a binding that it processes; `None` if it leaves it alone.
+pub(crate) fn schedule_trigger(
+    binding: &Binding,
+    clusters: &Clusters,
+    multiple_pod_templates: bool,
+) -> Option<ScheduleType> {
+    let placement = binding.spec.placement.as_ref()?;
+    let json = placement_json(placement).ok()?;
+    let is_leaving = |name: &str| {
+        clusters
+            .get(name)
+            .is_some_and(|cluster| cluster.metadata.deletion_timestamp.is_some())
+    };
+    schedule_type(
+        binding,
+        placement,
+        &json,
+        multiple_pod_templates,
+        is_leaving,
+    )
 }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use berth_test_requirements::needs;
 
-use crate::program::{Up, berth, line, refused, until};
+use crate::program::{Up, berth, line, refused, root, until};
 
 /// Runs a command, checks that it succeeds, and returns its output.
 fn run(up: &Up, arguments: &[&str]) -> String {
@@ -88,6 +88,42 @@ fn top_shows_free_capacity_and_what_waits() {
         serde_json::from_str(&run(&up, &["top", "--output=json"])).unwrap();
     assert_eq!(report["clusters"][0]["replicas"], 0, "{report}");
     assert_eq!(report["waiting"][0]["name"], "huge", "{report}");
+}
+
+#[needs(kubectl)]
+#[test]
+fn explain_names_the_cause_and_a_remedy_for_each_cluster() {
+    let up = Up::start(&["--members=3"]);
+    let manifest = root().join("examples/nginx.yaml");
+    up.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    let explained = |arguments: &[&str]| {
+        until("the binding", || {
+            let arguments = [&["explain", "deployment/nginx"], arguments].concat();
+            let output = berth(up.home.path(), &arguments).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            if text.contains("member1:1, member2:1; the decision would be the same now")
+                || text.contains("\"agrees\": true")
+            {
+                Ok(text)
+            } else {
+                Err(text)
+            }
+        })
+    };
+    let text = explained(&[]);
+    assert!(text.contains("Placed: member1:1, member2:1"), "{text}");
+    assert!(
+        text.contains("member3: add member3 to clusterNames of clusterAffinity"),
+        "{text}"
+    );
+    let text = explained(&["--cluster=member3"]);
+    assert!(text.contains("It would be on member3 if you"), "{text}");
+    let report = explained(&["--output=json"]);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["apiVersion"], "explain.berth.io/v1", "{report}");
+    let unknown = refused(up.home.path(), &["explain", "deployment/ngin"]);
+    let message = line(&unknown);
+    assert!(message.contains("did you mean"), "{message}");
 }
 
 #[test]

@@ -1,0 +1,143 @@
+//! `berth explain`: why a workload is where it is, why it is not elsewhere, and what would change it.
+//!
+//! ```text
+//! live (get, list) ──> find ──> analysis (scheduler's rules, engine, berth-explain) ──> text or JSON
+//! ```
+//!
+//! The decision is made again from the present clusters, with the rules and options of the scheduler. Nothing is
+//! written.
+
+mod analysis;
+mod error;
+mod find;
+mod live;
+mod text;
+
+use std::fmt::Write as _;
+
+use berth_scheduler::estimator::EstimatorArgs;
+use berth_scheduler::gates::{self, FeatureGates};
+use clap::{Args, ValueEnum};
+
+pub use error::ExplainError;
+
+use crate::control_plane::ControlPlaneArgs;
+use crate::output;
+use crate::simulate::args::plugin;
+
+/// Flags of `berth explain`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct ExplainArgs {
+    /// Workload or binding: NAME, NAMESPACE/NAME, or KIND/NAME as in deployment/web
+    #[arg(value_name = "[NAMESPACE/]NAME")]
+    pub name: String,
+
+    /// Kind of the workload, or ResourceBinding or ClusterResourceBinding
+    #[arg(long, value_name = "KIND")]
+    pub kind: Option<String>,
+
+    /// Explain one cluster in detail, and search what would place the workload there
+    #[arg(long, value_name = "CLUSTER")]
+    pub cluster: Option<String>,
+
+    /// Namespace [default: that of the context]
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: Format,
+
+    /// The control plane.
+    #[command(flatten)]
+    pub control_plane: ControlPlaneArgs,
+
+    /// Plugins to enable, as for berth scheduler
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "*",
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        value_parser = plugin
+    )]
+    pub plugins: Vec<String>,
+
+    /// Feature gates, as for berth scheduler
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
+    pub feature_gates: FeatureGates,
+
+    /// Also send workloads with no replicas assigned to the selected clusters, with 0 replicas
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub enable_empty_workload_propagation: bool,
+
+    /// Flags of the estimators.
+    #[command(flatten, next_help_heading = "Estimators, as for berth scheduler")]
+    pub estimators: EstimatorArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  berth explain deployment/web                 why is it there, and why not elsewhere?
+  berth explain shop/web --cluster member3     why not on member3, and what would place it there?
+  berth explain web-deployment -o json         the same for scripts
+  berth explain clusterrole/reader             cluster-scoped resources, too
+
+Nothing is written: Clusters and bindings are read with get and list, and the decision is made again. Exit codes: 0 if
+the binding is explained, placed or not; 1 if there is no such binding or the control plane cannot be read; 2 for an
+invalid command line.";
+
+/// Output format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Text with a row for each cluster.
+    Table,
+    /// The report as JSON, in the format explain.berth.io/v1.
+    Json,
+}
+
+/// Explains a binding, and prints the report.
+///
+/// # Errors
+/// When there is no such binding or cluster, or the control plane cannot be read.
+pub async fn run(args: ExplainArgs) -> Result<(), ExplainError> {
+    let estimators = args.estimators.clone().options()?;
+    let client = args.control_plane.client().await?;
+    let wanted = find::Wanted::new(&args, client.default_namespace());
+    let bindings = live::bindings(&client, wanted.namespace()).await?;
+    let binding = match find::find(&wanted, &bindings) {
+        Ok(binding) => binding.clone(),
+        Err(find::Missing::Several(names)) => {
+            return Err(ExplainError::Ambiguous {
+                name: args.name.clone(),
+                names,
+            });
+        }
+        Err(find::Missing::None) => {
+            let all = live::bindings(&client, None).await?;
+            return Err(wanted.not_found(&all));
+        }
+    };
+    let clusters = live::clusters(&client).await?;
+    if let Some(name) = &args.cluster
+        && !clusters.contains_key(name)
+    {
+        return Err(ExplainError::no_cluster(name, clusters.keys()));
+    }
+    let estimators = estimators
+        .map(|options| crate::simulate::estimators::Estimators::new(client.clone(), &options));
+    let report =
+        analysis::analyse(&args, &binding, &bindings, &clusters, estimators.as_ref()).await?;
+    let mut text = String::new();
+    match args.output {
+        Format::Json => {
+            let json = serde_json::to_string_pretty(&report).map_err(std::io::Error::other)?;
+            let _ = writeln!(text, "{json}");
+        }
+        Format::Table => text = text::render(&report, args.cluster.as_deref()),
+    }
+    output::print(&text)?;
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! The decision about the binding, made again with the scheduler's rules, and its report.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use berth_api::Cluster;
+use berth_core::{Assumed, Engine, Plugins, WorkloadPeers};
+use berth_explain::{Case, Limits, Report, Share, StoredCondition};
+use berth_scheduler::AffinityGroups;
+use berth_scheduler::binding::Binding;
+use berth_scheduler::rules::condition::stored;
+
+use super::ExplainArgs;
+use super::error::ExplainError;
+use crate::simulate::args::engine_options;
+use crate::simulate::estimators::Estimators;
+use crate::simulate::triggers::schedule_trigger;
+
+/// Decides about the binding, and explains the decision.
+pub(crate) async fn analyse(
+    args: &ExplainArgs,
+    binding: &Binding,
+    bindings: &[Binding],
+    clusters: &BTreeMap<String, Cluster>,
+    estimators: Option<&Estimators>,
+) -> Result<Report, ExplainError> {
+    let options = engine_options(
+        &args.plugins,
+        &args.feature_gates,
+        args.enable_empty_workload_propagation,
+    );
+    let gates = options.gates;
+    let mut plugins = Plugins::in_tree(gates);
+    if let Some(estimators) = estimators {
+        estimators.follow(clusters.values());
+        plugins.estimators.push(estimators.estimator());
+    }
+    let mut engine = Engine::with_plugins(options, plugins)?;
+    let peers = if gates.workload_affinity {
+        peers(binding, bindings)
+    } else {
+        WorkloadPeers::default()
+    };
+    let assumed = Assumed::default();
+    let case = Case {
+        clusters,
+        namespace: binding.key.namespace.as_deref(),
+        name: &binding.key.name,
+        metadata: &binding.metadata,
+        spec: &binding.spec,
+        status: &binding.status,
+        peers,
+        assumed: &assumed,
+    };
+    let limits = Limits {
+        clusters: args.cluster.clone().map(|cluster| vec![cluster]),
+        ..Limits::default()
+    };
+    let mut decision = || berth_explain::explain(&mut engine, &case, &limits);
+    let report = match estimators {
+        Some(estimators) => estimators.decide(binding, decision).await,
+        None => decision(),
+    }?;
+    Ok(with_record(report, args, binding, clusters))
+}
+
+/// Returns the clusters of the workloads in the same affinity groups.
+fn peers(binding: &Binding, bindings: &[Binding]) -> WorkloadPeers {
+    let mut groups = AffinityGroups::default();
+    let mut known = HashMap::new();
+    for other in bindings {
+        groups.replace(None, Some(other));
+        known.insert(other.key.clone(), Arc::new(other.clone()));
+    }
+    groups.peers(binding, |key| known.get(key).cloned())
+}
+
+/// Adds the recorded result, and notes about the scheduler.
+fn with_record(
+    report: Report,
+    args: &ExplainArgs,
+    binding: &Binding,
+    clusters: &BTreeMap<String, Cluster>,
+) -> Report {
+    let shares = binding.spec.clusters.iter().map(|target| Share {
+        name: target.name.clone(),
+        replicas: i64::from(target.replicas),
+    });
+    let condition = stored(&binding.status).map(|condition| StoredCondition {
+        status: condition.status.clone(),
+        reason: condition.reason.clone(),
+        message: condition.message.clone(),
+    });
+    let affinity = binding.status.scheduler_observing_affinity_name.clone();
+    let affinity = affinity.filter(|name| !name.is_empty());
+    let mut report = report.with_recorded(shares.collect(), affinity, condition);
+    let gates = args.feature_gates.engine;
+    let mut notes = Vec::new();
+    if binding.deleting() {
+        notes.push("the binding is being deleted, so no scheduler decides about it".to_owned());
+    } else if binding.spec.scheduling_suspended() {
+        notes.push("scheduling is suspended, so no scheduler decides about it".to_owned());
+    } else {
+        let mpt = gates.multiple_pod_templates_scheduling;
+        notes.push(match schedule_trigger(binding, clusters, mpt) {
+            Some(trigger) => format!(
+                "the scheduler decides again when the binding or a cluster that it selects changes ({})",
+                trigger.as_str()
+            ),
+            None => "the scheduler leaves the binding alone until its placement, its replicas or one of its clusters \
+                     changes, or rescheduling is requested"
+                .to_owned(),
+        });
+    }
+    notes.push(format!(
+        "recomputed from the present clusters with the plugins and gates of the command line; profiles, extenders and \
+         other plugins of the scheduler {} are not taken into account",
+        binding.spec.scheduler()
+    ));
+    report.notes.splice(0..0, notes);
+    report
+}

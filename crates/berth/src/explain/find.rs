@@ -1,0 +1,252 @@
+//! The binding that a name on the command line means: its own name or that of its workload.
+
+use berth_controllers::nearest::nearest;
+use berth_scheduler::binding::Binding;
+
+use super::ExplainArgs;
+use super::error::{ExplainError, list};
+
+/// Short names of kinds, as in kubectl.
+const SHORT_NAMES: [(&str, &str); 10] = [
+    ("deploy", "deployment"),
+    ("sts", "statefulset"),
+    ("ds", "daemonset"),
+    ("cj", "cronjob"),
+    ("svc", "service"),
+    ("cm", "configmap"),
+    ("ns", "namespace"),
+    ("sa", "serviceaccount"),
+    ("rb", "resourcebinding"),
+    ("crb", "clusterresourcebinding"),
+];
+
+/// The binding or workload on the command line.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// The part before the slash: a kind or a namespace.
+    prefix: Option<String>,
+    name: String,
+    kind: Option<String>,
+    namespace: String,
+    namespace_is_given: bool,
+}
+
+/// The reason why no binding is found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// No binding matches.
+    None,
+    /// Several bindings match.
+    Several(Vec<String>),
+}
+
+impl Wanted {
+    pub(crate) fn new(args: &ExplainArgs, default_namespace: &str) -> Self {
+        let (prefix, name) = match args.name.split_once('/') {
+            Some((prefix, name)) => (Some(prefix.to_owned()), name.to_owned()),
+            None => (None, args.name.clone()),
+        };
+        Self {
+            prefix,
+            name,
+            kind: args.kind.clone(),
+            namespace: args
+                .namespace
+                .clone()
+                .unwrap_or_else(|| default_namespace.to_owned()),
+            namespace_is_given: args.namespace.is_some(),
+        }
+    }
+
+    /// Returns the namespace to list; `None` if the prefix may be another namespace.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        (self.prefix.is_none() || self.namespace_is_given).then_some(&self.namespace)
+    }
+
+    fn matches(&self, binding: &Binding) -> bool {
+        let namespace = binding.key.namespace.as_deref();
+        let resource = &binding.spec.resource;
+        let named = *binding.key.name == *self.name || resource.name == self.name;
+        let of_kind = |kind: &str| {
+            is_kind(kind, &resource.kind)
+                || (is_kind(kind, binding.key.kind()) && *binding.key.name == *self.name)
+        };
+        let in_namespace = namespace.is_none_or(|namespace| namespace == self.namespace);
+        let in_place = match &self.prefix {
+            None => in_namespace,
+            Some(prefix) => {
+                let prefix_matches = !self.namespace_is_given && namespace == Some(prefix);
+                prefix_matches || (of_kind(prefix) && in_namespace)
+            }
+        };
+        named && in_place && self.kind.as_deref().is_none_or(of_kind)
+    }
+
+    /// Returns the error for a name that no binding matches, with similar names of all namespaces.
+    pub(crate) fn not_found(&self, all: &[Binding]) -> ExplainError {
+        let named = |binding: &&Binding| {
+            *binding.key.name == *self.name || binding.spec.resource.name == self.name
+        };
+        let elsewhere: Vec<String> = all.iter().filter(named).map(describe).collect();
+        let known = all
+            .iter()
+            .flat_map(|binding| [&*binding.key.name, binding.spec.resource.name.as_str()]);
+        let hint = if !elsewhere.is_empty() {
+            format!("; there is {}", list(&elsewhere))
+        } else if let Some(found) = nearest(&self.name, known) {
+            let similar: Vec<String> = all
+                .iter()
+                .filter(|b| *b.key.name == *found || b.spec.resource.name == found)
+                .map(describe)
+                .collect();
+            format!("; did you mean {}?", list(&similar))
+        } else if all.is_empty() {
+            ": the control plane has no bindings; a policy must select the workload".to_owned()
+        } else {
+            ": if it exists, no policy selects it; `kubectl get resourcebindings -A` lists the bindings"
+                .to_owned()
+        };
+        let name = match &self.prefix {
+            Some(prefix) => format!("{prefix}/{}", self.name),
+            None => format!("{} in the namespace {}", self.name, self.namespace),
+        };
+        ExplainError::NotFound { name, hint }
+    }
+}
+
+/// Returns the only binding that matches. The name of a binding takes precedence over that of a workload.
+pub(crate) fn find<'a>(wanted: &Wanted, bindings: &'a [Binding]) -> Result<&'a Binding, Missing> {
+    let matching: Vec<&Binding> = bindings.iter().filter(|b| wanted.matches(b)).collect();
+    let by_own_name: Vec<&Binding> = matching
+        .iter()
+        .copied()
+        .filter(|binding| *binding.key.name == *wanted.name)
+        .collect();
+    match (&by_own_name[..], &matching[..]) {
+        ([only], _) | (_, [only]) => Ok(only),
+        (_, []) => Err(Missing::None),
+        (_, several) => Err(Missing::Several(
+            several.iter().map(|b| describe(b)).collect(),
+        )),
+    }
+}
+
+/// Describes a binding and its workload.
+fn describe(binding: &Binding) -> String {
+    let resource = &binding.spec.resource;
+    format!("{} ({} {})", binding.key, resource.kind, resource.name)
+}
+
+/// Reports whether a word is a kind, its plural or its short name.
+fn is_kind(word: &str, kind: &str) -> bool {
+    let word = word.to_lowercase();
+    let word = word.split('.').next().unwrap_or_default();
+    let kind = kind.to_lowercase();
+    let long = SHORT_NAMES
+        .iter()
+        .find(|(short, _)| *short == word)
+        .map(|(_, long)| *long);
+    word == kind
+        || long == Some(kind.as_str())
+        || word.strip_suffix('s') == Some(kind.as_str())
+        || word.strip_suffix("es") == Some(kind.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn binding(namespace: Option<&str>, name: &str, kind: &str, resource: &str) -> Binding {
+        let object = json!({
+            "metadata": {"namespace": namespace, "name": name},
+            "spec": {"resource": {"apiVersion": "v1", "kind": kind, "name": resource}},
+        });
+        match namespace {
+            Some(_) => {
+                Binding::from(serde_json::from_value::<berth_api::ResourceBinding>(object).unwrap())
+            }
+            None => Binding::from(
+                serde_json::from_value::<berth_api::ClusterResourceBinding>(object).unwrap(),
+            ),
+        }
+    }
+
+    fn wanted(text: &str, kind: Option<&str>, namespace: Option<&str>) -> Wanted {
+        let (prefix, name) = match text.split_once('/') {
+            Some((prefix, name)) => (Some(prefix.to_owned()), name),
+            None => (None, text),
+        };
+        Wanted {
+            prefix,
+            name: name.to_owned(),
+            kind: kind.map(str::to_owned),
+            namespace: namespace.unwrap_or("default").to_owned(),
+            namespace_is_given: namespace.is_some(),
+        }
+    }
+
+    fn bindings() -> [Binding; 5] {
+        [
+            binding(Some("default"), "web-deployment", "Deployment", "web"),
+            binding(Some("default"), "web-service", "Service", "web"),
+            binding(Some("default"), "web", "ConfigMap", "settings"),
+            binding(Some("shop"), "cart-deployment", "Deployment", "cart"),
+            binding(None, "reader-clusterrole", "ClusterRole", "reader"),
+        ]
+    }
+
+    #[test]
+    fn names_mean_bindings_or_workloads() {
+        for (text, kind, namespace, expected) in [
+            ("web-deployment", None, None, Some("web-deployment")),
+            ("deployment/web", None, None, Some("web-deployment")),
+            ("deploy/web", None, None, Some("web-deployment")),
+            ("deployments.apps/web", None, None, Some("web-deployment")),
+            ("web", Some("service"), None, Some("web-service")),
+            // The name of a binding takes precedence.
+            ("web", None, None, Some("web")),
+            ("cart", None, None, None),
+            ("cart", None, Some("shop"), Some("cart-deployment")),
+            ("shop/cart", None, None, Some("cart-deployment")),
+            ("shop/cart-deployment", None, None, Some("cart-deployment")),
+            ("reader", None, None, Some("reader-clusterrole")),
+            ("clusterrole/reader", None, None, Some("reader-clusterrole")),
+            ("rb/web-service", None, None, Some("web-service")),
+            ("secret/web", None, None, None),
+        ] {
+            let bindings = bindings();
+            let found = find(&wanted(text, kind, namespace), &bindings);
+            let found = found.ok().map(|binding| binding.key.name.to_string());
+            assert_eq!(found.as_deref(), expected, "{text} {kind:?} {namespace:?}");
+        }
+    }
+
+    #[test]
+    fn wrong_names_have_a_hint() {
+        for (text, expected) in [
+            (
+                "cart",
+                "there is no binding or propagated workload cart in the namespace default; there is shop/cart-deployment (Deployment cart)",
+            ),
+            (
+                "shop/crat",
+                "there is no binding or propagated workload shop/crat; did you mean shop/cart-deployment (Deployment cart)?",
+            ),
+            (
+                "readr",
+                "there is no binding or propagated workload readr in the namespace default; did you mean reader-clusterrole (ClusterRole reader)?",
+            ),
+            (
+                "payments",
+                "there is no binding or propagated workload payments in the namespace default: if it exists, no policy selects it; `kubectl get resourcebindings -A` lists the bindings",
+            ),
+        ] {
+            assert_eq!(
+                wanted(text, None, None).not_found(&bindings()).to_string(),
+                expected
+            );
+        }
+    }
+}

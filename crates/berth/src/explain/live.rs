@@ -1,0 +1,71 @@
+//! Read-only access to the control plane, with list.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_apimachinery::api_error::{api_error_message, has_code};
+use berth_scheduler::binding::Binding;
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
+use serde::de::DeserializeOwned;
+
+use super::error::ExplainError;
+
+/// Number of objects per page of a list.
+const PAGE_SIZE: u32 = 500;
+
+/// Lists the ResourceBindings of a namespace, or of all, and all ClusterResourceBindings.
+pub(crate) async fn bindings(
+    client: &Client,
+    namespace: Option<&str>,
+) -> Result<Vec<Binding>, ExplainError> {
+    let namespaced: Api<ResourceBinding> = match namespace {
+        Some(namespace) => Api::namespaced(client.clone(), namespace),
+        None => Api::all(client.clone()),
+    };
+    let mut bindings: Vec<Binding> = list(&namespaced, "resourcebindings")
+        .await?
+        .into_iter()
+        .map(Binding::from)
+        .collect();
+    let unscoped: Api<ClusterResourceBinding> = Api::all(client.clone());
+    let unscoped = list(&unscoped, "clusterresourcebindings").await?;
+    bindings.extend(unscoped.into_iter().map(Binding::from));
+    Ok(bindings)
+}
+
+/// Lists the clusters by name.
+pub(crate) async fn clusters(client: &Client) -> Result<BTreeMap<String, Cluster>, ExplainError> {
+    let clusters = list(&Api::<Cluster>::all(client.clone()), "clusters").await?;
+    let named = clusters
+        .into_iter()
+        .map(|cluster| (cluster.name_any(), cluster));
+    Ok(named.collect())
+}
+
+async fn list<K>(api: &Api<K>, what: &'static str) -> Result<Vec<K>, ExplainError>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let mut params = ListParams::default().limit(PAGE_SIZE);
+    let mut objects = Vec::new();
+    loop {
+        let page = api.list(&params).await.map_err(|error| {
+            let message = api_error_message(&error);
+            ExplainError::Read {
+                what,
+                reason: if has_code(&error, 404) {
+                    format!("{message}: is this a control plane with the Karmada API?")
+                } else {
+                    message
+                },
+            }
+        })?;
+        objects.extend(page.items);
+        match page.metadata.continue_ {
+            Some(token) if !token.is_empty() => params = params.continue_token(&token),
+            _ => return Ok(objects),
+        }
+    }
+}

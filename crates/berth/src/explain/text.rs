@@ -1,0 +1,346 @@
+//! The report as text: the result, the cause and the smallest fix first, then the details.
+
+use std::fmt::Write as _;
+
+use berth_core::{DivisionOperation, GroupChoice, Stage};
+use berth_explain::{ClusterReport, Fix, Report, Share, StageCount, TermOutcome};
+
+use crate::columns::{align, cell};
+
+/// Rows of clusters without the workload.
+const ROWS: usize = 30;
+/// Groups of a spread constraint.
+const GROUPS: usize = 8;
+/// Reasons in the summary.
+const REASONS: usize = 5;
+
+/// Renders a report; with a cluster, only this cluster in detail.
+pub(crate) fn render(report: &Report, cluster: Option<&str>) -> String {
+    let mut out = String::new();
+    header(report, &mut out);
+    if let Some(cluster) = cluster.and_then(|name| report.cluster(name)) {
+        one_cluster(report, cluster, &mut out);
+    } else {
+        terms(report, &mut out);
+        selection(report, &mut out);
+        division(report, &mut out);
+        clusters(report, &mut out);
+    }
+    for note in &report.notes {
+        let _ = writeln!(out, "note: {note}");
+    }
+    out
+}
+
+fn header(report: &Report, out: &mut String) {
+    let binding = &report.binding;
+    let name = match &binding.namespace {
+        Some(namespace) => format!("{namespace}/{}", binding.name),
+        None => binding.name.clone(),
+    };
+    let workload = binding.resource.name.as_deref().unwrap_or("-");
+    let replicas = match binding.replicas {
+        Some(1) => ", 1 replica".to_owned(),
+        Some(replicas) => format!(", {replicas} replicas"),
+        None => String::new(),
+    };
+    let _ = writeln!(
+        out,
+        "{} {name}: {} {workload}{replicas}, {}",
+        binding.kind,
+        binding.resource.kind,
+        binding.strategy.as_str()
+    );
+    let verdict = &report.verdict;
+    let with_replicas = binding.replicas.is_some();
+    if report.is_placed() {
+        let _ = writeln!(
+            out,
+            "Placed: {} ({})",
+            shares(&verdict.clusters, with_replicas),
+            verdict.summary
+        );
+    } else {
+        let _ = writeln!(
+            out,
+            "Not placed ({}): {}",
+            verdict.reason.as_str(),
+            verdict.summary
+        );
+    }
+    if let Some(recorded) = &report.recorded {
+        let _ = writeln!(
+            out,
+            "Recorded: {}; the decision would {} now",
+            shares(&recorded.clusters, with_replicas),
+            if recorded.agrees {
+                "be the same"
+            } else {
+                "differ"
+            }
+        );
+        let conditions = recorded.condition.iter().filter(|c| c.status != "True");
+        for condition in conditions {
+            let _ = writeln!(
+                out,
+                "Condition: {}: {}",
+                condition.reason, condition.message
+            );
+        }
+    }
+    if !verdict.counts.is_empty() {
+        let _ = writeln!(out, "\nWhy not elsewhere:");
+        for count in verdict.counts.iter().take(REASONS) {
+            let _ = writeln!(out, "  {}", reason(count));
+        }
+        if verdict.counts.len() > REASONS {
+            let _ = writeln!(out, "  and {} more reasons", verdict.counts.len() - REASONS);
+        }
+    }
+    if !report.is_placed() {
+        let _ = writeln!(out, "\nSmallest fixes, each checked with the engine:");
+        fixes(&report.fixes, with_replicas, out);
+    }
+}
+
+fn reason(count: &StageCount) -> String {
+    let clusters = match count.clusters {
+        1 => "1 cluster".to_owned(),
+        clusters => format!("{clusters} clusters"),
+    };
+    match &count.plugin {
+        Some(plugin) => format!("{clusters}: {} ({plugin})", count.reason),
+        None => format!("{clusters}: {}", count.reason),
+    }
+}
+
+fn fixes(fixes: &[Fix], with_replicas: bool, out: &mut String) {
+    if fixes.is_empty() {
+        let _ = writeln!(out, "  none found");
+    }
+    for (index, fix) in fixes.iter().enumerate() {
+        let _ = writeln!(
+            out,
+            "  {}. {}\n     result: {}",
+            index + 1,
+            fix.summary,
+            shares(&fix.result, with_replicas)
+        );
+    }
+}
+
+fn terms(report: &Report, out: &mut String) {
+    if report.terms.iter().all(|term| term.name.is_none()) {
+        return;
+    }
+    let _ = writeln!(out, "\nAffinity terms:");
+    for term in &report.terms {
+        let outcome = match term.outcome {
+            TermOutcome::Used => format!("used, {} clusters pass", term.passing),
+            TermOutcome::Failed => term.failure.clone().unwrap_or_else(|| "failed".to_owned()),
+            TermOutcome::Skipped => "skipped, because a later term is in use".to_owned(),
+            TermOutcome::NotTried => "not tried, because an earlier term fits".to_owned(),
+        };
+        let _ = writeln!(out, "  {}: {outcome}", cell(term.name.as_deref()));
+    }
+}
+
+fn selection(report: &Report, out: &mut String) {
+    let Some(selection) = &report.selection else {
+        return;
+    };
+    for choice in &selection.choices {
+        choice_lines(choice, out);
+    }
+}
+
+fn choice_lines(choice: &GroupChoice, out: &mut String) {
+    let max = choice
+        .max
+        .map_or_else(|| "no".to_owned(), |max| max.to_string());
+    let _ = writeln!(
+        out,
+        "\nSpread by {} (minGroups {}, maxGroups {max}):",
+        choice.by, choice.min
+    );
+    for group in choice.groups.iter().take(GROUPS) {
+        let _ = writeln!(
+            out,
+            "  {} {}: score {}, room {}{}",
+            if group.chosen { "chosen" } else { "      " },
+            group.name,
+            group.score,
+            group.available,
+            if choice.by == "cluster" {
+                String::new()
+            } else {
+                format!(", {} clusters", group.clusters.len())
+            }
+        );
+    }
+    if choice.groups.len() > GROUPS {
+        let _ = writeln!(out, "         and {} more", choice.groups.len() - GROUPS);
+    }
+}
+
+fn division(report: &Report, out: &mut String) {
+    for step in &report.division {
+        let what = match step.operation {
+            DivisionOperation::Copy => continue,
+            DivisionOperation::Keep => "kept",
+            DivisionOperation::DivideAll => "divided",
+            DivisionOperation::Add => "added",
+            DivisionOperation::Shrink => "left after shrinking",
+        };
+        let tier = step
+            .tier
+            .map(|tier| format!(" in tier {tier}"))
+            .unwrap_or_default();
+        let _ = writeln!(out, "\nDivision{tier}: {} replicas {what}", step.replicas);
+        let rows: Vec<Vec<String>> = step
+            .shares
+            .iter()
+            .take(ROWS)
+            .map(|share| {
+                vec![
+                    share.cluster.clone(),
+                    share.weight.to_string(),
+                    format!("{:.2}", share.exact),
+                    share.floor.to_string(),
+                    format!("{:+}", share.remainder),
+                    share.replicas.to_string(),
+                ]
+            })
+            .collect();
+        let header = [
+            "CLUSTER",
+            "WEIGHT",
+            "EXACT",
+            "FLOOR",
+            "REMAINDER",
+            "REPLICAS",
+        ];
+        indent(&align(&header, &rows), out);
+    }
+}
+
+fn clusters(report: &Report, out: &mut String) {
+    let _ = writeln!(out);
+    let is_placed = |cluster: &&ClusterReport| cluster.stage == Stage::Placed;
+    let placed = report.clusters.iter().filter(is_placed);
+    let others = report.clusters.iter().filter(|c| !is_placed(c)).take(ROWS);
+    let rows: Vec<Vec<String>> = placed.chain(others).map(row).collect();
+    let shown = rows.len();
+    let header = ["CLUSTER", "STAGE", "REPLICAS", "SCORE", "ROOM", "WHY"];
+    out.push_str(&align(&header, &rows));
+    let hidden = report.clusters.len() - shown;
+    if hidden > 0 {
+        let _ = writeln!(
+            out,
+            "and {hidden} more; --cluster NAME or -o json shows them"
+        );
+    }
+    let changeable: Vec<(&str, &Fix)> = report
+        .clusters
+        .iter()
+        .filter_map(|cluster| Some((&*cluster.name, cluster.fixes.first()?)))
+        .take(ROWS)
+        .collect();
+    if changeable.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\nIt would be on these clusters if you:");
+    for (name, fix) in changeable {
+        let _ = writeln!(out, "  {name}: {}", fix.summary);
+    }
+}
+
+fn row(cluster: &ClusterReport) -> Vec<String> {
+    vec![
+        cluster.name.clone(),
+        stage(cluster.stage).to_owned(),
+        cell(cluster.replicas),
+        cell(cluster.score),
+        cell(cluster.minimum.as_ref().map(|minimum| minimum.replicas)),
+        cluster.why.clone(),
+    ]
+}
+
+fn one_cluster(report: &Report, cluster: &ClusterReport, out: &mut String) {
+    let with_replicas = report.binding.replicas.is_some();
+    let _ = writeln!(
+        out,
+        "\n{}: {}: {}",
+        cluster.name,
+        stage(cluster.stage),
+        cluster.why
+    );
+    if let Some(before) = cluster.before {
+        let _ = writeln!(out, "  held before: {before}");
+    }
+    for score in &cluster.scores {
+        let _ = writeln!(
+            out,
+            "  score of {} with weight {}: {}",
+            score.plugin, score.weight, score.weighted
+        );
+    }
+    for estimate in &cluster.estimates {
+        let counts = cluster
+            .minimum
+            .as_ref()
+            .is_some_and(|minimum| minimum.estimator == estimate.estimator);
+        let answer = match estimate.replicas {
+            Some(replicas) => format!("room for {replicas} replicas"),
+            None => "no answer".to_owned(),
+        };
+        let _ = writeln!(
+            out,
+            "  {}: {answer}{}",
+            estimate.estimator,
+            if counts { " (the lowest counts)" } else { "" }
+        );
+    }
+    if cluster.stage != Stage::Placed {
+        let _ = writeln!(
+            out,
+            "\nIt would be on {} if you (smallest change first, each checked with the engine):",
+            cluster.name
+        );
+        fixes(&cluster.fixes, with_replicas, out);
+    }
+}
+
+fn stage(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Deleting => "deleting",
+        Stage::Filtered => "filtered",
+        Stage::Considered => "not selected",
+        Stage::Selected => "no replicas",
+        Stage::Placed => "placed",
+    }
+}
+
+fn shares(shares: &[Share], with_replicas: bool) -> String {
+    if shares.is_empty() {
+        return "nowhere".to_owned();
+    }
+    let one = |share: &Share| {
+        if with_replicas {
+            format!("{}:{}", share.name, share.replicas)
+        } else {
+            share.name.clone()
+        }
+    };
+    let shown: Vec<String> = shares.iter().take(ROWS).map(one).collect();
+    match shares.len().saturating_sub(shown.len()) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+fn indent(text: &str, out: &mut String) {
+    for line in text.lines() {
+        let _ = writeln!(out, "  {line}");
+    }
+}
