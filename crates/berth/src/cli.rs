@@ -18,6 +18,7 @@ use crate::clusters::taint::{self, TaintArgs};
 use crate::completion::{self, CompletionArgs};
 use crate::control_plane;
 use crate::controllers::{self, ControllersArgs, ControllersError};
+use crate::dashboard::{self, DashboardArgs};
 use crate::down::{self, DownArgs};
 use crate::explain::{self, ExplainArgs};
 use crate::fault_injection::{self, Fault, FaultArgs};
@@ -68,6 +69,8 @@ enum Command {
     Down(DownArgs),
     /// Show placements, ready replicas and changes live
     Watch(WatchArgs),
+    /// Serve a page about the control plane: fleet, bindings, decisions and moves
+    Dashboard(DashboardArgs),
     /// Show the free capacity of members, and the bindings that wait for a cluster
     Top(TopArgs),
     /// Register a cluster as a member of the control plane
@@ -213,6 +216,7 @@ impl Command {
             Self::Status(args) => status::run(args).await.map_err(Failure::run),
             Self::Down(args) => down::run(args).await.map_err(Failure::run),
             Self::Watch(args) => watch::run(args, cancel).await.map_err(Failure::run),
+            Self::Dashboard(args) => dashboard::run(args, cancel).await.map_err(Failure::run),
             Self::Join(args) => joining::run(*args).await.map_err(|error| {
                 if error.is_usage() {
                     Failure::usage(error)

@@ -13,6 +13,7 @@
 //! - [`join`], [`clusters`]: registering and managing members
 //! - [`simulate`], [`watch`], [`top`]: decisions without writes, the live view, and free capacity
 //! - [`interpret`]: scripts of custom kinds, checked and run on files
+//! - [`dashboard`]: the page about a control plane
 //! - [`completion`], [`man`]: shell completion scripts and manual pages
 
 pub mod admission;
@@ -23,6 +24,7 @@ mod columns;
 pub mod completion;
 pub mod control_plane;
 pub mod controllers;
+pub mod dashboard;
 pub mod down;
 pub mod explain;
 pub mod fault_injection;

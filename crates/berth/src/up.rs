@@ -16,6 +16,7 @@ use berth_api::Cluster;
 use berth_api::component::Component;
 use berth_apiserver::{Server, ServerConfig, StartError};
 use berth_controllers::monitor::Monitor;
+use berth_dashboard::DashboardError;
 use berth_scheduler::Options;
 use berth_scheduler::connect;
 use futures::FutureExt as _;
@@ -26,6 +27,7 @@ use crate::admission::KarmadaAdmission;
 use crate::cluster_proxy::ClusterProxy;
 use crate::controllers::controller_set::{self, ControllerSet};
 use crate::controllers::failover_flags::Setting;
+use crate::dashboard;
 use crate::fault_injection;
 use crate::fleet;
 use crate::instance::{Claim, Record};
@@ -43,6 +45,8 @@ pub use persistence::PersistenceArgs;
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Name of the scheduler in `berth status`.
 const SCHEDULER: &str = "scheduler";
+/// Name of the dashboard in `berth status`.
+const DASHBOARD: &str = "dashboard";
 
 /// A running control plane.
 #[derive(Debug)]
@@ -90,7 +94,21 @@ async fn run_until(args: UpArgs, cancel: CancellationToken) -> Result<(), UpErro
     let path = reservation.write(&control_plane.kubeconfig())?;
     record.api_server = control_plane.server.url();
     claim.write(&record)?;
-    control_plane.print_banner(&path, &record.store, &args.without, began.elapsed());
+    let dashboard = control_plane.serve_dashboard(&args).await;
+    let dashboard = match dashboard {
+        Ok(dashboard) => dashboard,
+        Err(error) => {
+            control_plane.stop().await;
+            return Err(error.into());
+        }
+    };
+    control_plane.print_banner(
+        &path,
+        &record.store,
+        dashboard.as_deref(),
+        &args.without,
+        began.elapsed(),
+    );
     let outcome = tokio::select! {
         () = cancel.cancelled() => Ok(()),
         failure = control_plane.failure() => Err(failure),
@@ -225,6 +243,22 @@ impl ControlPlane {
         }
     }
 
+    /// Starts the dashboard, unless it is disabled. Returns its URL with the token.
+    async fn serve_dashboard(&mut self, args: &UpArgs) -> Result<Option<String>, DashboardError> {
+        if args.without.contains(&DisabledComponent::Dashboard) {
+            return Ok(None);
+        }
+        let client = connect::named(self.server.client(), Component::CommandLine);
+        let dashboard = dashboard::listen(args.dashboard_port, client).await?;
+        let url = dashboard.url();
+        let cancel = self.cancel.clone();
+        self.tasks.spawn(async move {
+            let ended = dashboard.serve(cancel).await;
+            (DASHBOARD, ended.map_err(UpError::from))
+        });
+        Ok(Some(url))
+    }
+
     /// Registers the clusters of the fleet, in its order.
     async fn join(&mut self, client: &kube::Client, fleet: &[Cluster]) -> Result<(), UpError> {
         let mut simulated = self.members.iter();
@@ -286,6 +320,7 @@ impl ControlPlane {
         &self,
         kubeconfig: &std::path::Path,
         store: &str,
+        dashboard: Option<&str>,
         without: &[DisabledComponent],
         took: Duration,
     ) {
@@ -295,6 +330,7 @@ impl ControlPlane {
             others: self.others,
             kubeconfig,
             store,
+            dashboard,
             without,
             took,
         };
@@ -311,6 +347,9 @@ fn components(without: &[DisabledComponent]) -> Vec<String> {
     }
     if !without.contains(&DisabledComponent::Scheduler) {
         components.push(SCHEDULER);
+    }
+    if !without.contains(&DisabledComponent::Dashboard) {
+        components.push(DASHBOARD);
     }
     components.push(fault_injection::NAME);
     components.into_iter().map(str::to_owned).collect()

@@ -27,6 +27,10 @@ pub struct UpArgs {
     )]
     pub port: u16,
 
+    /// Port of the dashboard, which listens on the loopback address only; 0 for any free port
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub dashboard_port: u16,
+
     /// Number of simulated member clusters; 0 for none
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = number_of_members)]
     pub members: usize,
@@ -43,7 +47,7 @@ pub struct UpArgs {
     #[command(flatten)]
     pub persistence: PersistenceArgs,
 
-    /// Components not to start, because you run your own, such as karmada-scheduler
+    /// Components not to start: the dashboard, or what you run yourself, such as karmada-scheduler
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     pub without: Vec<DisabledComponent>,
 
@@ -74,6 +78,7 @@ impl Default for UpArgs {
         Self {
             bind_address: Ipv4Addr::LOCALHOST.into(),
             port: 6443,
+            dashboard_port: 0,
             members: 3,
             fleet: None,
             kubeconfig: None,

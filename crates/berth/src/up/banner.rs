@@ -26,6 +26,8 @@ pub(super) struct Banner<'a> {
     pub(super) kubeconfig: &'a Path,
     /// Description of the storage.
     pub(super) store: &'a str,
+    /// URL of the dashboard, with its token.
+    pub(super) dashboard: Option<&'a str>,
     /// Components that are not started.
     pub(super) without: &'a [DisabledComponent],
     /// Duration of the start.
@@ -72,7 +74,11 @@ impl Banner<'_> {
         }
         let kubeconfig = self.kubeconfig.display();
         writeln!(out, "\n  kubeconfig   {kubeconfig}")?;
-        writeln!(out, "  store        {}\n", self.store)?;
+        writeln!(out, "  store        {}", self.store)?;
+        if let Some(url) = self.dashboard {
+            writeln!(out, "  dashboard    {url}")?;
+        }
+        writeln!(out)?;
         let all = [DisabledComponent::Controllers, DisabledComponent::Scheduler];
         for component in all
             .iter()

@@ -9,6 +9,8 @@ pub enum DisabledComponent {
     Scheduler,
     /// All controllers; run karmada-controller-manager or `berth controllers` instead
     Controllers,
+    /// The dashboard; run `berth dashboard` when you need it
+    Dashboard,
 }
 
 impl DisabledComponent {
@@ -17,6 +19,7 @@ impl DisabledComponent {
         match self {
             Self::Scheduler => ("the scheduler", "karmada-scheduler"),
             Self::Controllers => ("the controllers", "karmada-controller-manager"),
+            Self::Dashboard => ("the dashboard", "berth dashboard"),
         }
     }
 }

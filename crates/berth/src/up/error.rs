@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use berth_apimachinery::api_error::api_error_message;
 use berth_apiserver::{DataDirError, StartError, StorageError};
 use berth_controllers::detector::OptionsError;
+use berth_dashboard::DashboardError;
 use berth_scheduler::ServiceError;
 use berth_telemetry::ExportError;
 
@@ -80,6 +81,9 @@ pub enum UpError {
     /// The scheduler cannot start, or failed.
     #[error("the scheduler: {0}")]
     Scheduler(#[from] ServiceError),
+    /// The dashboard cannot start, or failed.
+    #[error(transparent)]
+    Dashboard(#[from] DashboardError),
     /// A component ended without cancellation.
     #[error("the {0} ended unexpectedly")]
     Ended(&'static str),

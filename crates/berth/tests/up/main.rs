@@ -8,6 +8,7 @@
 
 mod clusters;
 mod command_output;
+mod dashboard;
 mod disabled_components;
 mod documented;
 mod instance;

@@ -1,0 +1,71 @@
+//! `berth dashboard`: the page about a control plane.
+//!
+//! `berth-dashboard` serves it; [`Explainer`] makes the decisions of `berth explain`.
+
+mod explainer;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use berth_dashboard::{Dashboard, DashboardError};
+use berth_scheduler::connect::ConnectError;
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+
+use crate::control_plane::ControlPlaneArgs;
+use crate::output;
+
+pub(crate) use explainer::Explainer;
+
+/// Flags of `berth dashboard`.
+#[derive(Args, Clone, Debug)]
+pub struct DashboardArgs {
+    /// Port of the page, on the loopback address; 0 for any free port
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub port: u16,
+
+    /// The control plane.
+    #[command(flatten)]
+    pub control_plane: ControlPlaneArgs,
+}
+
+/// Reason why the page cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum DashboardCommandError {
+    /// The control plane cannot be addressed.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The page cannot be served.
+    #[error(transparent)]
+    Serve(#[from] DashboardError),
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
+    Write(#[from] std::io::Error),
+}
+
+/// Serves the page until the token is cancelled.
+///
+/// # Errors
+/// When the control plane does not respond, or the page cannot be served.
+pub async fn run(
+    args: DashboardArgs,
+    cancel: CancellationToken,
+) -> Result<(), DashboardCommandError> {
+    let client = args.control_plane.client().await?;
+    let dashboard = listen(args.port, client).await?;
+    output::print(&format!(
+        "dashboard: {}\n\nPress Ctrl-C to stop. The page is read-only; everyone with the URL can read it.\n",
+        dashboard.url()
+    ))?;
+    Ok(dashboard.serve(cancel).await?)
+}
+
+/// Listens on the loopback address.
+///
+/// # Errors
+/// When the port cannot be bound.
+pub(crate) async fn listen(port: u16, client: kube::Client) -> Result<Dashboard, DashboardError> {
+    let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
+    let explainer = Arc::new(Explainer::new(client.clone()));
+    Dashboard::listen(address, client, explainer).await
+}

@@ -1,0 +1,122 @@
+//! A writer of HTML that escapes by type: names of elements and attributes are `'static`, everything else is escaped.
+
+use std::fmt::{self, Display, Write as _};
+
+/// Elements without content.
+const VOID: [&str; 4] = ["input", "link", "meta", "rect"];
+
+/// Attributes of an element.
+pub(crate) type Attributes<'a> = &'a [(&'static str, &'a dyn Display)];
+
+/// A piece of a page.
+#[derive(Debug, Default)]
+pub(crate) struct Html(String);
+
+impl Html {
+    /// Returns the text.
+    pub(crate) fn into_string(self) -> String {
+        self.0
+    }
+
+    /// Appends the document type.
+    pub(crate) fn doctype(&mut self) {
+        self.0.push_str("<!doctype html>");
+    }
+
+    /// Appends escaped text.
+    pub(crate) fn text(&mut self, text: impl Display) {
+        // Writing to a String cannot fail.
+        let _ = write!(Escaper(&mut self.0), "{text}");
+    }
+
+    /// Appends an element.
+    pub(crate) fn el(
+        &mut self,
+        name: &'static str,
+        attributes: Attributes<'_>,
+        content: impl FnOnce(&mut Self),
+    ) {
+        self.0.push('<');
+        self.0.push_str(name);
+        for (key, value) in attributes {
+            self.0.push(' ');
+            self.0.push_str(key);
+            self.0.push_str("=\"");
+            let _ = write!(Escaper(&mut self.0), "{value}");
+            self.0.push('"');
+        }
+        self.0.push('>');
+        if VOID.contains(&name) {
+            if name == "rect" {
+                self.0.push_str("</rect>");
+            }
+            return;
+        }
+        content(self);
+        self.0.push_str("</");
+        self.0.push_str(name);
+        self.0.push('>');
+    }
+
+    /// Appends an element with text.
+    pub(crate) fn leaf(
+        &mut self,
+        name: &'static str,
+        attributes: Attributes<'_>,
+        text: impl Display,
+    ) {
+        self.el(name, attributes, |html| html.text(text));
+    }
+
+    /// Appends an element without content.
+    pub(crate) fn void(&mut self, name: &'static str, attributes: Attributes<'_>) {
+        self.el(name, attributes, |_| {});
+    }
+}
+
+/// Escapes what is written, for text and for quoted attributes.
+struct Escaper<'a>(&'a mut String);
+
+impl fmt::Write for Escaper<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            match character {
+                '&' => self.0.push_str("&amp;"),
+                '<' => self.0.push_str("&lt;"),
+                '>' => self.0.push_str("&gt;"),
+                '"' => self.0.push_str("&quot;"),
+                '\'' => self.0.push_str("&#39;"),
+                other => self.0.push(other),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_attributes_are_escaped() {
+        let mut html = Html::default();
+        let hostile = "\"><script>alert('1')&</script>";
+        html.el("a", &[("title", &hostile)], |html| html.text(hostile));
+        let escaped = "&quot;&gt;&lt;script&gt;alert(&#39;1&#39;)&amp;&lt;/script&gt;";
+        assert_eq!(
+            html.into_string(),
+            format!("<a title=\"{escaped}\">{escaped}</a>")
+        );
+    }
+
+    #[test]
+    fn void_elements_have_no_content() {
+        let mut html = Html::default();
+        html.void("input", &[("name", &"q")]);
+        html.void("rect", &[("width", &3)]);
+        assert_eq!(
+            html.into_string(),
+            "<input name=\"q\"><rect width=\"3\"></rect>"
+        );
+    }
+}

@@ -1,0 +1,18 @@
+//! A read-only web page about a control plane: the fleet, the bindings, their decisions and their moves.
+//!
+//! - [`Dashboard`]: the server; `access` checks each request
+//! - `store`: compact rows of clusters and bindings, kept by watches; `query` selects the rows of a page
+//! - `pages`: the views; they write HTML with `html`, which escapes by type
+//!
+//! The crate reads only. It knows neither the command line nor how a decision is explained: [`Explain`] does.
+
+mod access;
+mod explainer;
+mod html;
+mod pages;
+mod query;
+mod server;
+mod store;
+
+pub use explainer::{BindingName, Explain};
+pub use server::{Dashboard, DashboardError};

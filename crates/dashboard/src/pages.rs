@@ -1,0 +1,94 @@
+//! The views, and the frame around them.
+
+pub(crate) mod binding;
+pub(crate) mod bindings;
+mod explanation;
+pub(crate) mod fleet;
+mod format;
+pub(crate) mod live;
+mod parts;
+
+use axum::response::Html as Document;
+
+use crate::html::Html;
+
+/// The views of the navigation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tab {
+    Fleet,
+    Bindings,
+    Live,
+    None,
+}
+
+impl Tab {
+    const ALL: [(Self, &'static str, &'static str); 3] = [
+        (Self::Fleet, "/", "Fleet"),
+        (Self::Bindings, "/bindings", "Bindings"),
+        (Self::Live, "/live", "Live"),
+    ];
+}
+
+/// Returns a page with the frame.
+fn frame(title: &str, tab: Tab, content: impl FnOnce(&mut Html)) -> Document<String> {
+    let mut html = Html::default();
+    html.doctype();
+    html.el("html", &[("lang", &"en")], |html| {
+        html.el("head", &[], |html| {
+            html.void("meta", &[("charset", &"utf-8")]);
+            let viewport = "width=device-width, initial-scale=1";
+            html.void("meta", &[("name", &"viewport"), ("content", &viewport)]);
+            html.void(
+                "meta",
+                &[("name", &"color-scheme"), ("content", &"light dark")],
+            );
+            html.leaf("title", &[], format_args!("{title} · Berth"));
+            html.void("link", &[("rel", &"stylesheet"), ("href", &"/style.css")]);
+            html.void("link", &[("rel", &"icon"), ("href", &"/icon.svg")]);
+            html.el("script", &[("src", &"/script.js"), ("defer", &"")], |_| {});
+        });
+        html.el("body", &[], |html| {
+            html.leaf(
+                "a",
+                &[("class", &"skip"), ("href", &"#content")],
+                "Skip to content",
+            );
+            html.el("header", &[], |html| {
+                html.leaf("a", &[("class", &"brand"), ("href", &"/")], "Berth");
+                html.el("nav", &[("aria-label", &"Views")], |html| {
+                    for (of, path, name) in Tab::ALL {
+                        if of == tab {
+                            html.leaf("a", &[("href", &path), ("aria-current", &"page")], name);
+                        } else {
+                            html.leaf("a", &[("href", &path)], name);
+                        }
+                    }
+                });
+                let status = [
+                    ("id", &"connection" as &dyn std::fmt::Display),
+                    ("class", &"connection"),
+                    ("role", &"status"),
+                ];
+                html.leaf("span", &status, "");
+            });
+            html.el("main", &[("id", &"content"), ("tabindex", &"-1")], content);
+        });
+    });
+    Document(html.into_string())
+}
+
+/// Returns the page for unknown paths and bindings.
+pub(crate) fn not_found() -> Document<String> {
+    frame("Not found", Tab::None, |html| {
+        html.leaf("h1", &[], "Not found");
+        html.leaf(
+            "p",
+            &[],
+            "There is no such page or binding. It may have been deleted.",
+        );
+        html.leaf("a", &[("href", &"/bindings")], "All bindings");
+    })
+}
+
+#[cfg(test)]
+mod tests;

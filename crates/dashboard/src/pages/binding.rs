@@ -1,0 +1,256 @@
+//! One binding: its decision, its moves, its Works and its events.
+
+use std::fmt::Display;
+
+use axum::response::Html as Document;
+use berth_api::well_known::{
+    CLUSTER_RESOURCE_BINDING_PERMANENT_ID, CONDITION_APPLIED, EXECUTION_SPACE_PREFIX,
+    RESOURCE_BINDING_PERMANENT_ID,
+};
+use berth_api::{ClusterResourceBinding, ResourceBinding, Work};
+use berth_explain::Report;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
+
+use super::format::{age, full_name};
+use super::parts::{self, Column, Tone, number, text};
+use super::{Tab, bindings, explanation, frame, live, not_found};
+use crate::explainer::BindingName;
+use crate::html::Html;
+use crate::query::PAGE;
+use crate::store::{BindingRow, Store};
+
+/// Events and Works to read.
+const MOST_OBJECTS: u32 = 500;
+
+/// Works and events of a binding, or the reason why they are not known.
+#[derive(Debug)]
+pub(crate) struct Details {
+    works: Result<Vec<Work>, String>,
+    events: Result<Vec<Event>, String>,
+}
+
+impl Details {
+    /// Reads the Works and the events of a binding.
+    pub(crate) async fn read(client: &Client, name: &BindingName) -> Self {
+        let (works, events) = tokio::join!(works(client, name), events(client, name));
+        Self {
+            works: works.map_err(|error| error.to_string()),
+            events: events.map_err(|error| error.to_string()),
+        }
+    }
+}
+
+async fn works(client: &Client, name: &BindingName) -> Result<Vec<Work>, kube::Error> {
+    let (labels, key) = match &name.namespace {
+        Some(namespace) => {
+            let api = Api::<ResourceBinding>::namespaced(client.clone(), namespace);
+            (
+                api.get_metadata(&name.name).await?.metadata.labels,
+                RESOURCE_BINDING_PERMANENT_ID,
+            )
+        }
+        None => {
+            let api = Api::<ClusterResourceBinding>::all(client.clone());
+            let labels = api.get_metadata(&name.name).await?.metadata.labels;
+            (labels, CLUSTER_RESOURCE_BINDING_PERMANENT_ID)
+        }
+    };
+    let Some(id) = labels.as_ref().and_then(|labels| labels.get(key)) else {
+        return Ok(Vec::new());
+    };
+    let selector = format!("{key}={id}");
+    let params = ListParams::default().labels(&selector).limit(MOST_OBJECTS);
+    let works = Api::<Work>::all(client.clone()).list(&params).await?;
+    Ok(works.items)
+}
+
+async fn events(client: &Client, name: &BindingName) -> Result<Vec<Event>, kube::Error> {
+    let kind = if name.namespace.is_some() {
+        "ResourceBinding"
+    } else {
+        "ClusterResourceBinding"
+    };
+    // Events of cluster-scoped objects are in the namespace default.
+    let namespace = name.namespace.as_deref().unwrap_or("default");
+    let selector = format!(
+        "involvedObject.kind={kind},involvedObject.name={}",
+        name.name
+    );
+    let params = ListParams::default().fields(&selector).limit(MOST_OBJECTS);
+    let api = Api::<Event>::namespaced(client.clone(), namespace);
+    let mut events = api.list(&params).await?.items;
+    events.sort_by_key(|event| std::cmp::Reverse(time_of(event)));
+    Ok(events)
+}
+
+fn time_of(event: &Event) -> Option<Timestamp> {
+    let last = event.last_timestamp.as_ref().map(|time| time.0);
+    let first = event.event_time.as_ref().map(|time| time.0);
+    last.or(first).or_else(|| {
+        event
+            .metadata
+            .creation_timestamp
+            .as_ref()
+            .map(|time| time.0)
+    })
+}
+
+/// Returns the page.
+pub(crate) fn page(
+    store: &Store,
+    name: &BindingName,
+    explained: &Result<Report, String>,
+    details: &Details,
+) -> Document<String> {
+    let Some(row) = store.bindings.get(name) else {
+        return not_found();
+    };
+    let title = full_name(name);
+    frame(&title, Tab::Bindings, |html| {
+        html.leaf("h1", &[], &title);
+        html.el("div", &[("data-live", &"binding")], |html| {
+            summary(html, row);
+            html.leaf("h2", &[], "Decision");
+            match explained {
+                Ok(report) => explanation::write(html, report),
+                Err(reason) => {
+                    let text = format!("There is no explanation: {reason}");
+                    html.leaf("p", &[("class", &"muted")], text);
+                }
+            }
+            html.leaf("h2", &[], "Works");
+            listed(html, &details.works, "No Works.", work_table);
+            html.leaf("h2", &[], "Moves since the dashboard started");
+            let moves = || store.moves.iter().rev().filter(|of| of.binding == *name);
+            if moves().next().is_none() {
+                html.leaf("p", &[("class", &"muted")], "No moves.");
+            } else {
+                live::moves(html, moves().take(PAGE));
+            }
+            html.leaf("h2", &[], "Events");
+            listed(html, &details.events, "No events.", event_table);
+        });
+    })
+}
+
+fn summary(html: &mut Html, row: &BindingRow) {
+    html.el("dl", &[], |html| {
+        entry(html, "Workload", |html| html.text(row.workload()));
+        entry(html, "State", |html| parts::states(html, row));
+        entry(html, "Replicas", |html| html.text(row.replicas));
+        entry(html, "Policy", |html| {
+            html.text(row.policy.as_deref().unwrap_or("-"))
+        });
+        entry(html, "Clusters", |html| {
+            parts::targets(html, &row.targets, PAGE)
+        });
+        entry(html, "Reason", |html| bindings::reason(html, row));
+    });
+}
+
+fn entry(html: &mut Html, name: &str, content: impl FnOnce(&mut Html)) {
+    html.el("div", &[], |html| {
+        html.leaf("dt", &[], name);
+        html.el("dd", &[], content);
+    });
+}
+
+fn listed<T>(
+    html: &mut Html,
+    items: &Result<Vec<T>, String>,
+    none: &str,
+    table: fn(&mut Html, &[T]),
+) {
+    match items {
+        Ok(items) if items.is_empty() => html.leaf("p", &[("class", &"muted")], none),
+        Ok(items) => table(html, items),
+        Err(reason) => html.leaf(
+            "p",
+            &[("class", &"no")],
+            format_args!("Not known: {reason}"),
+        ),
+    }
+}
+
+fn work_table(html: &mut Html, works: &[Work]) {
+    let columns: [Column; 4] = [
+        text("Cluster"),
+        text("Work"),
+        text("State"),
+        text("Message"),
+    ];
+    let [c_cluster, c_name, c_state, c_message] = &columns;
+    parts::table(html, "Works", &columns, |html| {
+        for work in works {
+            let namespace = work.namespace().unwrap_or_default();
+            let cluster = namespace.strip_prefix(EXECUTION_SPACE_PREFIX);
+            let conditions = work.status.as_ref().map(|status| status.conditions.iter());
+            let applied = conditions
+                .into_iter()
+                .flatten()
+                .find(|of| of.type_ == CONDITION_APPLIED);
+            let (tone, label) = match applied.map(|of| of.status.as_str()) {
+                Some("True") => (Tone::Good, "Applied"),
+                Some(_) => (Tone::Bad, "Not applied"),
+                None => (Tone::Neutral, "Not applied yet"),
+            };
+            html.el("tr", &[], |html| {
+                parts::cell(html, c_cluster, |html| {
+                    let name = cluster.unwrap_or(&namespace);
+                    html.leaf("span", &[("class", &"name")], name);
+                });
+                parts::cell(html, c_name, |html| html.leaf("code", &[], work.name_any()));
+                parts::cell(html, c_state, |html| parts::badge(html, tone, label));
+                parts::cell(html, c_message, |html| {
+                    html.text(applied.map_or("-", |of| of.message.as_str()));
+                });
+            });
+        }
+    });
+}
+
+fn event_table(html: &mut Html, events: &[Event]) {
+    let columns: [Column; 4] = [
+        number("Age"),
+        text("Reason"),
+        text("Source"),
+        text("Message"),
+    ];
+    let [c_age, c_reason, c_source, c_message] = &columns;
+    let now = Timestamp::now();
+    parts::table(html, "Events", &columns, |html| {
+        for event in events {
+            let is_warning = event.type_.as_deref() == Some("Warning");
+            let tone = if is_warning {
+                Tone::Warning
+            } else {
+                Tone::Neutral
+            };
+            let source = event
+                .source
+                .as_ref()
+                .and_then(|source| source.component.as_deref());
+            let source = source.or(event.reporting_component.as_deref());
+            html.el("tr", &[], |html| {
+                parts::cell(html, c_age, |html| {
+                    let age = time_of(event).map(|at| age(at, now));
+                    html.text(age.unwrap_or_default());
+                });
+                parts::cell(html, c_reason, |html| {
+                    parts::badge(html, tone, event.reason.as_deref().unwrap_or("-"));
+                    if let Some(count) = event.count.filter(|count| *count > 1) {
+                        let times: &dyn Display = &format_args!(" {count} times");
+                        html.leaf("span", &[("class", &"muted")], times);
+                    }
+                });
+                parts::cell(html, c_source, |html| html.text(source.unwrap_or("-")));
+                parts::cell(html, c_message, |html| {
+                    html.text(event.message.as_deref().unwrap_or_default());
+                });
+            });
+        }
+    });
+}

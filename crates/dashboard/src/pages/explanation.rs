@@ -1,0 +1,244 @@
+//! The report of a decision: the verdict, a matrix of clusters and stages, the division and the fixes.
+//!
+//! It shows what the report has, and derives nothing else from the objects.
+
+use std::fmt::Display;
+
+use berth_core::Stage;
+use berth_explain::{ClusterReport, Fix, Report, Share};
+
+use super::format::thousands;
+use super::parts::{self, Column, number, text};
+use crate::html::Html;
+
+const COLUMNS: [Column; 7] = [
+    text("Cluster"),
+    text("Filters"),
+    number("Score"),
+    number("Room"),
+    text("Selected"),
+    number("Replicas"),
+    text("Why"),
+];
+
+/// Clusters to show in the matrix: those that came furthest first.
+const MOST_CLUSTERS: usize = 200;
+
+/// Writes a report.
+pub(super) fn write(html: &mut Html, report: &Report) {
+    let is_placed = report.is_placed();
+    let class = if is_placed {
+        "verdict"
+    } else {
+        "verdict failed"
+    };
+    html.el("div", &[("class", &class)], |html| {
+        html.el("p", &[], |html| {
+            html.leaf("b", &[], report.verdict.reason.as_str());
+            html.text(format_args!(": {}", report.verdict.summary));
+        });
+        if let Some(message) = &report.verdict.message {
+            html.leaf("p", &[("class", &"sub")], message);
+        }
+        if let Some(recorded) = &report.recorded
+            && !recorded.agrees
+        {
+            let text = format!(
+                "The binding records another result: {}.",
+                shares(&recorded.clusters)
+            );
+            html.leaf("p", &[("class", &"no")], text);
+        }
+    });
+    if !report.fixes.is_empty() {
+        html.leaf("h2", &[], "What would place it");
+        fixes(html, &report.fixes);
+    }
+    html.leaf("h2", &[], "Clusters by stage");
+    matrix(html, report);
+    if report
+        .clusters
+        .iter()
+        .any(|of| of.replicas.is_some_and(|replicas| replicas > 0))
+    {
+        html.leaf("h2", &[], "Division of replicas");
+        division(html, report);
+    }
+    if !report.notes.is_empty() {
+        html.el("ul", &[("class", &"muted")], |html| {
+            for note in &report.notes {
+                html.leaf("li", &[], note);
+            }
+        });
+    }
+}
+
+fn shares(shares: &[Share]) -> String {
+    if shares.is_empty() {
+        return "no cluster".to_owned();
+    }
+    let texts = shares
+        .iter()
+        .map(|share| format!("{} {}", share.name, share.replicas));
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+fn fixes(html: &mut Html, fixes: &[Fix]) {
+    html.el("ul", &[], |html| {
+        for fix in fixes {
+            html.el("li", &[], |html| {
+                html.text(&fix.summary);
+                let result = format!(" Result: {}", shares(&fix.result));
+                html.leaf("span", &[("class", &"muted")], result);
+            });
+        }
+    });
+}
+
+fn matrix(html: &mut Html, report: &Report) {
+    let mut clusters: Vec<&ClusterReport> = report.clusters.iter().collect();
+    // Stable: ties stay in order of names.
+    clusters.sort_by_key(|cluster| std::cmp::Reverse(rank(cluster.stage)));
+    let hidden = clusters.len().saturating_sub(MOST_CLUSTERS);
+    parts::table(html, "Clusters by stage", &COLUMNS, |html| {
+        for of in clusters.into_iter().take(MOST_CLUSTERS) {
+            cluster(html, of);
+        }
+    });
+    if hidden > 0 {
+        let text = format!("{hidden} more clusters: `berth explain` prints all");
+        html.leaf("p", &[("class", &"muted")], text);
+    }
+}
+
+/// Orders the stages.
+const fn rank(stage: Stage) -> u8 {
+    match stage {
+        Stage::Deleting => 0,
+        Stage::Filtered => 1,
+        Stage::Considered => 2,
+        Stage::Selected => 3,
+        Stage::Placed => 4,
+    }
+}
+
+fn cluster(html: &mut Html, of: &ClusterReport) {
+    let [
+        c_name,
+        c_filters,
+        c_score,
+        c_room,
+        c_selected,
+        c_replicas,
+        c_why,
+    ] = &COLUMNS;
+    let rank = rank(of.stage);
+    html.el("tr", &[], |html| {
+        parts::cell(html, c_name, |html| {
+            html.leaf("span", &[("class", &"name")], &of.name);
+        });
+        parts::cell(html, c_filters, |html| match &of.plugin {
+            Some(plugin) if rank < 2 => html.leaf("span", &[("class", &"no")], plugin),
+            _ if rank < 2 => html.leaf("span", &[("class", &"no")], "no"),
+            _ => html.leaf("span", &[("class", &"yes")], "passed"),
+        });
+        parts::cell(html, c_score, |html| {
+            let scores = of.scores.iter();
+            let detail = scores.map(|of| format!("{} {}", of.plugin, of.weighted));
+            let detail = detail.collect::<Vec<_>>().join(", ");
+            html.el("span", &[("title", &detail)], |html| {
+                optional(html, of.score)
+            });
+        });
+        parts::cell(html, c_room, |html| {
+            let estimates = of.estimates.iter();
+            let detail = estimates.map(|of| {
+                let replicas = of
+                    .replicas
+                    .map_or_else(|| "no limit".to_owned(), |it| it.to_string());
+                format!("{} {replicas}", of.estimator)
+            });
+            let detail = detail.collect::<Vec<_>>().join(", ");
+            let room = of
+                .available
+                .or(of.minimum.as_ref().map(|of| i64::from(of.replicas)));
+            html.el("span", &[("title", &detail)], |html| optional(html, room));
+        });
+        parts::cell(html, c_selected, |html| match rank {
+            3.. => html.leaf("span", &[("class", &"yes")], "yes"),
+            2 => html.leaf("span", &[("class", &"no")], "no"),
+            _ => html.text("-"),
+        });
+        parts::cell(html, c_replicas, |html| optional(html, of.replicas));
+        parts::cell(html, c_why, |html| {
+            html.leaf("span", &[], &of.why);
+            if !of.fixes.is_empty() {
+                html.el("details", &[], |html| {
+                    html.leaf("summary", &[], "What would place it here");
+                    fixes(html, &of.fixes);
+                });
+            }
+        });
+    });
+}
+
+fn optional(html: &mut Html, number: Option<i64>) {
+    html.text(number.map_or_else(|| "-".to_owned(), thousands));
+}
+
+/// Writes a bar for each cluster with replicas: the part of the requested replicas.
+fn division(html: &mut Html, report: &Report) {
+    let columns = [
+        text("Cluster"),
+        number("Before"),
+        number("Assigned"),
+        number("Room"),
+        Column {
+            name: "Share",
+            class: "share",
+        },
+    ];
+    let assigned = report.clusters.iter();
+    let assigned: Vec<(&ClusterReport, i64)> = assigned
+        .filter_map(|of| Some((of, of.replicas.filter(|replicas| *replicas > 0)?)))
+        .collect();
+    let total: i64 = assigned.iter().map(|(_, replicas)| replicas).sum();
+    parts::table(html, "Division of replicas", &columns, |html| {
+        let [c_name, c_before, c_assigned, c_room, c_share] = &columns;
+        for (of, replicas) in assigned {
+            html.el("tr", &[], |html| {
+                parts::cell(html, c_name, |html| {
+                    html.leaf("span", &[("class", &"name")], &of.name);
+                });
+                parts::cell(html, c_before, |html| optional(html, of.before));
+                parts::cell(html, c_assigned, |html| html.text(thousands(replicas)));
+                parts::cell(html, c_room, |html| optional(html, of.available));
+                parts::cell(html, c_share, |html| {
+                    share(html, of.before.unwrap_or(0).min(replicas), replicas, total);
+                });
+            });
+        }
+    });
+}
+
+/// Writes a bar of the kept and the new replicas.
+fn share(html: &mut Html, kept: i64, replicas: i64, total: i64) {
+    let width = |number: i64| number * 1000 / total.max(1);
+    let label = format!("{replicas} of {total} replicas, {kept} of them kept");
+    let attributes: [(&str, &dyn Display); 5] = [
+        ("class", &"bar"),
+        ("viewBox", &"0 0 1000 10"),
+        ("preserveAspectRatio", &"none"),
+        ("role", &"img"),
+        ("aria-label", &label),
+    ];
+    html.el("svg", &attributes, |html| {
+        for (class, number) in [("track", total), ("fill", replicas), ("fill kept", kept)] {
+            let width = width(number);
+            let attributes: [(&str, &dyn Display); 3] =
+                [("class", &class), ("width", &width), ("height", &10)];
+            html.void("rect", &attributes);
+        }
+    });
+    html.leaf("span", &[("class", &"sub")], label);
+}

@@ -1,0 +1,120 @@
+//! Numbers, amounts and times as text.
+
+use jiff::Timestamp;
+
+use crate::explainer::BindingName;
+use crate::query::encode;
+
+/// Returns milli-CPUs as cores, with one decimal below 100.
+pub(crate) fn cores(milli: i64) -> String {
+    if milli % 1000 == 0 || milli >= 100_000 {
+        thousands(milli / 1000)
+    } else {
+        format!("{}.{}", milli / 1000, milli % 1000 / 100)
+    }
+}
+
+/// Returns bytes with a binary unit.
+pub(crate) fn bytes(bytes: i64) -> String {
+    const UNITS: [(&str, i64); 4] = [
+        ("TiB", 1 << 40),
+        ("GiB", 1 << 30),
+        ("MiB", 1 << 20),
+        ("KiB", 1 << 10),
+    ];
+    for (unit, size) in UNITS {
+        if bytes >= size {
+            let (whole, tenth) = (bytes / size, bytes % size * 10 / size);
+            return if tenth == 0 || whole >= 100 {
+                format!("{} {unit}", thousands(whole))
+            } else {
+                format!("{whole}.{tenth} {unit}")
+            };
+        }
+    }
+    format!("{bytes} B")
+}
+
+/// Returns a number with commas between thousands.
+pub(crate) fn thousands(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::from(if number < 0 { "-" } else { "" });
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Returns a count as text.
+pub(crate) fn count(number: usize) -> String {
+    thousands(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// Returns the time since a moment in its largest unit.
+pub(crate) fn age(since: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(since).as_secs().max(0);
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        ..7200 => format!("{} min", seconds / 60),
+        ..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// Returns the time of the day in UTC.
+pub(crate) fn clock(at: Timestamp) -> String {
+    at.strftime("%H:%M:%S").to_string()
+}
+
+/// Returns the path of the view of a binding.
+pub(crate) fn path(binding: &BindingName) -> String {
+    let name = encode(&binding.name);
+    match &binding.namespace {
+        Some(namespace) => format!("/bindings/{}/{name}", encode(namespace)),
+        None => format!("/clusterbindings/{name}"),
+    }
+}
+
+/// Returns namespace and name.
+pub(crate) fn full_name(binding: &BindingName) -> String {
+    match &binding.namespace {
+        Some(namespace) => format!("{namespace}/{}", binding.name),
+        None => binding.name.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_have_units() {
+        assert_eq!(cores(4000), "4");
+        assert_eq!(cores(1250), "1.2");
+        assert_eq!(cores(1_250_500), "1,250");
+        assert_eq!(bytes(512), "512 B");
+        assert_eq!(bytes(3 << 29), "1.5 GiB");
+        assert_eq!(bytes(2 << 40), "2 TiB");
+        assert_eq!(thousands(-1_234_567), "-1,234,567");
+        assert_eq!(thousands(999), "999");
+    }
+
+    #[test]
+    fn ages_have_the_largest_unit() {
+        let start = Timestamp::UNIX_EPOCH;
+        for (seconds, expected) in [
+            (0, "0 s"),
+            (119, "119 s"),
+            (120, "2 min"),
+            (7200, "2 h"),
+            (172_800, "2 d"),
+        ] {
+            let now = Timestamp::from_second(seconds).unwrap();
+            assert_eq!(age(start, now), expected);
+        }
+        assert_eq!(age(Timestamp::from_second(9).unwrap(), start), "0 s");
+    }
+}

@@ -1,0 +1,93 @@
+//! Placements and moves as they happen.
+
+use axum::response::Html as Document;
+
+use super::format::{clock, full_name, path};
+use super::parts::{self, Column, text};
+use super::{Tab, frame};
+use crate::html::Html;
+use crate::query::PAGE;
+use crate::store::{Move, Store, Targets};
+
+const COLUMNS: [Column; 5] = [
+    text("Time (UTC)"),
+    text("Change"),
+    text("Binding"),
+    text("Before"),
+    text("After"),
+];
+
+/// Clusters to show in a cell.
+const MOST_CLUSTERS: usize = 8;
+
+/// Returns the page.
+pub(crate) fn page(store: &Store) -> Document<String> {
+    frame("Live", Tab::Live, |html| {
+        html.leaf("h1", &[], "Live");
+        let lead = "Placements and moves since the dashboard started, the newest first.";
+        html.leaf("p", &[("class", &"muted")], lead);
+        html.el(
+            "div",
+            &[("data-live", &"live"), ("aria-live", &"polite")],
+            |html| {
+                if store.moves.is_empty() {
+                    html.leaf(
+                        "p",
+                        &[("class", &"muted")],
+                        "No binding was placed or moved yet.",
+                    );
+                } else {
+                    moves(html, store.moves.iter().rev().take(PAGE));
+                }
+            },
+        );
+    })
+}
+
+/// Writes a table of moves.
+pub(crate) fn moves<'a>(html: &mut Html, moves: impl Iterator<Item = &'a Move>) {
+    let [c_time, c_change, c_binding, c_before, c_after] = &COLUMNS;
+    parts::table(html, "Moves", &COLUMNS, |html| {
+        for of in moves {
+            html.el("tr", &[], |html| {
+                parts::cell(html, c_time, |html| html.leaf("time", &[], clock(of.at)));
+                parts::cell(html, c_change, |html| {
+                    html.text(describe(&of.before, &of.after))
+                });
+                parts::cell(html, c_binding, |html| {
+                    let path = path(&of.binding);
+                    html.leaf(
+                        "a",
+                        &[("href", &path), ("class", &"name")],
+                        full_name(&of.binding),
+                    );
+                    html.leaf("span", &[("class", &"sub")], &of.workload);
+                });
+                parts::cell(html, c_before, |html| {
+                    parts::targets(html, &of.before, MOST_CLUSTERS);
+                });
+                parts::cell(html, c_after, |html| {
+                    parts::targets(html, &of.after, MOST_CLUSTERS);
+                });
+            });
+        }
+    });
+}
+
+/// Describes a move by the clusters that gain and lose the workload.
+fn describe(before: &Targets, after: &Targets) -> String {
+    if before.is_empty() {
+        return "Placed".to_owned();
+    }
+    if after.is_empty() {
+        return "Removed".to_owned();
+    }
+    let gained = after.iter().filter(|(name, _)| before.get(name).is_none());
+    let lost = before.iter().filter(|(name, _)| after.get(name).is_none());
+    match (gained.count(), lost.count()) {
+        (0, 0) => "Replicas changed".to_owned(),
+        (gained, 0) => format!("{gained} added"),
+        (0, lost) => format!("{lost} left"),
+        (gained, lost) => format!("{lost} left, {gained} added"),
+    }
+}

@@ -1,0 +1,241 @@
+//! The HTTP server: routes, headers and the stream of updates.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Path, Query as Parameters, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures::{Stream, stream};
+use kube::Client;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::access::{Access, Admission};
+use crate::explainer::{BindingName, Explain};
+use crate::pages::{self, binding, bindings, fleet, live};
+use crate::query::Query;
+use crate::store::{self, Shared};
+
+const STYLE: &str = include_str!("assets/style.css");
+const SCRIPT: &str = include_str!("assets/script.js");
+const ICON: &str = include_str!("assets/icon.svg");
+
+/// Minimum time between two updates of a page.
+const UPDATE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Headers of every response. Scripts and styles come from this server only.
+const HEADERS: [(header::HeaderName, &str); 5] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+         form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CACHE_CONTROL, "no-store"),
+];
+
+/// Reason why the dashboard cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum DashboardError {
+    /// The address cannot be bound.
+    #[error("cannot serve the dashboard at {0}: {1}; choose another port")]
+    Bind(SocketAddr, std::io::Error),
+    /// Serving failed.
+    #[error("the dashboard: {0}")]
+    Serve(std::io::Error),
+}
+
+/// A dashboard that listens and is not served yet.
+#[derive(Debug)]
+pub struct Dashboard {
+    listener: TcpListener,
+    context: Arc<Context>,
+}
+
+/// State that requests share.
+struct Context {
+    access: Access,
+    client: Client,
+    explainer: Arc<dyn Explain>,
+    shared: Shared,
+    cancel: CancellationToken,
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // A client has no debug output, and the token is secret.
+        f.debug_struct("Context").finish_non_exhaustive()
+    }
+}
+
+impl Dashboard {
+    /// Listens at an address. The token is new.
+    ///
+    /// # Errors
+    /// When the address cannot be bound.
+    pub async fn listen(
+        address: SocketAddr,
+        client: Client,
+        explainer: Arc<dyn Explain>,
+    ) -> Result<Self, DashboardError> {
+        let failed = |error| DashboardError::Bind(address, error);
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let bound = listener.local_addr().map_err(failed)?;
+        Ok(Self {
+            listener,
+            context: Arc::new(Context {
+                access: Access::new(bound),
+                client,
+                explainer,
+                shared: Shared::default(),
+                cancel: CancellationToken::new(),
+            }),
+        })
+    }
+
+    /// Returns the URL with the token.
+    pub fn url(&self) -> String {
+        self.context.access.url()
+    }
+
+    /// Serves until the token is cancelled.
+    ///
+    /// # Errors
+    /// When the listener fails.
+    pub async fn serve(self, cancel: CancellationToken) -> Result<(), DashboardError> {
+        let Self { listener, context } = self;
+        let ended = context.cancel.clone();
+        let watches = store::follow(
+            context.client.clone(),
+            context.shared.clone(),
+            ended.clone(),
+        );
+        let served = axum::serve(listener, router(context)).with_graceful_shutdown({
+            let ended = ended.clone();
+            async move { ended.cancelled().await }
+        });
+        let stop = async {
+            cancel.cancelled().await;
+            ended.cancel();
+        };
+        let (served, (), ()) = tokio::join!(served, watches, stop);
+        served.map_err(DashboardError::Serve)
+    }
+}
+
+fn router(context: Arc<Context>) -> Router {
+    Router::new()
+        .route("/", get(show_fleet))
+        .route("/bindings", get(show_bindings))
+        .route("/bindings/{namespace}/{name}", get(show_binding))
+        .route("/clusterbindings/{name}", get(show_cluster_binding))
+        .route("/live", get(show_live))
+        .route("/updates", get(updates))
+        .route("/style.css", get(async || asset("text/css", STYLE)))
+        .route("/icon.svg", get(async || asset("image/svg+xml", ICON)))
+        .route("/script.js", get(async || asset("text/javascript", SCRIPT)))
+        .fallback(|| async { (StatusCode::NOT_FOUND, pages::not_found()) })
+        .layer(middleware::from_fn_with_state(Arc::clone(&context), guard))
+        .with_state(context)
+}
+
+/// Checks access, and sets the headers of the response.
+async fn guard(State(context): State<Arc<Context>>, request: Request, next: Next) -> Response {
+    let admission = context
+        .access
+        .check(request.method(), request.uri(), request.headers());
+    let mut response = match admission {
+        Admission::Granted => next.run(request).await,
+        Admission::SetCookie(location) => (
+            StatusCode::SEE_OTHER,
+            [
+                (header::SET_COOKIE, context.access.cookie()),
+                (header::LOCATION, location),
+            ],
+        )
+            .into_response(),
+        Admission::Refused(status, message) => (status, message).into_response(),
+    };
+    for (name, value) in HEADERS {
+        let value = HeaderValue::from_static(value);
+        response.headers_mut().insert(name, value);
+    }
+    response
+}
+
+fn asset(kind: &'static str, text: &'static str) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, kind)], text)
+}
+
+type Shown = State<Arc<Context>>;
+type Pairs = Parameters<BTreeMap<String, String>>;
+
+async fn show_fleet(State(context): Shown, Parameters(pairs): Pairs) -> Response {
+    let view = fleet::View::new(&pairs);
+    fleet::page(&context.shared.store.read(), &view).into_response()
+}
+
+async fn show_bindings(State(context): Shown, Parameters(pairs): Pairs) -> Response {
+    let query = Query::new(&pairs);
+    bindings::page(&context.shared.store.read(), &query).into_response()
+}
+
+async fn show_live(State(context): Shown) -> Response {
+    live::page(&context.shared.store.read()).into_response()
+}
+
+async fn show_binding(
+    State(context): Shown,
+    Path((namespace, name)): Path<(String, String)>,
+) -> Response {
+    let namespace = Some(namespace);
+    one_binding(&context, BindingName { namespace, name }).await
+}
+
+async fn show_cluster_binding(State(context): Shown, Path(name): Path<String>) -> Response {
+    let namespace = None;
+    one_binding(&context, BindingName { namespace, name }).await
+}
+
+async fn one_binding(context: &Context, name: BindingName) -> Response {
+    if !context.shared.store.read().bindings.contains_key(&name) {
+        return (StatusCode::NOT_FOUND, pages::not_found()).into_response();
+    }
+    let explained = context.explainer.explain(name.clone());
+    let details = binding::Details::read(&context.client, &name);
+    let (explained, details) = tokio::join!(explained, details);
+    binding::page(&context.shared.store.read(), &name, &explained, &details).into_response()
+}
+
+/// Sends an event after changes, at most one in an interval.
+async fn updates(
+    State(context): Shown,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<>> {
+    let versions = context.shared.version.subscribe();
+    let state = (versions, context.cancel.clone());
+    let events = stream::unfold(state, async |(mut versions, cancel)| {
+        let changed = async {
+            let changed = versions.changed().await;
+            tokio::time::sleep(UPDATE_INTERVAL).await;
+            changed
+        };
+        tokio::select! {
+            () = cancel.cancelled() => return None,
+            changed = changed => changed.ok()?,
+        }
+        let version = *versions.borrow_and_update();
+        let event = Event::default().event("change").data(version.to_string());
+        Some((Ok(event), (versions, cancel)))
+    });
+    Sse::new(events).keep_alive(KeepAlive::default())
+}

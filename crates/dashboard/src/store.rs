@@ -1,0 +1,166 @@
+//! Compact rows of clusters and bindings, and the moves seen since the start.
+//!
+//! One task (`watches`) changes the store; requests read it.
+
+mod binding_row;
+mod cluster_row;
+mod watches;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use jiff::Timestamp;
+
+pub(crate) use binding_row::{Applied, BindingRow, Scheduling, Suspension, Targets};
+pub(crate) use cluster_row::{Amounts, ClusterRow};
+pub(crate) use watches::{Shared, follow};
+
+use crate::explainer::BindingName;
+
+/// Number of moves to keep.
+const MOST_MOVES: usize = 1000;
+
+/// A change of the clusters of a binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Move {
+    pub(crate) at: Timestamp,
+    pub(crate) binding: BindingName,
+    pub(crate) workload: String,
+    pub(crate) before: Targets,
+    pub(crate) after: Targets,
+}
+
+/// The bindings and replicas of a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Load {
+    pub(crate) bindings: usize,
+    pub(crate) replicas: i64,
+}
+
+/// The numbers of bindings in each state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) scheduled: usize,
+    pub(crate) unschedulable: usize,
+    pub(crate) waiting: usize,
+    pub(crate) not_applied: usize,
+    pub(crate) suspended: usize,
+}
+
+/// Rows of clusters and bindings by name.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    pub(crate) clusters: BTreeMap<String, ClusterRow>,
+    pub(crate) bindings: BTreeMap<BindingName, BindingRow>,
+    /// The newest last.
+    pub(crate) moves: VecDeque<Move>,
+    pub(crate) loads: BTreeMap<Box<str>, Load>,
+    pub(crate) totals: Totals,
+    /// True after the first lists.
+    pub(crate) is_complete: bool,
+}
+
+impl Store {
+    /// Stores a binding. Changed clusters are recorded as a move, except in objects of a list.
+    pub(crate) fn apply_binding(
+        &mut self,
+        name: BindingName,
+        row: BindingRow,
+        moved_at: Option<Timestamp>,
+    ) {
+        let old = self.bindings.get(&name);
+        let before = old.map(|old| old.targets.clone()).unwrap_or_default();
+        if let Some(at) = moved_at
+            && before != row.targets
+        {
+            self.record(Move {
+                at,
+                binding: name.clone(),
+                workload: row.workload(),
+                before,
+                after: row.targets.clone(),
+            });
+        }
+        self.count(&row, 1);
+        if let Some(old) = self.bindings.insert(name, row) {
+            self.count(&old, -1);
+        }
+    }
+
+    /// Removes a binding.
+    pub(crate) fn remove_binding(&mut self, name: &BindingName, at: Timestamp) {
+        let Some(old) = self.bindings.remove(name) else {
+            return;
+        };
+        self.count(&old, -1);
+        if !old.targets.is_empty() {
+            self.record(Move {
+                at,
+                binding: name.clone(),
+                workload: old.workload(),
+                before: old.targets,
+                after: Targets::default(),
+            });
+        }
+    }
+
+    /// Removes the bindings of one kind that a list does not have.
+    pub(crate) fn retain_bindings(
+        &mut self,
+        namespaced: bool,
+        listed: &BTreeSet<BindingName>,
+        at: Timestamp,
+    ) {
+        let gone: Vec<BindingName> = self
+            .bindings
+            .keys()
+            .filter(|name| name.namespace.is_some() == namespaced && !listed.contains(*name))
+            .cloned()
+            .collect();
+        for name in gone {
+            self.remove_binding(&name, at);
+        }
+    }
+
+    /// Returns the bindings and replicas of a cluster.
+    pub(crate) fn load(&self, cluster: &str) -> Load {
+        self.loads.get(cluster).copied().unwrap_or_default()
+    }
+
+    fn record(&mut self, change: Move) {
+        if self.moves.len() == MOST_MOVES {
+            self.moves.pop_front();
+        }
+        self.moves.push_back(change);
+    }
+
+    fn count(&mut self, row: &BindingRow, sign: i64) {
+        let step = |number: &mut usize, is_counted: bool| {
+            if is_counted {
+                *number = number.saturating_add_signed(if sign > 0 { 1 } else { -1 });
+            }
+        };
+        let totals = &mut self.totals;
+        step(
+            &mut totals.scheduled,
+            row.scheduling == Scheduling::Scheduled,
+        );
+        step(
+            &mut totals.unschedulable,
+            row.scheduling == Scheduling::Unschedulable,
+        );
+        step(&mut totals.waiting, row.scheduling == Scheduling::Waiting);
+        step(&mut totals.not_applied, row.applied == Applied::No);
+        step(&mut totals.suspended, row.suspension != Suspension::None);
+        for (cluster, replicas) in row.targets.iter() {
+            let load = self.loads.entry(cluster.into()).or_default();
+            step(&mut load.bindings, true);
+            load.replicas += sign * i64::from(replicas);
+            if load.bindings == 0 {
+                self.loads.remove(cluster);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

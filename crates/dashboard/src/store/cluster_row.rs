@@ -1,0 +1,106 @@
+//! The row of a cluster.
+
+use berth_api::Cluster;
+use berth_api::cluster::ResourceList;
+use berth_api::quantity::Quantity;
+use berth_api::well_known::CONDITION_READY;
+
+/// The amounts of one resource, in milli-CPUs, bytes or pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amounts {
+    pub(crate) allocatable: i64,
+    /// Requests of all pods, scheduled to a node or not.
+    pub(crate) used: i64,
+}
+
+impl Amounts {
+    /// Returns the free amount.
+    pub(crate) fn room(self) -> i64 {
+        (self.allocatable - self.used).max(0)
+    }
+
+    /// Returns the used part in thousandths, at most 1000.
+    pub(crate) fn permille(self) -> i64 {
+        if self.allocatable <= 0 {
+            return 1000;
+        }
+        let exact = i128::from(self.used.max(0)) * 1000 / i128::from(self.allocatable);
+        i64::try_from(exact).unwrap_or(1000).min(1000)
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.allocatable = self.allocatable.saturating_add(other.allocatable);
+        self.used = self.used.saturating_add(other.used);
+    }
+}
+
+/// The fields of a cluster that lists show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ClusterRow {
+    pub(crate) provider: String,
+    pub(crate) region: String,
+    pub(crate) zone: String,
+    pub(crate) ready: bool,
+    /// Message of the condition Ready.
+    pub(crate) message: String,
+    pub(crate) taints: Vec<String>,
+    /// Types of the other conditions that are False.
+    pub(crate) problems: Vec<String>,
+    pub(crate) version: String,
+    pub(crate) cpu: Option<Amounts>,
+    pub(crate) memory: Option<Amounts>,
+    pub(crate) pods: Option<Amounts>,
+}
+
+impl ClusterRow {
+    pub(crate) fn new(cluster: &Cluster) -> Self {
+        let (spec, status) = (&cluster.spec, cluster.status.as_ref());
+        let conditions = status.map(|status| status.conditions.as_slice());
+        let conditions = conditions.unwrap_or_default();
+        let ready = conditions.iter().find(|of| of.type_ == CONDITION_READY);
+        let summary = status.and_then(|status| status.resource_summary.as_ref());
+        let amounts = |resource: &str, number: fn(Quantity) -> i64| {
+            let summary = summary?;
+            let amount = |list: &ResourceList| list.get(resource)?.parse().ok().map(number);
+            let used = amount(&summary.allocated).unwrap_or(0);
+            let pending = amount(&summary.allocating).unwrap_or(0);
+            amount(&summary.allocatable).map(|allocatable| Amounts {
+                allocatable,
+                used: used.saturating_add(pending),
+            })
+        };
+        let zones = if spec.zones.is_empty() {
+            spec.zone.clone().unwrap_or_default()
+        } else {
+            spec.zones.join(", ")
+        };
+        let taints = spec.taints.iter().map(|taint| {
+            let value = taint.value.as_deref().filter(|value| !value.is_empty());
+            let value = value.map(|value| format!("={value}")).unwrap_or_default();
+            format!("{}{value}:{}", taint.key, taint.effect)
+        });
+        let problems = conditions
+            .iter()
+            .filter(|of| of.type_ != CONDITION_READY && of.status == "False");
+        Self {
+            provider: spec.provider.clone().unwrap_or_default(),
+            region: spec.region.clone().unwrap_or_default(),
+            zone: zones,
+            ready: ready.is_some_and(|of| of.status == "True"),
+            message: ready.map_or_else(|| "no condition Ready".to_owned(), |of| of.message.clone()),
+            taints: taints.collect(),
+            problems: problems.map(|of| of.type_.clone()).collect(),
+            version: status
+                .and_then(|status| status.kubernetes_version.clone())
+                .unwrap_or_default(),
+            cpu: amounts("cpu", Quantity::milli_value),
+            memory: amounts("memory", Quantity::value),
+            pods: amounts("pods", Quantity::value),
+        }
+    }
+
+    /// Returns provider, region and zone.
+    pub(crate) fn location(&self) -> (&str, &str, &str) {
+        (&self.provider, &self.region, &self.zone)
+    }
+}
