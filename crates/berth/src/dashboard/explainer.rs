@@ -53,15 +53,12 @@ impl Explainer {
 
     async fn binding(&self, name: &BindingName) -> Result<Binding, kube::Error> {
         let client = self.client.clone();
-        match &name.namespace {
-            Some(namespace) => {
-                let api = Api::<berth_api::ResourceBinding>::namespaced(client, namespace);
-                api.get(&name.name).await.map(Binding::from)
-            }
-            None => {
-                let api = Api::<berth_api::ClusterResourceBinding>::all(client);
-                api.get(&name.name).await.map(Binding::from)
-            }
+        if let Some(namespace) = &name.namespace {
+            let api = Api::<berth_api::ResourceBinding>::namespaced(client, namespace);
+            api.get(&name.name).await.map(Binding::from)
+        } else {
+            let api = Api::<berth_api::ClusterResourceBinding>::all(client);
+            api.get(&name.name).await.map(Binding::from)
         }
     }
 

@@ -44,21 +44,16 @@ impl Details {
 }
 
 async fn works(client: &Client, name: &BindingName) -> Result<Vec<Work>, kube::Error> {
-    let (labels, key) = match &name.namespace {
-        Some(namespace) => {
-            let api = Api::<ResourceBinding>::namespaced(client.clone(), namespace);
-            (
-                api.get_metadata(&name.name).await?.metadata.labels,
-                RESOURCE_BINDING_PERMANENT_ID,
-            )
-        }
-        None => {
-            let api = Api::<ClusterResourceBinding>::all(client.clone());
-            let labels = api.get_metadata(&name.name).await?.metadata.labels;
-            (labels, CLUSTER_RESOURCE_BINDING_PERMANENT_ID)
-        }
+    let (metadata, key) = if let Some(namespace) = &name.namespace {
+        let api = Api::<ResourceBinding>::namespaced(client.clone(), namespace);
+        let metadata = api.get_metadata(&name.name).await?.metadata;
+        (metadata, RESOURCE_BINDING_PERMANENT_ID)
+    } else {
+        let api = Api::<ClusterResourceBinding>::all(client.clone());
+        let metadata = api.get_metadata(&name.name).await?.metadata;
+        (metadata, CLUSTER_RESOURCE_BINDING_PERMANENT_ID)
     };
-    let Some(id) = labels.as_ref().and_then(|labels| labels.get(key)) else {
+    let Some(id) = metadata.labels.as_ref().and_then(|labels| labels.get(key)) else {
         return Ok(Vec::new());
     };
     let selector = format!("{key}={id}");
@@ -142,10 +137,10 @@ fn summary(html: &mut Html, row: &BindingRow) {
         entry(html, "State", |html| parts::states(html, row));
         entry(html, "Replicas", |html| html.text(row.replicas));
         entry(html, "Policy", |html| {
-            html.text(row.policy.as_deref().unwrap_or("-"))
+            html.text(row.policy.as_deref().unwrap_or("-"));
         });
         entry(html, "Clusters", |html| {
-            parts::targets(html, &row.targets, PAGE)
+            parts::targets(html, &row.targets, PAGE);
         });
         entry(html, "Reason", |html| bindings::reason(html, row));
     });

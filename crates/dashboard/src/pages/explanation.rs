@@ -147,7 +147,7 @@ fn cluster(html: &mut Html, of: &ClusterReport) {
             let detail = scores.map(|of| format!("{} {}", of.plugin, of.weighted));
             let detail = detail.collect::<Vec<_>>().join(", ");
             html.el("span", &[("title", &detail)], |html| {
-                optional(html, of.score)
+                optional(html, of.score);
             });
         });
         parts::cell(html, c_room, |html| {
@@ -161,7 +161,7 @@ fn cluster(html: &mut Html, of: &ClusterReport) {
             let detail = detail.collect::<Vec<_>>().join(", ");
             let room = of
                 .available
-                .or(of.minimum.as_ref().map(|of| i64::from(of.replicas)));
+                .or_else(|| of.minimum.as_ref().map(|of| i64::from(of.replicas)));
             html.el("span", &[("title", &detail)], |html| optional(html, room));
         });
         parts::cell(html, c_selected, |html| match rank {

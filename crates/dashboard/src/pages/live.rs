@@ -52,7 +52,7 @@ pub(crate) fn moves<'a>(html: &mut Html, moves: impl Iterator<Item = &'a Move>) 
             html.el("tr", &[], |html| {
                 parts::cell(html, c_time, |html| html.leaf("time", &[], clock(of.at)));
                 parts::cell(html, c_change, |html| {
-                    html.text(describe(&of.before, &of.after))
+                    html.text(describe(&of.before, &of.after));
                 });
                 parts::cell(html, c_binding, |html| {
                     let path = path(&of.binding);
