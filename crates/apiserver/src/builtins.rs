@@ -236,8 +236,12 @@ fn event(value: &mut Value, source: &str, times: [&str; 2]) {
     }
 }
 
-fn namespace(value: &mut Value) {
+/// Sets the label with the name, once there is one.
+pub(crate) fn namespace(value: &mut Value) {
     let name = value["metadata"]["name"].clone();
+    if !name.is_string() {
+        return;
+    }
     if !value["metadata"]["labels"].is_object() {
         value["metadata"]["labels"] = json!({});
     }

@@ -12,19 +12,9 @@ use serde_json::Value;
 
 use crate::customizations::Customizations;
 use crate::error::InterpretError;
+use crate::interpretation::Interpretation;
 use crate::operation::Operation;
 use crate::{native, scripted};
-
-/// The interpretation of a workload template.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Interpretation {
-    /// The total number of replicas.
-    pub replicas: i32,
-    /// The requirements of a replica, as `spec.replicaRequirements` of a binding.
-    pub requirements: Option<Value>,
-    /// The priority class of the pods.
-    pub priority_class_name: Option<String>,
-}
 
 /// Reports whether replicas of a kind can be read without a customization.
 pub fn has_built_in_replicas(api_version: &str, kind: &str) -> bool {

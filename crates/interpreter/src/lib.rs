@@ -15,6 +15,7 @@
 mod admission;
 mod customizations;
 mod error;
+mod interpretation;
 mod interpreter;
 mod lua;
 mod native;
@@ -23,7 +24,8 @@ mod scripted;
 
 pub use admission::check_scripts;
 pub use error::{ConvertError, InterpretError, ScriptError};
-pub use interpreter::{Interpretation, Interpreter, has_built_in_replicas};
+pub use interpretation::Interpretation;
+pub use interpreter::{Interpreter, has_built_in_replicas};
 pub use lua::check_syntax;
 pub use native::revise_completions;
 pub use operation::Operation;

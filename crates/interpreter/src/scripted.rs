@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::ScriptError;
-use crate::interpreter::Interpretation;
+use crate::interpretation::Interpretation;
 use crate::lua::{Returned, Root, call, resolve_empty_tables};
 use crate::operation::Operation;
 

@@ -155,7 +155,9 @@ mod tests {
         assert_eq!(observed.observe(&both), Observation::ResultOnly);
         let status = binding(|object| {
             clusters(object);
-            object["status"]["schedulerObservedGeneration"] = json!(2);
+            object["status"] = json!({ "schedulerObservedGeneration": 2, "conditions": [
+                { "type": "Scheduled", "status": "True", "reason": "Success", "message": "m",
+                  "lastTransitionTime": "2026-01-01T00:00:00Z" }] });
         });
         assert_eq!(observed.observe(&status), Observation::Decided);
         observed.replace(status, &Observation::Decided, now);

@@ -12,6 +12,7 @@ use super::{
 use crate::allocation::Reserved;
 use crate::authorization;
 use crate::authorization::attributes::Attributes;
+use crate::builtins;
 use crate::clock;
 use crate::error::{ApiError, Cause, Reason};
 use crate::registry::custom;
@@ -115,6 +116,9 @@ fn identify(call: &Call, value: &mut Value) {
         meta_map.insert("uid".into(), json!(uuid::Uuid::new_v4().to_string()));
         meta_map.insert("creationTimestamp".into(), json!(clock::now()));
     });
+    if name.is_empty() && call.resource.is("", "namespaces") {
+        builtins::namespace(value);
+    }
 }
 
 /// Stores a valid new object if quotas allow it.
