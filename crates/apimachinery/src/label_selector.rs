@@ -3,10 +3,12 @@
 //! A selector with an invalid key, value or operator does not compile; Kubernetes lets such a selector match nothing.
 
 mod compiled;
+#[cfg(feature = "json")]
 mod format;
 mod syntax;
 
 pub use compiled::{CompiledSelector, LabelRequirement, Relation, SelectorError};
+#[cfg(feature = "json")]
 pub use format::format;
 pub use syntax::{LabelSyntaxError, validate_label_key, validate_label_value};
 
