@@ -1,4 +1,4 @@
-//! What a workload needs of its clusters: replicas and their requirements.
+//! Replicas of a workload, and the requirements of each.
 
 use serde_json::Value;
 
