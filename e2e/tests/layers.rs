@@ -1,5 +1,4 @@
-//! The layers of the crates: no import cycles between the top-level modules of a crate, and only downward imports in
-//! `berth-apiserver`.
+//! The layers of the crates: no import cycles between sibling modules, and only downward imports in `berth-apiserver`.
 //!
 //! Imports are read as text from `use` declarations and from inline `crate::` and `super::` paths. Test modules do not
 //! count.
@@ -54,31 +53,8 @@ const APISERVER: &[(&str, &[&str])] = &[
     ("server", &["connection", "credentials", "server"]),
 ];
 
-/// Imports that still close a cycle, by crate. The lists may only shrink.
-const KNOWN: &[(&str, &[(&str, &str)])] = &[
-    ("berth", &[("members", "up")]),
-    (
-        "core",
-        &[
-            ("affinity", "fleet"),
-            ("fleet", "estimate"),
-            ("options", "plugins"),
-            ("request", "estimate"),
-        ],
-    ),
-    (
-        "simulator",
-        &[
-            ("action", "deployments"),
-            ("cron_jobs", "plan"),
-            ("disruption_budgets", "plan"),
-            ("jobs", "plan"),
-            ("plan", "pods"),
-        ],
-    ),
-];
-
-/// Imports between the top-level modules of a crate, each with the files that contain it.
+/// Imports between sibling modules of a crate, each with the files that contain it. An import between deeper modules
+/// counts as one between those of their parents that are siblings.
 type Imports = BTreeMap<(String, String), BTreeSet<PathBuf>>;
 
 fn crates() -> Vec<(String, PathBuf)> {
@@ -290,20 +266,25 @@ fn imports(source: &Path) -> Imports {
         }
         sources.insert(module, (file, code));
     }
-    let modules: BTreeSet<String> = sources.keys().filter_map(|m| m.first().cloned()).collect();
+    let modules: BTreeSet<Vec<String>> = sources.keys().cloned().collect();
     let mut imports = Imports::new();
     for (module, (file, code)) in &sources {
-        let is_test = (1..=module.len()).any(|length| test_modules.contains(&module[..length]));
-        let Some(from) = module.first().filter(|_| !is_test) else {
+        if (1..=module.len()).any(|length| test_modules.contains(&module[..length])) {
             continue;
-        };
+        }
         let targets = paths(code)
             .into_iter()
-            .filter_map(|path| resolve(module, &path))
-            .filter_map(|target| target.into_iter().next());
-        for to in targets.filter(|to| to != from && modules.contains(to)) {
-            let files = imports.entry((from.clone(), to)).or_default();
-            files.insert(file.strip_prefix(source).unwrap().to_owned());
+            .filter_map(|path| resolve(module, &path));
+        for target in targets {
+            let same = |(own, other): &(&String, &String)| own == other;
+            let shared = module.iter().zip(&target).take_while(same).count();
+            let (Some(from), Some(to)) = (module.get(..=shared), target.get(..=shared)) else {
+                continue;
+            };
+            if modules.contains(to) {
+                let files = imports.entry((from.join("::"), to.join("::"))).or_default();
+                files.insert(file.strip_prefix(source).unwrap().to_owned());
+            }
         }
     }
     imports
@@ -359,30 +340,11 @@ fn cycle(imports: &Imports) -> Option<String> {
 }
 
 #[test]
-fn top_level_modules_have_no_import_cycles() {
+fn sibling_modules_have_no_import_cycles() {
     let mut problems = Vec::new();
     for (name, source) in crates() {
-        let mut imports = imports(&source);
-        let known = KNOWN.iter().find(|(of, _)| *of == name);
-        let mut listed = Vec::new();
-        for (from, to) in known.map_or(&[][..], |(_, edges)| edges) {
-            let edge = ((*from).to_owned(), (*to).to_owned());
-            match imports.remove(&edge) {
-                Some(_) => listed.push(edge),
-                None => problems.push(format!(
-                    "{name}: {from} no longer imports {to}: remove the edge from KNOWN"
-                )),
-            }
-        }
-        if let Some(cycle) = cycle(&imports) {
+        if let Some(cycle) = cycle(&imports(&source)) {
             problems.push(format!("{name}: import cycle {cycle}"));
-        }
-        for (from, to) in listed {
-            if shortest_path(&imports, &to, &from).is_none() {
-                problems.push(format!(
-                    "{name}: {from} -> {to} no longer closes a cycle: remove the edge from KNOWN"
-                ));
-            }
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
@@ -400,7 +362,10 @@ fn the_api_server_imports_downwards_only() {
             .position(|(_, modules)| modules.contains(&module))
     };
     let mut problems = Vec::new();
-    for ((from, to), files) in imports(&source) {
+    let top_level = imports(&source)
+        .into_iter()
+        .filter(|((from, to), _)| !from.contains("::") && !to.contains("::"));
+    for ((from, to), files) in top_level {
         let (Some(own), Some(other)) = (layer(&from), layer(&to)) else {
             problems.push(format!("{from} or {to} has no layer: add it to APISERVER"));
             continue;

@@ -7,8 +7,7 @@ mod format;
 mod number;
 mod parse;
 
-pub use format::Format;
-pub use number::Quantity;
+pub use number::{Format, Quantity};
 pub use parse::QuantityError;
 
 use std::borrow::Cow;

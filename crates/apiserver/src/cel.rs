@@ -23,8 +23,9 @@ mod parse;
 mod uses;
 
 pub(crate) use budget::Budget;
+pub(crate) use compile::ResultType;
 pub(crate) use condition::{Condition, ConditionInput};
-pub(crate) use expression::{Expression, Failure, ResultType};
+pub(crate) use expression::{Expression, Failure};
 pub(crate) use functions::timestamp;
 pub(crate) use names::escape;
 

@@ -1,11 +1,12 @@
 //! Structural schemas, compiled once from OpenAPI JSON.
 //!
-//! [`compile`] reads the schemas of definitions, [`builtin`] those of built-in kinds; [`decode`] checks the types of
+//! [`compile`] reads schemas, [`custom`] those of definitions, [`builtin`] those of built-in kinds; [`decode`] checks the types of
 //! built-in kinds, [`shape`] sets defaults and prunes, [`validate`] checks values, [`rules`] evaluates CEL, and
 //! [`structural`] validates schemas of definitions. Nothing here knows where objects are stored.
 
 pub(crate) mod builtin;
 pub(crate) mod compile;
+pub(crate) mod custom;
 pub(crate) mod decode;
 mod keywords;
 mod merge_keys;
@@ -182,5 +183,14 @@ impl Schema {
             Additional::Of(schema) => Some(schema),
             _ => None,
         })
+    }
+}
+
+/// Joins two paths with a dot.
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
     }
 }

@@ -6,6 +6,7 @@
 pub(crate) mod binding;
 pub(crate) mod create;
 pub(crate) mod delete;
+pub(crate) mod delete_options;
 pub(crate) mod eviction;
 pub(crate) mod kubelet;
 mod pipeline;

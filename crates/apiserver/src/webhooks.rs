@@ -7,6 +7,7 @@ pub(crate) mod configuration;
 pub(crate) mod matching;
 pub(crate) mod resolve;
 pub(crate) mod review;
+pub(crate) mod rule;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -73,7 +73,7 @@ async fn register(
     rights: &Rights,
 ) -> Result<Cluster, JoinError> {
     let name = cluster.name_any();
-    let id = member::id_of(member).await?;
+    let id = member.cluster_id().await?;
     let registrant = Registrant::read(control_plane, &name).await?;
     let accounts = member::accounts(member, &registrant, &name, rights).await?;
     let credentials = Credentials {

@@ -37,6 +37,7 @@ pub mod man;
 pub mod members;
 pub mod open_files;
 mod output;
+pub mod persistence;
 mod program_name;
 pub mod simulate;
 mod stand_in;

@@ -16,7 +16,7 @@ use kube::api::{Api, PostParams};
 use tokio::task::JoinSet;
 
 use crate::kubeconfig::Access;
-use crate::up::persistence::Storage;
+use crate::persistence::Storage;
 
 /// Reason why a member cannot start.
 #[derive(Debug, thiserror::Error)]

@@ -36,6 +36,7 @@ mod report;
 mod sandbox;
 mod skip_validation;
 mod source;
+mod state;
 pub(crate) mod triggers;
 
 pub use args::{Format, SimulateArgs, TaintArg};

@@ -5,7 +5,6 @@ mod banner;
 mod bootstrap;
 mod disabled_components;
 mod error;
-pub(crate) mod persistence;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -35,11 +34,11 @@ use crate::join::{self, Endpoint};
 use crate::kubeconfig::{self, Access, CONTEXT, Reservation};
 use crate::members::{self, Member};
 use crate::open_files;
+use crate::persistence::Storage;
 pub use arguments::UpArgs;
 use banner::Banner;
 pub use disabled_components::DisabledComponent;
 pub use error::UpError;
-pub use persistence::PersistenceArgs;
 
 /// Time that the tasks have to end after cancellation.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -190,7 +189,7 @@ impl ControlPlane {
         &mut self,
         fleet: &[Cluster],
         args: &UpArgs,
-        storage: &persistence::Storage,
+        storage: &Storage,
         controllers: ControllerSet,
     ) -> Result<(), UpError> {
         let client = connect::named(self.server.client(), Component::CommandLine);

@@ -41,7 +41,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::claim::PolicyKind;
 use self::reconciler::Detector;
-use self::watch_events::Source;
+use self::reconciler::Source;
 use self::writer::{Writer, binding_resource, policy_resource};
 use crate::binding_key::BindingKind;
 use crate::customizations::Customizations;

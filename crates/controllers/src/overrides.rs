@@ -4,6 +4,8 @@
 //! win. Within a kind, less precise selectors come first, then smaller names. Everything but [`events`] is pure and must
 //! not know where policies and clusters come from.
 
+mod containers;
+mod error;
 pub(crate) mod events;
 mod image;
 mod json_text;
@@ -17,7 +19,7 @@ use berth_api::override_policy::{OverrideSpec, Overriders, RuleWithCluster};
 use serde::Serialize;
 use serde_json::Value;
 
-use self::overriders::ApplyError;
+use self::error::ApplyError;
 
 use crate::resource_selector::{Precision, ResourceIdentity, Selector};
 

@@ -4,7 +4,6 @@ mod assumed;
 mod component_sets;
 mod general;
 mod models;
-pub(crate) mod vector;
 
 use std::fmt::Debug;
 

@@ -4,6 +4,7 @@
 //! only the affected columns and one block. Adding or removing a cluster shifts ordinals, which is rare, so the
 //! next snapshot is then rebuilt.
 
+mod affinity;
 pub(crate) mod block;
 pub(crate) mod capacity;
 mod catalogue;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use berth_api::Cluster;
 
+pub use affinity::CompiledAffinity;
 use block::{BLOCK, Block, ResourceId};
 use capacity::Capacity;
 pub use capacity::CapacityError;

@@ -32,9 +32,9 @@ mod point;
 mod score;
 mod select;
 
-pub use assign::{Assign, AssignContext, Share};
+pub use assign::{Assign, AssignContext};
 pub use choice::{GroupChoice, GroupExplanation, SelectionExplanation};
-pub use context::{BindingContext, CycleContext, PlacementContext};
+pub use context::{BindingContext, CycleContext, PlacementContext, Share};
 pub use cycle_state::CycleState;
 pub use division::{
     DividedShare, DivisionOperation, DivisionStep, Remainder, RemainderRule, TieBreak, WeightBasis,

@@ -21,6 +21,7 @@
 //! | [`framework`] | traits, contexts and errors of plugins |
 //! | `plugins` | the in-tree plugins |
 //! | [`estimate`] | estimators of capacity, and workloads that clusters do not report yet |
+//! | `resource_vector` | resources of nodes and pods |
 //! | `options`, `outcome`, `error` | feature gates and enabled plugins; results; reasons of failures |
 //!
 //! ```
@@ -63,7 +64,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod affinity;
 mod bits;
 mod candidate;
 mod engine;
@@ -75,8 +75,8 @@ mod options;
 mod outcome;
 mod plugins;
 mod request;
+mod resource_vector;
 
-pub use affinity::CompiledAffinity;
 pub use bits::Bits;
 pub use candidate::Candidate;
 pub use engine::{
@@ -88,8 +88,8 @@ pub use estimate::{
     Unit,
 };
 pub use fleet::{
-    Aspect, CapacityError, ClusterChange, ClusterView, Fleet, RepellingEffect, RepellingTaint,
-    Snapshot,
+    Aspect, CapacityError, ClusterChange, ClusterView, CompiledAffinity, Fleet, RepellingEffect,
+    RepellingTaint, Snapshot,
 };
 pub use framework::{
     Assign, AssignContext, BindingContext, BindingFilter, CycleContext, CycleState, DividedShare,
@@ -98,12 +98,12 @@ pub use framework::{
     PreFilterResult, PreScore, PreScoreResult, Reason, Remainder, RemainderRule, Score, Scores,
     Select, Selection, SelectionExplanation, Share, Status, TieBreak, WeightBasis, Weighted,
 };
-pub use options::{EngineOptions, GATED, Gates, IN_TREE, PluginSet};
+pub use options::{EngineOptions, Gates, PluginSet};
 pub use outcome::{FailedTerm, Outcome, Placement, Target, TargetComponent};
 pub use plugins::{
-    ApiEnablement, AssignReplicas, ClusterAffinity, ClusterEviction, ClusterLocality, Group, Party,
-    SelectClusters, SpreadConstraint, TaintToleration, WorkloadAffinity, WorkloadAntiAffinity,
-    divide, select_groups,
+    ApiEnablement, AssignReplicas, ClusterAffinity, ClusterEviction, ClusterLocality, GATED, Group,
+    IN_TREE, Party, SelectClusters, SpreadConstraint, TaintToleration, WorkloadAffinity,
+    WorkloadAntiAffinity, divide, select_groups,
 };
 pub use request::{
     BindingName, BindingObject, CompiledPlacement, CompiledToleration, ComponentRequest,

@@ -2,11 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::plugins::{
-    ApiEnablement, ClusterAffinity, ClusterEviction, ClusterLocality, SpreadConstraint,
-    TaintToleration, WorkloadAffinity, WorkloadAntiAffinity,
-};
-
 /// The options of an engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineOptions {
@@ -52,19 +47,6 @@ impl Default for Gates {
         }
     }
 }
-
-/// The in-tree plugins without a feature gate.
-pub const IN_TREE: [&str; 6] = [
-    ApiEnablement::NAME,
-    ClusterAffinity::NAME,
-    ClusterEviction::NAME,
-    ClusterLocality::NAME,
-    SpreadConstraint::NAME,
-    TaintToleration::NAME,
-];
-
-/// The in-tree plugins of the gate WorkloadAffinity.
-pub const GATED: [&str; 2] = [WorkloadAffinity::NAME, WorkloadAntiAffinity::NAME];
 
 /// The names of the enabled plugins.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -28,6 +28,19 @@ pub use spread_constraint::SpreadConstraint;
 pub use taint_toleration::TaintToleration;
 pub use workload_affinity::{WorkloadAffinity, WorkloadAntiAffinity};
 
+/// The in-tree plugins without a feature gate.
+pub const IN_TREE: [&str; 6] = [
+    ApiEnablement::NAME,
+    ClusterAffinity::NAME,
+    ClusterEviction::NAME,
+    ClusterLocality::NAME,
+    SpreadConstraint::NAME,
+    TaintToleration::NAME,
+];
+
+/// The in-tree plugins of the gate WorkloadAffinity.
+pub const GATED: [&str; 2] = [WorkloadAffinity::NAME, WorkloadAntiAffinity::NAME];
+
 impl Plugins {
     /// Returns the plugins of this crate in Karmada's order.
     pub fn in_tree(gates: Gates) -> Self {

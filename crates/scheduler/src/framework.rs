@@ -5,6 +5,7 @@
 //! clusters and results of decisions, but not queues, watches or leases.
 
 pub(crate) mod args;
+mod decided;
 pub(crate) mod events;
 pub(crate) mod extension_points;
 pub(crate) mod follow;
@@ -18,14 +19,15 @@ pub(crate) mod registry;
 pub(crate) mod state;
 
 pub use args::{Args, ArgsError};
+pub use decided::Decided;
 pub use events::{Event, EventKind, Hint, Registration};
 pub use follow::Follow;
 pub use handle::Handle;
 pub use permit::{Bindings, Permits, Waiting};
 pub use plugin::Plugin;
 pub use points::{
-    Bind, Bound, Decided, Gate, Permission, Permit, PostBind, PostFilter, PreBind, PreEnqueue,
-    QueueSort, Rank, Reserve,
+    Bind, Bound, Gate, Permission, Permit, PostBind, PostFilter, PreBind, PreEnqueue, QueueSort,
+    Rank, Reserve,
 };
 pub use preempt::{Nomination, PostFilterContext, Victim};
 pub use priority_sort::PrioritySort;

@@ -21,6 +21,7 @@ mod cycle;
 mod cycle_span;
 mod event_hints;
 mod eviction;
+mod in_flight;
 mod object_references;
 mod permit;
 mod preemption;

@@ -17,7 +17,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::cache::{Cache, Key, ObjectCache, key};
-use crate::deployments::REVISION;
+
+/// The annotation with the revision of a ReplicaSet.
+pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 
 /// A write to the API server.
 #[derive(Clone, Debug, PartialEq)]

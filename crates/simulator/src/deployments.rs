@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt as _;
 
-use crate::action::Action;
+use crate::action::{Action, REVISION};
 use crate::cache::{Cache, key};
 use crate::ownership::{self, Pods};
 use crate::pod_template;
@@ -20,8 +20,6 @@ use crate::replica_sets;
 use crate::scope::Scope;
 
 const HASH: &str = "pod-template-hash";
-/// The annotation with the revision of a ReplicaSet.
-pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 
 pub(crate) fn plan(
     cache: &Cache,

@@ -13,7 +13,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `cache`, `scope`, `work_schedule` | the watched objects; the changed ones; the ones to plan |
-//! | `plan` | the planner, which calls one module for each kind |
+//! | `planner`, `plan` | the planner, which calls one module for each kind; the resulting actions |
 //! | `deployments`, `replica_sets`, `replication_controllers`, `stateful_sets`, `daemon_sets`, `jobs`, `cron_jobs` | the workload controllers |
 //! | `pod_scheduler`, `pods` | nodes for pods; the lifecycle of pods |
 //! | `services`, `load_balancers`, `volume_claims`, `disruption_budgets` | other controllers |
@@ -36,6 +36,7 @@ mod jobs;
 mod load_balancers;
 mod ownership;
 mod plan;
+mod planner;
 mod pod_scheduler;
 mod pod_template;
 mod pods;

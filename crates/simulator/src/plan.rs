@@ -1,15 +1,8 @@
-//! The planner: a pure function of the cache and of the objects to plan.
+//! The result of planning: actions, and times to plan again.
 
 use std::time::Duration;
 
 use crate::action::Action;
-use crate::cache::Cache;
-use crate::ownership::Pods;
-use crate::scope::Scope;
-use crate::{
-    cron_jobs, daemon_sets, deployments, disruption_budgets, jobs, load_balancers, pod_scheduler,
-    pods, replica_sets, replication_controllers, services, stateful_sets, volume_claims,
-};
 
 /// The actions due now, and the times at which objects must be planned again.
 #[derive(Debug, Default)]
@@ -26,26 +19,3 @@ impl Plan {
         self.replan_at.push((at, uid));
     }
 }
-
-pub(crate) fn plan(cache: &Cache, scope: &Scope, now: jiff::Timestamp) -> Plan {
-    let mut plan = Plan::default();
-    let owned = Pods::of(cache.pods.iter(), |uid| scope.has(uid));
-    deployments::plan(cache, scope, &owned, now, &mut plan.actions);
-    replica_sets::plan(cache, scope, &owned, now, &mut plan.actions);
-    replication_controllers::plan(cache, scope, &owned, now, &mut plan.actions);
-    stateful_sets::plan(cache, scope, &owned, &mut plan.actions);
-    daemon_sets::plan(cache, scope, &owned, &mut plan.actions);
-    cron_jobs::plan(cache, scope, now, &mut plan);
-    jobs::plan(cache, scope, &owned, now, &mut plan);
-    volume_claims::plan(cache, scope, &mut plan.actions);
-    services::plan(cache, scope, &mut plan.actions);
-    load_balancers::plan(cache, scope, &mut plan.actions);
-    // Any deleted pod can free capacity for a pending one, so all pending pods are scheduled.
-    pod_scheduler::plan(cache, now, &mut plan.actions);
-    pods::plan(cache, scope, now, &mut plan);
-    disruption_budgets::plan(cache, scope, now, &mut plan);
-    plan
-}
-
-#[cfg(test)]
-mod tests;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::action::Action;
 use crate::cache::Cache;
-use crate::plan::plan;
+use crate::planner::plan;
 use crate::scope::Scope;
 
 /// The objects to plan.

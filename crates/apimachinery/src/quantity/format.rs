@@ -1,19 +1,8 @@
-//! The notations of quantities and the canonical text of each.
+//! The canonical text of quantities.
 
 use std::fmt;
 
-use super::number::{NANO, Quantity};
-
-/// The notation that a quantity is written in; it decides how the number is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// `500m`, `12`, `3G`.
-    DecimalSi,
-    /// `4Ki`, `1Gi`.
-    BinarySi,
-    /// `12e6`.
-    DecimalExponent,
-}
+use super::number::{Format, NANO, Quantity};
 
 /// Decimal suffixes by power of 1000, starting with billionths.
 const DECIMAL_SUFFIXES: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];

@@ -4,13 +4,21 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::ops::{Add, Sub};
 
-use super::format::Format;
-use super::parse::{QuantityError, parse};
-
 /// Billionths in one.
 pub(super) const NANO: i128 = 1_000_000_000;
 /// Billionths in a thousandth.
 const NANO_PER_MILLI: i128 = 1_000_000;
+
+/// The notation that a quantity is written in; it decides how the number is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// `500m`, `12`, `3G`.
+    DecimalSi,
+    /// `4Ki`, `1Gi`.
+    BinarySi,
+    /// `12e6`.
+    DecimalExponent,
+}
 
 /// An exact number with the notation it is written in.
 ///
@@ -37,14 +45,6 @@ impl Quantity {
         nano: 0,
         format: Format::DecimalSi,
     };
-
-    /// Parses any notation that Kubernetes accepts: `2`, `0.5`, `500m`, `1Gi`, `12e6`, `-3k`.
-    ///
-    /// # Errors
-    /// When the text is not a quantity, or is larger than about 10^29 in either direction.
-    pub fn parse(text: &str) -> Result<Self, QuantityError> {
-        parse(text)
-    }
 
     /// Returns an integer in decimal notation.
     pub const fn from_integer(value: i64) -> Self {

@@ -1,7 +1,6 @@
 //! The parser of quantities.
 
-use super::format::Format;
-use super::number::{NANO, Quantity};
+use super::number::{Format, NANO, Quantity};
 
 /// The reason why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,7 +27,17 @@ enum Unit {
     Two(u32),
 }
 
-pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
+impl Quantity {
+    /// Parses any notation that Kubernetes accepts: `2`, `0.5`, `500m`, `1Gi`, `12e6`, `-3k`.
+    ///
+    /// # Errors
+    /// When the text is not a quantity, or is larger than about 10^29 in either direction.
+    pub fn parse(text: &str) -> Result<Self, QuantityError> {
+        parse(text)
+    }
+}
+
+fn parse(text: &str) -> Result<Quantity, QuantityError> {
     let malformed = || QuantityError::Malformed(text.to_owned());
     let (negative, unsigned) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),

@@ -8,6 +8,7 @@ mod cluster;
 mod config;
 mod container;
 mod definition;
+mod downward_api;
 mod ephemeral;
 mod field;
 pub(crate) mod metadata;

@@ -9,7 +9,6 @@ use kube_cel::cel::common::ast::{
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 
 use super::Variable;
-use super::expression::{ResultType, message};
 use super::functions::{ALL, EQUAL, EXISTS, FOUND, STEP, TYPES};
 use crate::pattern;
 
@@ -24,6 +23,36 @@ const CONVERSIONS: [&str; 8] = [
     "timestamp",
     "uint",
 ];
+
+/// The type that an expression must evaluate to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResultType {
+    Bool,
+    String,
+}
+
+impl ResultType {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "boolean",
+            Self::String => "string",
+        }
+    }
+}
+
+/// Returns the message of a failed evaluation.
+pub(super) fn message(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::IndexOutOfBounds(Value::Int(at)) => format!("index out of bounds: {at}"),
+        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::UndeclaredReference(name) => format!("undeclared reference to '{name}'"),
+        ExecutionError::FunctionError { message, .. } => message.clone(),
+        _ => "no such overload".to_owned(),
+    }
+}
 
 /// Checks an expression and makes it ready to run.
 pub(super) fn compile(

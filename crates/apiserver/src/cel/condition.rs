@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::Variable;
 use super::budget::Budget;
-use super::expression::{Expression, Failure, ResultType};
+use super::compile::ResultType;
+use super::expression::{Expression, Failure};
 
 const VARIABLES: [&str; 3] = ["object", "oldObject", "request"];
 

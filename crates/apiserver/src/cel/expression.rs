@@ -1,11 +1,11 @@
 //! Compiled expressions.
 
-use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
+use kube_cel::cel::{Context, IdedExpr, Value};
 
 use super::Variable;
 use super::bounds::Depth;
 use super::budget::Budget;
-use super::compile::compile;
+use super::compile::{ResultType, compile, message};
 use super::functions;
 use super::parse::{parse, with_stack};
 use super::uses::Uses;
@@ -19,22 +19,6 @@ thread_local! {
 pub(crate) struct Expression {
     root: IdedExpr,
     depth: Depth,
-}
-
-/// The type that an expression must evaluate to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ResultType {
-    Bool,
-    String,
-}
-
-impl ResultType {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Bool => "boolean",
-            Self::String => "string",
-        }
-    }
 }
 
 /// The reason why an evaluation has no result.
@@ -96,20 +80,6 @@ impl Expression {
     /// Returns the variables, fields and indexes that the expression uses.
     pub(crate) fn uses(&self) -> Uses<'_> {
         Uses(&self.root)
-    }
-}
-
-/// Returns the message of a failed evaluation.
-pub(super) fn message(error: &ExecutionError) -> String {
-    match error {
-        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
-        ExecutionError::IndexOutOfBounds(Value::Int(at)) => format!("index out of bounds: {at}"),
-        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
-        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
-        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
-        ExecutionError::UndeclaredReference(name) => format!("undeclared reference to '{name}'"),
-        ExecutionError::FunctionError { message, .. } => message.clone(),
-        _ => "no such overload".to_owned(),
     }
 }
 

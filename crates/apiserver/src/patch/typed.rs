@@ -39,11 +39,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::schema::compile;
+    use crate::schema::custom;
 
     #[test]
     fn wrong_types_are_found_at_every_level() {
-        let schema = compile::custom(
+        let schema = custom::resource(
             &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "count": {"type": "integer"}, "list": {"type": "array", "items": {"type": "string"}},
             "map": {"type": "object", "additionalProperties": {"type": "boolean"}},

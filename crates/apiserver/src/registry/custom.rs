@@ -10,7 +10,7 @@ use super::Snapshot;
 use super::builtin_resources::table_name;
 use crate::clock;
 use crate::resource::{Conversion, NameRule, Put, Resource, ScalePaths, Scope, Source, Style};
-use crate::schema::{Schema, compile};
+use crate::schema::{Schema, custom};
 use crate::table::{Columns, CustomColumn};
 
 fn strings(value: &Value) -> Vec<String> {
@@ -85,7 +85,7 @@ fn resource(spec: &Value, group: &str, names: &Value, version: &Value) -> Resour
             needs_version: true,
         },
         source: Source::Custom {
-            schema: compile::custom(&json).unwrap_or_else(Schema::open),
+            schema: custom::resource(&json).unwrap_or_else(Schema::open),
             json,
         },
         columns: Columns::Custom(columns(&version["additionalPrinterColumns"])),

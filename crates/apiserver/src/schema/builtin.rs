@@ -113,6 +113,10 @@ struct Memo {
 }
 
 impl Resolve for Memo {
+    fn object_meta(&self) -> Arc<Schema> {
+        object_meta()
+    }
+
     fn resolve(&mut self, name: &str, depth: usize) -> Option<Arc<Schema>> {
         if let Some(schema) = self.compiled.get(name) {
             return Some(schema.clone());

@@ -15,29 +15,14 @@ pub(crate) trait Resolve {
     fn resolve(&mut self, _name: &str, _depth: usize) -> Option<Arc<Schema>> {
         Some(Schema::open())
     }
+    /// Returns the schema of the metadata of embedded resources.
+    fn object_meta(&self) -> Arc<Schema>;
     /// Adds the merge rule of a property of the definition being compiled.
     fn annotate(&self, _definition: &str, _property: &str, _schema: &mut Schema) {}
 }
 
-/// A resolver for definitions, whose schemas have no references.
-struct NoReferences;
-
-impl Resolve for NoReferences {}
-
-/// Compiles the schema of a custom resource; `metadata` is always the standard one.
-pub(crate) fn custom(schema: &Value) -> Option<Arc<Schema>> {
-    let mut root = compile(schema, &mut NoReferences, "", 0)?;
-    add_embedded(&mut root);
-    Some(Arc::new(root))
-}
-
-/// Compiles the schema of a part of a custom resource.
-pub(crate) fn node(schema: &Value) -> Option<Schema> {
-    compile(schema, &mut NoReferences, "", 0)
-}
-
 /// Adds the properties of every resource: apiVersion, kind and metadata.
-fn add_embedded(schema: &mut Schema) {
+pub(super) fn add_embedded(schema: &mut Schema, object_meta: &Schema) {
     let string = || {
         Arc::new(Schema {
             kind: Type::String,
@@ -48,7 +33,7 @@ fn add_embedded(schema: &mut Schema) {
     schema.embedded = true;
     schema.properties.insert("apiVersion".into(), string());
     schema.properties.insert("kind".into(), string());
-    let mut meta = (*super::builtin::object_meta()).clone();
+    let mut meta = object_meta.clone();
     meta.object_meta = true;
     schema.properties.insert("metadata".into(), Arc::new(meta));
 }
@@ -103,7 +88,7 @@ pub(crate) fn compile(
     }
     schema.rules = rules::compile(json);
     if schema.embedded {
-        add_embedded(&mut schema);
+        add_embedded(&mut schema, &resolve.object_meta());
         for name in ["apiVersion", "kind"] {
             if !schema.required.iter().any(|known| known == name) {
                 schema.required.push(name.to_owned());

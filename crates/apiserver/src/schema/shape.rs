@@ -3,7 +3,7 @@
 use berth_apimachinery::quantity::Quantity;
 use serde_json::{Map, Value};
 
-use super::{Additional, Schema, Type, keywords};
+use super::{Additional, Schema, Type, join, keywords};
 
 /// Sets the defaults of absent fields.
 pub(crate) fn default(value: &mut Value, schema: &Schema) {
@@ -143,15 +143,6 @@ fn within(path: &mut String, step: &str, visit: impl FnOnce(&mut String)) {
     path.truncate(length);
 }
 
-/// Joins two paths with a dot.
-pub(crate) fn join(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{path}.{name}")
-    }
-}
-
 /// A list of autoscalers. Its empty value differs from an absent list, so it is kept.
 const POLICIES: &str = "policies";
 
@@ -265,12 +256,12 @@ fn is_map(schema: &Schema) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{builtin, compile};
+    use crate::schema::{builtin, custom};
     use serde_json::json;
 
     #[test]
     fn defaults_reach_into_lists_and_maps() {
-        let schema = compile::custom(&json!({"type": "object", "properties": {"spec": {"type": "object", "default": {},
+        let schema = custom::resource(&json!({"type": "object", "properties": {"spec": {"type": "object", "default": {},
             "properties": {"mode": {"type": "string", "default": "Fast"},
                 "list": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer", "default": 3}}}}}}}}))
         .unwrap();

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::shape::join;
+use super::join;
 use super::{Additional, Limits, ListType, Schema, Type, rules};
 use crate::error::Cause;
 use crate::go_text;
@@ -288,12 +288,12 @@ fn check_combinations(value: &Value, limits: &Limits, path: &str, causes: &mut V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::compile;
+    use crate::schema::custom;
     use serde_json::json;
 
     fn messages(schema: &Value, spec: &Value) -> Vec<String> {
         let schema =
-            compile::custom(&json!({"type": "object", "properties": {"spec": schema}})).unwrap();
+            custom::resource(&json!({"type": "object", "properties": {"spec": schema}})).unwrap();
         validate(&json!({"spec": spec}), &schema)
             .into_iter()
             .map(|c| format!("{}: {}", c.field, c.message))

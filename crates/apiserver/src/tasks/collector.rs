@@ -9,7 +9,8 @@ use crate::shared::Shared;
 use crate::shared::well_known::{FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
 use crate::shared::work_queue::Work;
 use crate::store::{ObjectLocation, Stored};
-use crate::verbs::delete::{self, DeleteOptions};
+use crate::verbs::delete;
+use crate::verbs::delete_options::DeleteOptions;
 use crate::verbs::{Call, WriteKind, modify};
 
 fn load(shared: &Shared, location: &ObjectLocation) -> Option<Arc<Stored>> {

@@ -13,7 +13,8 @@ use crate::shared::work_queue::Work;
 use crate::store::Key;
 use crate::tables::{ENDPOINT_SLICES, ENDPOINTS, SERVICES};
 use crate::verbs::Call;
-use crate::verbs::delete::{self, DeleteOptions};
+use crate::verbs::delete;
+use crate::verbs::delete_options::DeleteOptions;
 
 const NAMESPACE: &str = API_SERVICE.0;
 const NAME: &str = API_SERVICE.1;

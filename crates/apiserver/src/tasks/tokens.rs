@@ -14,7 +14,8 @@ use crate::shared::well_known::TOKEN_SECRET_TYPE;
 use crate::shared::work_queue::{Work, may_be_token_secret};
 use crate::store::{Key, Stored};
 use crate::tables::{SECRETS, SERVICE_ACCOUNTS};
-use crate::verbs::delete::{self, DeleteOptions};
+use crate::verbs::delete;
+use crate::verbs::delete_options::DeleteOptions;
 use crate::verbs::{Call, WriteKind, modify};
 
 /// Annotations with the name and the uid of the account.

@@ -1,12 +1,11 @@
 //! The delete and deletecollection verbs.
 
-mod options;
-
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::json;
 
+use super::delete_options::{DeleteOptions, Propagation};
 use super::pipeline::Attempts;
 use super::{Call, Content, Outcome, pipeline, read};
 use crate::clock;
@@ -16,8 +15,6 @@ use crate::resource::Resource;
 use crate::shared::well_known::{CLEANUP_FINALIZER, FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
 use crate::store::{CommitError, Key, Stored};
 use crate::tables::DEFINITIONS;
-pub(crate) use options::DeleteOptions;
-use options::Propagation;
 
 /// The result of a deletion.
 pub(crate) enum Deleted {

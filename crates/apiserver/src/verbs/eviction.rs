@@ -7,7 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::delete::{self, DeleteOptions};
+use super::delete;
+use super::delete_options::DeleteOptions;
 use super::pipeline::{self, Source, WriteKind};
 use super::{Call, Origin, Outcome, check_body_metadata, created_status, set_condition, text};
 use crate::error::{ApiError, Cause, Reason};

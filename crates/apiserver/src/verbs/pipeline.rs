@@ -24,9 +24,10 @@ use crate::patch;
 use crate::store::{CommitError, Key, Stored};
 
 pub(crate) use admission::admit_delete;
-pub(crate) use decoding::{Source, decode};
+pub(crate) use decoding::decode;
 pub(crate) use insert::insert;
 pub(crate) use modify::{Attempts, check_version, is_finished, modify};
+pub(crate) use type_meta::Source;
 pub(super) use type_meta::check_type_meta;
 
 /// The kind of a write. Field ownership depends on it.

@@ -7,7 +7,7 @@ use berth_apimachinery::label_selector::CompiledSelector;
 use serde_json::Value;
 
 use super::client::{Client, Target};
-use super::matching::Rule;
+use super::rule::Rule;
 use crate::cel::Condition;
 use crate::selector::compiled;
 

@@ -4,11 +4,14 @@ use std::fmt::Debug;
 use std::io::Write as _;
 
 use berth_apimachinery::api_error::api_error_message;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams};
 use kube::{Client, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+/// Namespace whose UID identifies a cluster.
+const KUBE_SYSTEM: &str = "kube-system";
 /// Field manager of the writes.
 const MANAGER: &str = "berth-join";
 
@@ -56,6 +59,16 @@ impl<'a> Applier<'a> {
             server_name: server_name.to_owned(),
             verbosity,
         }
+    }
+
+    /// Returns the id of the cluster: the UID of its `kube-system`.
+    pub(crate) async fn cluster_id(&self) -> Result<String, JoinError> {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let system = namespaces.get(KUBE_SYSTEM).await.map_err(|error| {
+            let server = self.server_name();
+            JoinError::new(format!("read the id of the cluster in {server}"), error)
+        })?;
+        Ok(system.uid().unwrap_or_default())
     }
 
     /// Reports whether writes are skipped.

@@ -12,7 +12,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 
 use super::rights::{GroupResource, Rights};
-use super::{Applier, Endpoint, JoinError, Verbosity, member, register};
+use super::{Applier, Endpoint, JoinError, Verbosity, register};
 use crate::control_plane::{ControlPlaneArgs, retry_requests};
 use crate::output;
 
@@ -151,8 +151,8 @@ pub async fn run(args: JoinArgs) -> Result<(), JoinCommandError> {
     };
     let control_plane = Applier::new(&client, "control plane", verbosity);
     let member = Applier::new(&member_client, &args.name, verbosity);
-    let id = member::id_of(&member).await?;
-    if member::id_of(&control_plane).await? == id {
+    let id = member.cluster_id().await?;
+    if control_plane.cluster_id().await? == id {
         return Err(JoinCommandError::Itself(args.member.cluster_kubeconfig));
     }
     check_not_joined(&client, &args.name, &id).await?;

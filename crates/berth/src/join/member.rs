@@ -11,8 +11,6 @@ use super::ownership::{Ownership, Registrant};
 use super::rights::Rights;
 use super::{system_metadata, token};
 
-/// Namespace whose UID identifies a cluster.
-const KUBE_SYSTEM: &str = "kube-system";
 /// Account that impersonates users. Joining gives it no rights; the controller `unifiedAuth` does.
 const IMPERSONATOR: &str = "karmada-impersonator";
 /// Prefix of the accounts of control planes.
@@ -22,18 +20,6 @@ const ACCOUNT_PREFIX: &str = "karmada-";
 pub(super) struct Tokens {
     pub(super) own: String,
     pub(super) impersonator: String,
-}
-
-/// Returns the id of a cluster: the UID of its `kube-system`.
-pub(crate) async fn id_of(member: &Applier<'_>) -> Result<String, JoinError> {
-    let namespaces: Api<Namespace> = Api::all(member.client.clone());
-    let system = namespaces.get(KUBE_SYSTEM).await.map_err(|error| {
-        JoinError::new(
-            format!("read the id of the cluster in {}", member.server_name()),
-            error,
-        )
-    })?;
-    Ok(system.uid().unwrap_or_default())
 }
 
 fn account(name: &str) -> ServiceAccount {

@@ -13,7 +13,6 @@ use kube::api::{Api, ObjectMeta};
 use serde_json::Value;
 
 use super::applier::{Applier, JoinError};
-use super::member;
 
 /// Label of objects in a member with the id of the control plane that uses them.
 const CONTROL_PLANE: &str = "members.berth/control-plane";
@@ -52,7 +51,7 @@ impl Registrant {
         control_plane: &Applier<'_>,
         cluster: &str,
     ) -> Result<Self, JoinError> {
-        let id = member::id_of(control_plane).await?;
+        let id = control_plane.cluster_id().await?;
         let secrets: Api<Secret> = Api::namespaced(control_plane.client.clone(), NAMESPACE_CLUSTER);
         let secret = secrets.get_opt(cluster).await.map_err(|error| {
             let server = control_plane.server_name();

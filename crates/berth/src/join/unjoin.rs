@@ -203,7 +203,9 @@ async fn member_client(
     };
     let config = access.config().await.map_err(UnjoinError::Member)?;
     let client = connect::client(config, Component::CommandLine).map_err(UnjoinError::Member)?;
-    let id = member::id_of(&Applier::new(&client, &args.name, Verbosity::Quiet)).await?;
+    let id = Applier::new(&client, &args.name, Verbosity::Quiet)
+        .cluster_id()
+        .await?;
     if cluster.spec.id.as_ref().is_some_and(|known| *known != id) {
         return Err(UnjoinError::WrongCluster {
             name: args.name.clone(),

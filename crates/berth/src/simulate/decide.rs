@@ -17,8 +17,8 @@ use serde_json::Value;
 use super::args::{Format, SimulateArgs};
 use super::error::SimulateError;
 use super::estimators::Estimators;
-use super::offline::State;
 use super::rejection_summary;
+use super::state::State;
 
 /// UID that breaks ties differently from an empty UID.
 const ALTERNATIVE_UID: &str = "b";

@@ -20,9 +20,9 @@ use super::live::LivePlane;
 use super::manifest::Manifest;
 use super::moves::{Move, Moves};
 use super::notes::Notes;
-use super::offline::State;
 use super::predicted_state::{PredictedState, names};
 use super::progress::Progress;
+use super::state::State;
 use super::triggers::Triggers;
 
 /// Returns the bindings that the manifests and flags would move on the control plane of a context.

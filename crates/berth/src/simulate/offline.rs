@@ -9,7 +9,7 @@ use super::args::SimulateArgs;
 use super::decide::{self, Decider, Decision};
 use super::detect::{Bindings, Detector};
 use super::error::{Problem, SimulateError};
-use super::fleet_changes::{self, Clusters};
+use super::fleet_changes;
 use super::idle_policies::{self, Apis};
 use super::kind_resolution::{self, TypedManifest};
 use super::manifest::{Manifest, Role};
@@ -17,16 +17,8 @@ use super::moves::{Move, Moves};
 use super::notes::Notes;
 use super::progress::Progress;
 use super::sandbox::Sandbox;
+use super::state::State;
 use crate::members::is_simulated;
-
-/// Clusters and bindings.
-#[derive(Default)]
-pub(crate) struct State {
-    /// Clusters by name.
-    pub(crate) clusters: Clusters,
-    /// Bindings by key.
-    pub(crate) bindings: BTreeMap<BindingKey, Binding>,
-}
 
 /// Builds the state that the manifests describe.
 ///

@@ -7,8 +7,9 @@ use berth_scheduler::gates::{self, FeatureGates};
 use berth_telemetry::TracingArgs;
 use clap::Args;
 
-use super::{DisabledComponent, PersistenceArgs};
+use super::DisabledComponent;
 use crate::controllers::controller_set::ControllerFlags;
+use crate::persistence::PersistenceArgs;
 
 /// Flags of `berth up`.
 #[derive(Args, Clone, Debug)]

@@ -13,7 +13,6 @@ use super::events;
 use super::index::Index;
 use super::record::{BindingRecord, ObjectKey, ObjectKind, Role};
 use super::strategy::Conflict;
-use super::watch_events::Source;
 use super::writer::{Resolved, WriteError, Writer};
 use crate::binding_key::BindingKey;
 use crate::customizations::Customizations;
@@ -25,6 +24,17 @@ use crate::resource_type::ResourceType;
 
 /// Maximum number of jobs at the same time.
 pub(super) const WORKERS: usize = 32;
+
+/// A watched collection.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Source {
+    /// ResourceBindings.
+    Bindings,
+    /// Customizations of the interpreter.
+    Customizations,
+    /// Objects of a kind with dependencies.
+    Objects(ObjectKind),
+}
 
 /// A watch event with its source.
 pub(super) type Event = (Source, WatchEvent);

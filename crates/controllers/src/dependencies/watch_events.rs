@@ -5,21 +5,10 @@ use std::sync::Arc;
 use berth_api::interpreter_customization::CustomizationTarget;
 use kube::api::DynamicObject;
 
-use super::reconciler::{Distributor, Job};
+use super::reconciler::{Distributor, Job, Source};
 use super::record::{BindingRecord, Object, ObjectKey, ObjectKind, Role};
 use crate::binding_key::BindingKey;
 use crate::reconciler::informer::{Listing, WatchEvent};
-
-/// A watched collection.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Source {
-    /// ResourceBindings.
-    Bindings,
-    /// Customizations of the interpreter.
-    Customizations,
-    /// Objects of a kind with dependencies.
-    Objects(ObjectKind),
-}
 
 impl Distributor {
     pub(super) fn handle_watch_event(&mut self, source: &Source, event: WatchEvent) {

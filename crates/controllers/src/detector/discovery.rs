@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::watch_events::Event;
+use super::reconciler::Event;
 use crate::resource_type::ResourceType;
 
 /// Interval between two discoveries.

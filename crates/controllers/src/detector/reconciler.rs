@@ -14,13 +14,37 @@ use super::policy::{PolicyRecord, PolicyState};
 use super::state::{QueueItem, QueueKey, State};
 use super::template::Template;
 use super::unserved_apis::UnservedApis;
-use super::watch_events::{Event, Source};
 use super::writer::{VersionChanges, WriteError, Writer};
 use crate::binding_key::BindingKind;
 use crate::customizations::Customizations;
 use crate::monitor::queue_meter::QueueMeter;
+use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{Inputs, Reconciler, Workers};
 use crate::resource_type::ResourceType;
+
+/// A watched collection.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Source {
+    /// Resource templates of a type.
+    Templates(Arc<ResourceType>),
+    /// Policies of a kind.
+    Policies(PolicyKind),
+    /// Bindings of a kind.
+    Bindings(BindingKind),
+    /// Override policies of a kind.
+    Overrides(PolicyKind),
+    /// Customizations of the interpreter.
+    Customizations,
+}
+
+/// An event of the detector.
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    /// The resource types that the server serves now.
+    Discovered(Vec<ResourceType>),
+    /// An event of an informer.
+    Watch(Source, WatchEvent),
+}
 
 /// The result of a write.
 #[derive(Debug)]

@@ -9,36 +9,12 @@ use kube::api::DynamicObject;
 use super::claim::{PolicyKey, PolicyKind};
 use super::events;
 use super::policy::{PolicyRecord, PolicyState};
-use super::reconciler::Detector;
+use super::reconciler::{Detector, Event, Source};
 use super::template::Template;
 use crate::binding_key::{BindingKey, BindingKind};
 use crate::reconciler::Inputs;
 use crate::reconciler::informer::{Listing, WatchEvent};
 use crate::resource_type::ResourceType;
-
-/// A watched collection.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Source {
-    /// Resource templates of a type.
-    Templates(Arc<ResourceType>),
-    /// Policies of a kind.
-    Policies(PolicyKind),
-    /// Bindings of a kind.
-    Bindings(BindingKind),
-    /// Override policies of a kind.
-    Overrides(PolicyKind),
-    /// Customizations of the interpreter.
-    Customizations,
-}
-
-/// An event of the detector.
-#[derive(Clone, Debug)]
-pub(super) enum Event {
-    /// The resource types that the server serves now.
-    Discovered(Vec<ResourceType>),
-    /// An event of an informer.
-    Watch(Source, WatchEvent),
-}
 
 impl Detector {
     /// Watches new resource types unless they are skipped, and forgets those that are not served any more.

@@ -3,7 +3,8 @@
 use berth_api::override_policy::{ImageComponent, ImageOverrider, OverriderOperator};
 use serde_json::{Value, json};
 
-use super::overriders::{ApplyError, containers_mut};
+use super::containers::containers_mut;
+use super::error::ApplyError;
 
 /// A parsed image name. With both a tag and a digest, the digest is dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]

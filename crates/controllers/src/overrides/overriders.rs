@@ -6,40 +6,10 @@ use berth_api::override_policy::{
 };
 use serde_json::{Value, json};
 
+use super::containers::containers_mut;
+use super::error::ApplyError;
 use super::json_text::{self, Document};
 use super::{image, yaml_text};
-
-/// An overrider that cannot be applied.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ApplyError {
-    /// A patch does not fit the resource.
-    #[error("{operator} {path}: {}", source.kind)]
-    Patch {
-        operator: String,
-        path: String,
-        source: json_patch::PatchError,
-    },
-    /// A patch does not fit the document in a field.
-    #[error("{operator} {path}: {problem}")]
-    Text {
-        operator: String,
-        /// The JSON pointer inside the document.
-        path: String,
-        problem: String,
-    },
-    /// A patch is malformed.
-    #[error("not a JSON patch: {0}")]
-    NotAPatch(#[from] serde_json::Error),
-    /// An image name is malformed.
-    #[error("{0:?} is not the name of an image")]
-    Image(String),
-    /// A field is missing or not a string.
-    #[error("{0}: there is no text in this field")]
-    NotText(String),
-    /// The document in a field is malformed.
-    #[error("{path}: {message}")]
-    Document { path: String, message: String },
-}
 
 /// Applies the overriders of a rule in Karmada's order.
 pub(super) fn apply(resource: &mut Value, overriders: &Overriders) -> Result<(), ApplyError> {
@@ -70,22 +40,6 @@ pub(super) fn apply(resource: &mut Value, overriders: &Overriders) -> Result<(),
         patch(resource, path, operator, value.as_ref())?;
     }
     Ok(())
-}
-
-/// Returns the containers of a resource, for the kinds whose images and commands can be overridden.
-pub(super) fn containers_mut(resource: &mut Value) -> impl Iterator<Item = &mut Value> {
-    let pointer = match resource.get("kind").and_then(Value::as_str) {
-        Some("Pod") => Some("/spec/containers"),
-        Some("Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet" | "Job") => {
-            Some("/spec/template/spec/containers")
-        }
-        _ => None,
-    };
-    pointer
-        .and_then(|pointer| resource.pointer_mut(pointer))
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
 }
 
 /// Appends values to a list of the named container, or removes values from it. Creates a missing list.

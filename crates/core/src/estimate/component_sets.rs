@@ -6,11 +6,10 @@ use berth_api::quantity::Quantity;
 
 use super::assumed::{Adjustments, Demand};
 use super::bounded;
-use super::general::Modelling;
-use super::models::Nodes;
-use super::vector::PodShape;
+use super::models::{Modelling, Nodes};
 use crate::fleet::row::Row;
 use crate::request::ComponentRequest;
+use crate::resource_vector::PodShape;
 
 /// The total request of one set.
 #[derive(Clone, Debug)]

@@ -3,22 +3,14 @@
 use berth_api::quantity::Quantity;
 
 use super::assumed::{Assumed, Demand};
-use super::vector::{PodShape, in_units};
+use super::models::Modelling;
 use super::{EstimateContext, EstimateError, Estimator, Unit, bounded};
 use super::{component_sets, models};
 use crate::fleet::Snapshot;
 use crate::fleet::block::{BLOCK, Block};
 use crate::fleet::row::Row;
 use crate::request::{Request, ResourceRequest};
-
-/// The treatment of resource models.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Modelling {
-    /// Models are used instead of the resource summary.
-    Used,
-    /// Models are ignored.
-    Ignored,
-}
+use crate::resource_vector::{PodShape, in_units};
 
 /// Estimates from the resource summary: the free amount divided by the request.
 #[derive(Clone, Debug)]

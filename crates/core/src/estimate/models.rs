@@ -2,8 +2,17 @@
 
 use super::UNBOUNDED;
 use super::assumed::{Adjustments, AssumedWorkload};
-use super::vector::{NodeShape, PodShape};
 use crate::fleet::capacity::Models;
+use crate::resource_vector::{NodeShape, PodShape};
+
+/// The treatment of resource models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Modelling {
+    /// Models are used instead of the resource summary.
+    Used,
+    /// Models are ignored.
+    Ignored,
+}
 
 /// Nodes in first-fit order, as runs of equal nodes.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::capacity::Models;
 use super::row::Row;
-use crate::estimate::vector::in_units;
+use crate::resource_vector::in_units;
 
 /// The number of clusters in a block.
 pub(crate) const BLOCK: usize = 128;

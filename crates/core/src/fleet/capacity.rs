@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use berth_api::cluster::{ClusterSpec, ClusterStatus, ResourceList};
 use berth_api::quantity::{Quantity, QuantityError};
 
-use crate::estimate::vector::{NodeShape, POD_LIMIT_OF_MODEL_NODES};
+use crate::resource_vector::{NodeShape, POD_LIMIT_OF_MODEL_NODES};
 
 /// The free capacity that a cluster reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

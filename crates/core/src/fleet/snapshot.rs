@@ -6,11 +6,11 @@ use std::sync::Arc;
 use berth_api::Cluster;
 use berth_api::quantity::Quantity;
 
+use super::affinity::CompiledAffinity;
 use super::block::{BLOCK, Block, ResourceId};
 use super::row::{RepellingTaint, Row};
 use super::symbols::{NONE, Symbol};
 use super::topology::Topology;
-use crate::affinity::CompiledAffinity;
 use crate::bits::Bits;
 
 /// The state of the fleet at one time. Ordinals number the clusters in the order of their names.

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::context::BindingContext;
+use super::context::{BindingContext, Share};
 use super::division::DivisionStep;
 use super::error::PluginError;
 use super::select::Selection;
@@ -40,15 +40,6 @@ pub trait Assign: Debug + Send + Sync {
         let _ = (context, selected);
         Vec::new()
     }
-}
-
-/// The replicas that a cluster gets or holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
-    /// The ordinal of the cluster: its rank by name.
-    pub ordinal: usize,
-    /// The number of replicas.
-    pub replicas: i64,
 }
 
 /// The input of an assignment, except for the selected clusters.

@@ -1,10 +1,18 @@
 //! The contexts that plugins receive.
 
-use super::assign::Share;
 use super::cycle_state::CycleState;
 use crate::estimate::Unit;
 use crate::fleet::Snapshot;
 use crate::request::{CompiledPlacement, Request, Term};
+
+/// The replicas that a cluster gets or holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The ordinal of the cluster: its rank by name.
+    pub ordinal: usize,
+    /// The number of replicas.
+    pub replicas: i64,
+}
 
 /// The context of filters that depend only on the placement.
 #[derive(Clone, Copy, Debug)]

@@ -8,8 +8,7 @@ use berth_api::placement::{
 };
 use berth_api::toleration::Toleration;
 
-use crate::affinity::CompiledAffinity;
-use crate::fleet::RepellingTaint;
+use crate::fleet::{CompiledAffinity, RepellingTaint};
 
 /// The parts of a placement that affect decisions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

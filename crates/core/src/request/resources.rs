@@ -3,7 +3,7 @@
 use berth_api::cluster::ResourceList;
 use berth_api::quantity::{Quantity, QuantityError};
 
-use crate::estimate::vector::{PodShape, in_units};
+use crate::resource_vector::{PodShape, in_units};
 
 /// The reason why a resource request is malformed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,8 +1,6 @@
 //! Bounds on functions in C, which the limit of time cannot interrupt: the cost of patterns, and the length of strings.
 
-use mlua::{Lua, MultiValue, Table, Value};
-
-use super::sandbox::refusal;
+use mlua::{Lua, MultiValue, Table, Value, Variadic};
 
 /// Maximum length of a string argument, as in Karmada.
 const MAX_TEXT: usize = 1_000_000;
@@ -35,6 +33,15 @@ pub(super) fn restrict(lua: &Lua) -> mlua::Result<()> {
         insert.call::<MultiValue>(arguments)
     })?;
     tables.raw_set("insert", bounded)
+}
+
+/// Returns a function that only raises an error.
+pub(super) fn refusal(lua: &Lua, name: &'static str) -> mlua::Result<mlua::Function> {
+    lua.create_function(move |_, _: Variadic<Value>| -> mlua::Result<()> {
+        Err(mlua::Error::runtime(format!(
+            "function {name} is not available to scripts of customizations"
+        )))
+    })
 }
 
 /// Refuses positions before the list: moving its items there takes a step for each index in between.

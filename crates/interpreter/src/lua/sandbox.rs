@@ -31,7 +31,7 @@ pub(super) fn new_state() -> mlua::Result<Lua> {
     let lua = Lua::new_with(libraries, LuaOptions::default())?;
     let globals = lua.globals();
     for name in FORBIDDEN {
-        globals.raw_set(name, refusal(&lua, name)?)?;
+        globals.raw_set(name, patterns::refusal(&lua, name)?)?;
     }
     for name in ABSENT {
         globals.raw_set(name, Value::Nil)?;
@@ -50,15 +50,6 @@ pub(super) fn new_state() -> mlua::Result<Lua> {
     let require = lua.create_function(move |_, name: String| require(&library, &name))?;
     globals.raw_set("require", require)?;
     Ok(lua)
-}
-
-/// Returns a function that only raises an error.
-pub(super) fn refusal(lua: &Lua, name: &'static str) -> mlua::Result<mlua::Function> {
-    lua.create_function(move |_, _: Variadic<Value>| -> mlua::Result<()> {
-        Err(mlua::Error::runtime(format!(
-            "function {name} is not available to scripts of customizations"
-        )))
-    })
 }
 
 /// `pcall(f, ...)`: true and the results, or false and the message of the error.

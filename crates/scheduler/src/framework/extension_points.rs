@@ -10,12 +10,12 @@ use std::time::Instant;
 use berth_core::{CycleState, PluginError, Point};
 use futures::FutureExt;
 
+use super::decided::Decided;
 use super::events::{Event, EventKind, Registration};
 use super::follow::Follow;
 use super::permit::Waiting;
 use super::points::{
-    Bind, Bound, Decided, Gate, Permission, Permit, PostBind, PostFilter, PreBind, PreEnqueue,
-    Reserve,
+    Bind, Bound, Gate, Permission, Permit, PostBind, PostFilter, PreBind, PreEnqueue, Reserve,
 };
 use super::preempt::{Nomination, PostFilterContext};
 use crate::binding::Binding;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::points::Decided;
+use super::decided::Decided;
 use crate::binding::{Binding, BindingKey};
 
 /// Decision of a plugin about parked or waiting bindings.

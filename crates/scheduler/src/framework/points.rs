@@ -15,13 +15,12 @@
 //! Points on the scheduler's task block all other decisions while they run: they must not do I/O.
 
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::time::Duration;
 
-use berth_api::binding::TargetCluster;
-use berth_core::{CycleState, PluginError, Snapshot};
+use berth_core::{CycleState, PluginError};
 use futures::future::BoxFuture;
 
+use super::decided::Decided;
 use super::permit::Waiting;
 use super::preempt::{Nomination, PostFilterContext};
 use crate::binding::Binding;
@@ -69,17 +68,6 @@ pub trait PostFilter: Debug + Send + Sync {
         context: &mut PostFilterContext<'_>,
         state: &mut CycleState,
     ) -> Result<Option<Nomination>, PluginError>;
-}
-
-/// A decision that is not stored yet.
-#[derive(Clone, Debug)]
-pub struct Decided {
-    /// The binding.
-    pub binding: Arc<Binding>,
-    /// The clusters and replicas.
-    pub targets: Arc<[TargetCluster]>,
-    /// The cluster snapshot that the decision is based on.
-    pub snapshot: Arc<Snapshot>,
 }
 
 /// Reserves resources for decisions.

@@ -1,35 +1,16 @@
 //! Bind: the task that writes a decision.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use berth_telemetry::Span;
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::Scheduler;
+use super::in_flight::{Cycle, ReservedDecision};
 use super::object_references::template_reference;
-use super::permit::{PermitOutcome, ReservedDecision};
-use crate::binding::{Binding, BindingKey};
+use super::permit::PermitOutcome;
 use crate::framework::Bound;
 use crate::rules::plan::Plan;
-use crate::rules::schedule_trigger::ScheduleType;
 use crate::writer::{Report, Writer};
-
-/// A scheduling cycle of a binding.
-#[derive(Debug)]
-pub(super) struct Cycle {
-    pub(super) binding: Arc<Binding>,
-    pub(super) schedule_type: ScheduleType,
-    pub(super) began: Instant,
-    /// Ends with the cycle.
-    pub(super) span: Span,
-}
-
-impl Cycle {
-    pub(super) fn key(&self) -> &BindingKey {
-        &self.binding.key
-    }
-}
 
 /// A finished write of a plan.
 #[derive(Debug)]

@@ -10,10 +10,9 @@ use berth_telemetry::Span;
 
 use super::Scheduler;
 use super::async_estimates::{Answered, RequestOutcome, Round};
-use super::bind::Cycle;
 use super::cycle_span::cycle_span;
+use super::in_flight::{Cycle, ReservedDecision};
 use super::object_references::{binding_reference, template_reference};
-use super::permit::ReservedDecision;
 use super::preemption::Search;
 use crate::binding::{Binding, BindingKey};
 use crate::framework::Decided;

@@ -4,32 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_core::{CycleState, PluginError, Point};
+use berth_core::{PluginError, Point};
 
 use super::Scheduler;
-use super::bind::Cycle;
+use super::in_flight::{Cycle, ReservedDecision};
 use crate::binding::{Binding, BindingKey};
-use crate::framework::extension_points::ExtensionPoints;
 use crate::framework::permit::{PermitDecision, PermitMessage};
-use crate::framework::{Decided, Permission, Waiting};
+use crate::framework::{Permission, Waiting};
 use crate::metrics::Incoming;
 use crate::queue::Verdict;
 use crate::rules::plan::Plan;
-
-/// A decision with the state of the plugins that reserve for it.
-#[derive(Debug)]
-pub(super) struct ReservedDecision {
-    pub(super) points: Arc<ExtensionPoints>,
-    pub(super) decided: Decided,
-    pub(super) state: CycleState,
-}
-
-impl ReservedDecision {
-    /// Reverts the reservations, in reverse order.
-    pub(super) fn unreserve(&mut self) {
-        self.points.unreserve(&self.decided, &mut self.state);
-    }
-}
 
 /// A decision that waits for plugins.
 #[derive(Debug)]

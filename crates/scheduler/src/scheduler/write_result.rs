@@ -6,8 +6,9 @@ use std::time::Instant;
 use berth_telemetry::Span;
 
 use super::Scheduler;
-use super::bind::{Cycle, FinishedWrite};
+use super::bind::FinishedWrite;
 use super::cycle::cycle_result;
+use super::in_flight::Cycle;
 use super::object_references::{binding_reference, template_reference};
 use crate::binding::{Binding, BindingKey};
 use crate::metrics::{CycleResult, Incoming};

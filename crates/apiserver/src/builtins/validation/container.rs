@@ -1,14 +1,23 @@
 //! Validation of containers, with their probes, hooks and environment.
 
 use super::checks::{port, port_number, set_among};
+use super::downward_api::{field_path, resource_field};
 use super::field::Field;
 use super::rules::Check::{
     Between, By, ExactlyOneOf, Forbidden, IfSet, NotNegative, OneOf, OptionalText, Required,
-    RequiredText, Text,
+    RequiredOneOf, RequiredText, Text,
 };
-use super::rules::{Rule, apply};
-use super::{pod, resources, volume};
+use super::rules::{Check, Rule, apply};
+use super::{resources, volume};
 use crate::names;
+
+/// The range of users and groups.
+pub(super) const ID: Check = Between(0, i32::MAX as i64);
+/// The rules of profiles of seccomp and AppArmor.
+pub(super) const PROFILE: &[Rule] = &[(
+    "type",
+    RequiredOneOf(&["Localhost", "RuntimeDefault", "Unconfined"]),
+)];
 
 /// The rules of all kinds of containers.
 const CONTAINER: &[Rule] = &[
@@ -38,13 +47,10 @@ const CONTAINER: &[Rule] = &[
     ),
     ("envFrom[].prefix", OptionalText(names::variable)),
     ("envFrom", By(env_from)),
-    (
-        "securityContext.runAsUser securityContext.runAsGroup",
-        pod::ID,
-    ),
+    ("securityContext.runAsUser securityContext.runAsGroup", ID),
     (
         "securityContext.seccompProfile securityContext.appArmorProfile",
-        IfSet(pod::PROFILE),
+        IfSet(PROFILE),
     ),
     ("securityContext", By(escalation)),
     ("resources", By(resources::of_container)),
@@ -182,29 +188,6 @@ const SOURCES: [&str; 5] = [
     "secretKeyRef",
     "fileKeyRef",
 ];
-/// Fields of a pod that can be referred to.
-const FIELDS: [&str; 9] = [
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
-];
-/// Fields of a pod that only files of the downward API can refer to.
-const MAPS: [&str; 2] = ["metadata.annotations", "metadata.labels"];
-const RESOURCES: &[&str] = &[
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
-];
-
 const ONE: &str = "must have exactly one source";
 
 fn value_from(from: &Field<'_>) {
@@ -229,30 +212,5 @@ fn env_from(all: &Field<'_>) {
         for reference in found {
             RequiredText(names::subdomain).apply(&reference.get("name"));
         }
-    }
-}
-
-/// Checks a reference to a field of the pod.
-pub(super) fn field_path(reference: &Field<'_>) {
-    let path = reference.get("fieldPath");
-    let keyed = path.text().strip_suffix("']");
-    if path.is_empty() {
-        path.required("");
-    } else if let Some((map, _)) = keyed.and_then(|rest| rest.split_once("['")) {
-        if !MAPS.contains(&map) {
-            path.invalid("only labels and annotations have keys");
-        }
-    } else if !FIELDS.contains(&path.text()) && !MAPS.contains(&path.text()) {
-        path.invalid("is not a field of pods that can be referred to");
-    }
-}
-
-/// Checks a reference to a resource of a container.
-pub(super) fn resource_field(reference: &Field<'_>) {
-    let resource = reference.get("resource");
-    if resource.is_empty() {
-        resource.required("");
-    } else if !resource.text().contains(".hugepages-") {
-        OneOf(RESOURCES).apply(&resource);
     }
 }

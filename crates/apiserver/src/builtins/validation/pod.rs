@@ -1,11 +1,12 @@
 //! Validation of pod specs, alone and in templates.
 
 use super::checks::{keys, labels, qualified};
+use super::container::{ID, PROFILE};
 use super::field::Field;
 use super::rules::Check::{
-    Between, By, Forbidden, IfSet, OneOf, OptionalText, Required, RequiredOneOf, RequiredText, Text,
+    Between, By, Forbidden, IfSet, OneOf, OptionalText, Required, RequiredText, Text,
 };
-use super::rules::{Check, Rule, apply};
+use super::rules::{Rule, apply};
 use super::{container, ephemeral, placement, resources, volume};
 use crate::names;
 
@@ -38,14 +39,6 @@ const SPEC: &[Rule] = &[
     ("hostAliases[].ip", Text(names::ip)),
     ("hostAliases[].hostnames[]", Text(names::subdomain)),
 ];
-
-/// The range of users and groups.
-pub(super) const ID: Check = Between(0, i32::MAX as i64);
-/// The rules of profiles of seccomp and AppArmor.
-pub(super) const PROFILE: &[Rule] = &[(
-    "type",
-    RequiredOneOf(&["Localhost", "RuntimeDefault", "Unconfined"]),
-)];
 
 const SECURITY_CONTEXT: &[Rule] = &[
     ("fsGroup runAsUser runAsGroup supplementalGroups[]", ID),

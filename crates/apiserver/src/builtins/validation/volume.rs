@@ -2,7 +2,7 @@
 
 use super::checks::set_among;
 use super::claim;
-use super::container::{field_path, resource_field};
+use super::downward_api::{field_path, resource_field};
 use super::field::Field;
 use super::rules::Check::{Between, By, EmptyOrOneOf, IfSet, OneOf, Required, RequiredText};
 use super::rules::{Check, Rule, apply};

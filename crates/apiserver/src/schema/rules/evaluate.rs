@@ -170,12 +170,12 @@ fn refusal(rule: &Rule, value: &Value, path: &str, message: &str) -> Cause {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::compile;
+    use crate::schema::custom;
     use serde_json::json;
 
     fn causes(spec: Value, old: Option<Value>, new: Value) -> Vec<String> {
         let schema =
-            compile::custom(&json!({"type": "object", "properties": {"spec": spec}})).unwrap();
+            custom::resource(&json!({"type": "object", "properties": {"spec": spec}})).unwrap();
         let old = old.map(|o| json!({"spec": o}));
         evaluate(&json!({"spec": new}), old.as_ref(), &schema)
             .into_iter()

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Check, has};
 use crate::error::Cause;
-use crate::schema::{compile, shape, validate};
+use crate::schema::{custom, shape, validate};
 
 impl Check {
     /// Checks the `x-kubernetes-` keywords of a node.
@@ -58,7 +58,7 @@ impl Check {
         let Some(default) = schema.get("default").filter(|d| !d.is_null()) else {
             return;
         };
-        let Some(compiled) = compile::node(schema) else {
+        let Some(compiled) = custom::part(schema) else {
             return;
         };
         let at = format!("{path}.default");

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::decoding::decode_mutated;
-use super::{WriteKind, limit_range, priority, webhooks};
+use super::webhooks::{self, Reviewed, Subject};
+use super::{WriteKind, limit_range, priority};
 use crate::admission::{Admission, AdmissionRequest, Denial, Operation};
 use crate::allocation::Reserved;
 use crate::authorization::escalation;
@@ -17,23 +18,7 @@ use crate::schema::builtin::object_meta;
 use crate::schema::{shape, validate};
 use crate::store::Key;
 use crate::verbs::Call;
-use crate::verbs::delete::DeleteOptions;
-
-/// A write under admission.
-pub(super) struct Subject<'a> {
-    pub(super) key: &'a Key,
-    /// The name in the request, empty for a generated name.
-    pub(super) name: &'a str,
-    pub(super) old: Option<&'a Value>,
-    pub(super) write: WriteKind,
-}
-
-/// The use of webhooks during a review.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reviewed {
-    Yes,
-    No,
-}
+use crate::verbs::delete_options::DeleteOptions;
 
 /// Defaults the object, records its field manager, and runs the mutating hooks and webhooks.
 pub(super) async fn mutate(

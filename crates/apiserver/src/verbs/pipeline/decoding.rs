@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::type_meta;
+use super::type_meta::{self, Source};
 use crate::codec::{self, DuplicateField};
 use crate::error::ApiError;
 use crate::go_text::type_name;
@@ -12,15 +12,6 @@ use crate::query::FieldValidation;
 use crate::resource::{self, Resource};
 use crate::schema::{decode, shape};
 use crate::verbs::Call;
-
-/// The source of an object. Error messages depend on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// A request body.
-    Body,
-    /// A patch of a stored object.
-    Patch,
-}
 
 /// Decodes an object of a client and returns warnings.
 pub(crate) fn decode(

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::admission::{Reviewed, Subject, admit, mutate};
+use super::admission::{admit, mutate};
+use super::webhooks::{Reviewed, Subject};
 use super::{
     WriteKind, check_size, commit_error, edit_meta, limit_range, namespace_mismatch, quota,
     webhooks,

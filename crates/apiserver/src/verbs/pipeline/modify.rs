@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use parking_lot::MutexGuard;
 use serde_json::Value;
 
-use super::admission::{Reviewed, Subject, admit, mutate};
+use super::admission::{admit, mutate};
 use super::preserved_fields::{self, bump_generation, same_but_times};
+use super::webhooks::{Reviewed, Subject};
 use super::{
     WriteKind, check_size, commit_error, limit_range, namespace_mismatch, pod_resize, quota,
     webhooks,

@@ -2,12 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::decoding::Source;
 use crate::codec;
 use crate::error::{ApiError, Cause};
 use crate::go_text::type_name;
 use crate::resource::Resource;
 use crate::verbs::{Call, text};
+
+/// The source of an object. Error messages depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A request body.
+    Body,
+    /// A patch of a stored object.
+    Patch,
+}
 
 /// Refuses an object of another kind or version than the resource.
 pub(super) fn check(call: &Call, value: &mut Value, source: Source) -> Result<(), ApiError> {

@@ -8,12 +8,28 @@ mod request;
 
 use serde_json::Value;
 
-use super::admission::{Reviewed, Subject};
+use super::WriteKind;
 use crate::error::ApiError;
 use crate::store::Key;
 use crate::verbs::Call;
-use crate::verbs::delete::DeleteOptions;
+use crate::verbs::delete_options::DeleteOptions;
 use request::Request;
+
+/// A write under admission.
+pub(super) struct Subject<'a> {
+    pub(super) key: &'a Key,
+    /// The name in the request, empty for a generated name.
+    pub(super) name: &'a str,
+    pub(super) old: Option<&'a Value>,
+    pub(super) write: WriteKind,
+}
+
+/// The use of webhooks during a review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reviewed {
+    Yes,
+    No,
+}
 
 /// Runs the mutating webhooks for a create or update.
 pub(super) async fn mutate(

@@ -7,12 +7,12 @@ use serde_json::Value;
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 
+use super::Reviewed;
 use super::request::{Invocation, Objects, Request};
 use crate::error::{ApiError, Reason};
 use crate::flow_control::Rejection;
 use crate::patch::json::Operations;
 use crate::verbs::Origin;
-use crate::verbs::pipeline::admission::Reviewed;
 use crate::webhooks::Phase;
 use crate::webhooks::client::{Client, Resolver};
 use crate::webhooks::configuration::{FailurePolicy, Webhook};

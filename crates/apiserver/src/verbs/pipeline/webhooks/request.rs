@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::Subject;
 use crate::cel::ConditionInput;
 use crate::error::ApiError;
 use crate::query::FieldValidation;
@@ -11,13 +12,12 @@ use crate::registry::Snapshot;
 use crate::resource::{Resource, Subresource};
 use crate::store::Key;
 use crate::tables::NAMESPACES;
-use crate::verbs::delete::DeleteOptions;
+use crate::verbs::delete_options::DeleteOptions;
 use crate::verbs::pipeline::WriteKind;
-use crate::verbs::pipeline::admission::Subject;
 use crate::verbs::version_conversion::{to_served, to_stored};
 use crate::verbs::{Call, Origin, scale};
 use crate::webhooks::configuration::Webhook;
-use crate::webhooks::matching::{Operation, RequestMatch};
+use crate::webhooks::rule::{Operation, RequestMatch};
 use crate::webhooks::{GROUP, Phase};
 
 /// The kind of the objects that webhooks receive.

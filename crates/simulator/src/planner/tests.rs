@@ -13,9 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::plan;
-use crate::action::Action;
+use crate::action::{Action, REVISION};
 use crate::cache::{Cache, Key, key};
-use crate::deployments::REVISION;
 use crate::ownership;
 use crate::scope::Scope;
 use crate::work_schedule::WorkSchedule;

@@ -8,10 +8,10 @@ use berth_api::selector::{
     CompiledFieldSelector, CompiledSelector, FieldRequirement, LabelRequirement, Relation,
 };
 
+use super::ClusterView;
+use super::symbols::{NONE, Symbol};
+use super::topology::Topology;
 use crate::bits::Bits;
-use crate::fleet::ClusterView;
-use crate::fleet::symbols::{NONE, Symbol};
-use crate::fleet::topology::Topology;
 
 /// A selector as a part of an affinity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -26,7 +26,7 @@ impl PersistenceArgs {
     ///
     /// # Errors
     /// When it cannot be used.
-    pub(super) fn open(&self) -> Result<Storage, DataDirError> {
+    pub(crate) fn open(&self) -> Result<Storage, DataDirError> {
         let durability = if self.fsync {
             Durability::PowerLoss
         } else {
@@ -38,7 +38,7 @@ impl PersistenceArgs {
     }
 
     /// Describes the storage in a few words.
-    pub(super) fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let Some(path) = &self.data_dir else {
             return "in memory, lost when it ends".to_owned();
         };

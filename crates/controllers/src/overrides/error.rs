@@ -1,0 +1,33 @@
+//! The reasons why an overrider cannot be applied.
+
+/// An overrider that cannot be applied.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ApplyError {
+    /// A patch does not fit the resource.
+    #[error("{operator} {path}: {}", source.kind)]
+    Patch {
+        operator: String,
+        path: String,
+        source: json_patch::PatchError,
+    },
+    /// A patch does not fit the document in a field.
+    #[error("{operator} {path}: {problem}")]
+    Text {
+        operator: String,
+        /// The JSON pointer inside the document.
+        path: String,
+        problem: String,
+    },
+    /// A patch is malformed.
+    #[error("not a JSON patch: {0}")]
+    NotAPatch(#[from] serde_json::Error),
+    /// An image name is malformed.
+    #[error("{0:?} is not the name of an image")]
+    Image(String),
+    /// A field is missing or not a string.
+    #[error("{0}: there is no text in this field")]
+    NotText(String),
+    /// The document in a field is malformed.
+    #[error("{path}: {message}")]
+    Document { path: String, message: String },
+}
