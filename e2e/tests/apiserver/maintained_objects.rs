@@ -22,12 +22,12 @@ async fn the_kubernetes_service_points_to_the_server() {
     let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
     let slice = Objects::at(&server, format!("{slices}/kubernetes"));
     let endpoints = Objects::at(&server, "/api/v1/namespaces/default/endpoints/kubernetes");
-    let slice_now = slice.get("").await.json;
-    let label = &slice_now["metadata"]["labels"]["kubernetes.io/service-name"];
-    assert_eq!(label, "kubernetes");
     if server.is_real() {
+        // kube-apiserver publishes no endpoints for a loopback address.
         return;
     }
+    let label = &slice.get("").await.json["metadata"]["labels"]["kubernetes.io/service-name"];
+    assert_eq!(label, "kubernetes");
     assert_eq!(spec["clusterIP"], "10.96.0.1");
     let checked = async || {
         let slice = slice.get("").await.json;

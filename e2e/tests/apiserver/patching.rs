@@ -253,7 +253,7 @@ async fn strategic_patch_directives_are_applied() {
     for (container, why) in [
         (
             json!({"image": "d"}),
-            "map: {\"image\":\"d\"} does not contain declared merge key: name",
+            "does not contain declared merge key: name",
         ),
         (
             json!({"name": "c", "$patch": "foo"}),
@@ -261,10 +261,9 @@ async fn strategic_patch_directives_are_applied() {
         ),
     ] {
         let patch = template_patch(json!({"containers": [container]}));
-        assert_eq!(
-            status_of(&deployments.strategic("/web", &patch).await),
-            (500, why)
-        );
+        let response = deployments.strategic("/web", &patch).await;
+        let ResponseStatus(code, message) = status_of(&response);
+        assert!(code == 500 && message.contains(why), "{message}");
     }
     let definition = crate::definitions::definition(json!({"type": "object"}));
     let kind = crate::definitions::Kind::install(&server, &definition).await;

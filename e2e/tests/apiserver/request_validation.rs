@@ -231,7 +231,7 @@ async fn indexed_jobs_and_failure_policies_are_validated() {
              \"Ignore\"]",
         ),
         (
-            rule(json!({"action": "Ignore", "onExitCodes": {"operator": "Near", "values": []}})),
+            rule(json!({"action": "Ignore", "onExitCodes": {"operator": "Near", "values": [1]}})),
             "spec.podFailurePolicy.rules[0].onExitCodes.operator: Unsupported value: \"Near\": supported values: \
              \"In\", \"NotIn\"",
         ),

@@ -93,8 +93,8 @@ async fn scale_is_validated_and_its_managers_have_no_time() {
     let path = format!("{deployments}/d/scale");
     for (replicas, why) in [
         (json!(-1), "must be greater than or equal to 0"),
-        (json!("x"), "into spec.replicas of type int32"),
-        (json!(3_000_000_000_u32), "into spec.replicas of type int32"),
+        (json!("x"), "of type int32"),
+        (json!(3_000_000_000_u32), "of type int32"),
     ] {
         let change = json!({"spec": {"replicas": replicas}}).to_string();
         let response = server.raw("PATCH", &path, &[MERGE], change).await;

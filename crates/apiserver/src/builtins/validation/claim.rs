@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::checks::selector;
 use super::field::Field;
-use super::rules::Check::{By, OneOf, OptionalText, PositiveAmount, Required};
+use super::rules::Check::{By, Immutable, OneOf, OptionalText, PositiveAmount, Required};
 use super::rules::{Rule, apply};
 use crate::names;
 
@@ -73,6 +73,7 @@ fn update(spec: &Field<'_>, old: &Value) {
             "only resources.requests and volumeAttributesClassName of bound claims may change",
         );
     }
+    Immutable.apply(&spec.get("volumeMode").reported_at("volumeMode"));
     let requested = spec.get("resources.requests.storage");
     let before = requested.old.and_then(|old| requested.with(old).quantity());
     let has = requested
