@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | [`quantity`] | resource quantities such as `500m` and `1Gi`: text, exact number, arithmetic | |
 //! | [`label_selector`] | label selectors: the API type, its compiled form, the syntax of labels; the text form with the feature `json` | |
+//! | [`namespaced_name`] | `NAMESPACE/NAME` | |
 //! | [`process`] | `process_*` metrics of the current process | |
 //! | `jsonpath` | JSONPath as in `kubectl -o jsonpath` and printer columns | `jsonpath` |
 //! | `json_fields`, `json_size` | fields of objects as JSON, and the size of JSON values | `json` |
@@ -23,5 +24,6 @@ pub mod json_size;
 #[cfg(feature = "jsonpath")]
 pub mod jsonpath;
 pub mod label_selector;
+pub mod namespaced_name;
 pub mod process;
 pub mod quantity;

@@ -16,14 +16,13 @@ mod text;
 use std::fmt::Write as _;
 
 use berth_scheduler::estimator::EstimatorArgs;
-use berth_scheduler::gates::{self, FeatureGates};
 use clap::{Args, ValueEnum};
 
 pub use error::ExplainError;
 
 use crate::control_plane::ControlPlaneArgs;
+use crate::engine_flags::EngineFlags;
 use crate::output;
-use crate::simulate::args::plugin;
 
 /// Flags of `berth explain`.
 #[derive(Args, Clone, Debug)]
@@ -53,25 +52,9 @@ pub struct ExplainArgs {
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
 
-    /// Plugins to enable, as for berth scheduler
-    #[arg(
-        long,
-        value_name = "LIST",
-        default_value = "*",
-        value_delimiter = ',',
-        allow_hyphen_values = true,
-        value_parser = plugin
-    )]
-    pub plugins: Vec<String>,
-
-    /// Feature gates, as for berth scheduler
-    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
-    pub feature_gates: FeatureGates,
-
-    /// Also send workloads with no replicas assigned to the selected clusters, with 0 replicas
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub enable_empty_workload_propagation: bool,
+    /// Flags of the decisions.
+    #[command(flatten)]
+    pub engine: EngineFlags,
 
     /// Flags of the estimators.
     #[command(flatten, next_help_heading = "Estimators, as for berth scheduler")]

@@ -26,6 +26,7 @@ pub mod control_plane;
 pub mod controllers;
 pub mod dashboard;
 pub mod down;
+pub mod engine_flags;
 pub mod explain;
 pub mod fault_injection;
 pub mod fleet;

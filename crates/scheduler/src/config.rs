@@ -22,7 +22,6 @@ pub mod plugin_lists;
 pub mod schema;
 
 pub use berth_component_base::bind_address::BindAddress;
-pub use config_map::ConfigMapName;
 pub use configuration::{ProfileConfig, SchedulerConfiguration};
 pub use declared::{Declared, ProfileFlags};
 pub use document::{ConfigError, Document, Position};

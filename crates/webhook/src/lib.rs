@@ -31,6 +31,6 @@ pub use decide::{NoExecuteTaints, decide};
 pub use endpoint::Endpoint;
 pub use request_metrics::RequestMetrics;
 pub use review::{AdmissionReview, ReviewError};
-pub use self_managed::{Clock, NamespacedName, SelfManaged, SelfManagedError, SelfManagedOptions};
+pub use self_managed::{Clock, SelfManaged, SelfManagedError, SelfManagedOptions};
 pub use server::{MinimumTls, ServerOptions, StartError, WebhookServer};
 pub use serving_certificate::{CertificateError, ServingCertificate};

@@ -10,10 +10,10 @@ mod configurations;
 mod secret;
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use berth_apimachinery::namespaced_name::NamespacedName;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
@@ -31,39 +31,6 @@ const INTERVAL: Duration = Duration::from_mins(1);
 const RETRY: Duration = Duration::from_secs(5);
 /// Maximum attempts to write the Secret when other replicas write it at the same time.
 const MAX_CONFLICTS: u32 = 5;
-
-/// A namespaced name, `NAMESPACE/NAME`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamespacedName {
-    /// The namespace.
-    pub namespace: String,
-    /// The name.
-    pub name: String,
-}
-
-impl FromStr for NamespacedName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('/') {
-            Some((namespace, name))
-                if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
-            {
-                Ok(Self {
-                    namespace: namespace.to_owned(),
-                    name: name.to_owned(),
-                })
-            }
-            _ => Err("must be NAMESPACE/NAME".to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for NamespacedName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
 
 /// The source of the current time.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;

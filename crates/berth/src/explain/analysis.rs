@@ -12,7 +12,6 @@ use berth_scheduler::rules::condition::stored;
 
 use super::ExplainArgs;
 use super::error::ExplainError;
-use crate::simulate::args::engine_options;
 use crate::simulate::estimators::Estimators;
 use crate::simulate::triggers::schedule_trigger;
 
@@ -24,11 +23,7 @@ pub(crate) async fn analyse(
     clusters: &BTreeMap<String, Cluster>,
     estimators: Option<&Estimators>,
 ) -> Result<Report, ExplainError> {
-    let options = engine_options(
-        &args.plugins,
-        &args.feature_gates,
-        args.enable_empty_workload_propagation,
-    );
+    let options = args.engine.options();
     let gates = options.gates;
     let mut plugins = Plugins::in_tree(gates);
     if let Some(estimators) = estimators {
@@ -94,7 +89,7 @@ fn with_record(
     let affinity = binding.status.scheduler_observing_affinity_name.clone();
     let affinity = affinity.filter(|name| !name.is_empty());
     let mut report = report.with_recorded(shares.collect(), affinity, condition);
-    let gates = args.feature_gates.engine;
+    let gates = args.engine.feature_gates.engine;
     let mut notes = Vec::new();
     if binding.deleting() {
         notes.push("the binding is being deleted, so no scheduler decides about it".to_owned());

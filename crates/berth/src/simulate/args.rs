@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use berth_core::{EngineOptions, PluginSet};
 use berth_scheduler::estimator::EstimatorArgs;
-use berth_scheduler::gates::{self, FeatureGates};
 use clap::{Args, ValueEnum};
 use k8s_openapi::api::core::v1::Taint;
 
 use super::source::Input;
+use crate::engine_flags::EngineFlags;
 
 /// Flags of `berth simulate`.
 #[derive(Args, Clone, Debug)]
@@ -52,25 +51,9 @@ pub struct SimulateArgs {
     #[arg(long)]
     pub fail_on_unscheduled: bool,
 
-    /// Plugins to enable, as for berth scheduler
-    #[arg(
-        long,
-        value_name = "LIST",
-        default_value = "*",
-        value_delimiter = ',',
-        allow_hyphen_values = true,
-        value_parser = plugin
-    )]
-    pub plugins: Vec<String>,
-
-    /// Feature gates, as for berth scheduler and berth controllers
-    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
-    pub feature_gates: FeatureGates,
-
-    /// Also send workloads with no replicas assigned to the selected clusters, with 0 replicas
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
-    pub enable_empty_workload_propagation: bool,
+    /// Flags of the decisions.
+    #[command(flatten)]
+    pub engine: EngineFlags,
 
     /// Flags of the estimators.
     #[command(
@@ -103,51 +86,10 @@ Nothing is written. A binding that fits nowhere is a result (exit code 0). Manif
 would be refused are an error (1), and so is an invalid command line (2).";
 
 impl SimulateArgs {
-    /// Returns the options of the engine.
-    pub(crate) fn engine_options(&self) -> EngineOptions {
-        engine_options(
-            &self.plugins,
-            &self.feature_gates,
-            self.enable_empty_workload_propagation,
-        )
-    }
-
     /// Reports whether the flags change the fleet.
     pub(crate) fn changes_fleet(&self) -> bool {
         !self.without.is_empty() || !self.taint.is_empty()
     }
-}
-
-/// Returns the options of the engine for the flags of a scheduler.
-pub(crate) fn engine_options(
-    entries: &[String],
-    gates: &FeatureGates,
-    empty_workload_propagation: bool,
-) -> EngineOptions {
-    EngineOptions {
-        plugins: PluginSet::parse(entries.iter().map(String::as_str), plugins()),
-        gates: gates.engine,
-        empty_workload_propagation,
-    }
-}
-
-/// Returns the plugins that `--plugins` can name. Gated plugins run only if their gate is on.
-fn plugins<'a>() -> impl Iterator<Item = &'a str> {
-    let (free, gated): ([&'a str; 6], [&'a str; 2]) = (berth_core::IN_TREE, berth_core::GATED);
-    free.into_iter().chain(gated)
-}
-
-/// Validates an entry of `--plugins`.
-pub(crate) fn plugin(entry: &str) -> Result<String, String> {
-    let name = entry.trim_start_matches('-');
-    if entry.is_empty() || entry == "*" || plugins().any(|known| known == name) {
-        return Ok(entry.to_owned());
-    }
-    let known: Vec<&str> = plugins().collect();
-    Err(format!(
-        "no plugin is named {name:?}: there are {}",
-        known.join(", ")
-    ))
 }
 
 /// Output format.
@@ -205,23 +147,6 @@ impl FromStr for TaintArg {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn unknown_plugins_are_refused() {
-        for entry in [
-            "*",
-            "",
-            "-ClusterAffinity",
-            "TaintToleration",
-            "-WorkloadAffinity",
-        ] {
-            assert_eq!(plugin(entry), Ok(entry.to_owned()));
-        }
-        for entry in ["Foo", "-Foo", "clusteraffinity", "-"] {
-            let refused = plugin(entry).unwrap_err();
-            assert!(refused.contains("there are APIEnablement, "), "{refused}");
-        }
-    }
 
     #[test]
     fn taints_are_parsed_as_in_kubectl() {

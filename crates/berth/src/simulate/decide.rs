@@ -112,7 +112,7 @@ impl Decider {
         state: &State,
         estimators: Option<Estimators>,
     ) -> Result<Self, SimulateError> {
-        let options = args.engine_options();
+        let options = args.engine.options();
         let mut plugins = Plugins::in_tree(options.gates);
         if let Some(estimators) = &estimators {
             estimators.follow(state.clusters.values());

@@ -68,7 +68,7 @@ impl Detector {
     pub(crate) fn new(args: &SimulateArgs) -> Self {
         Self {
             state: State::new(DetectorOptions {
-                gates: detector_gates(args.feature_gates),
+                gates: detector_gates(args.engine.feature_gates),
                 ..DetectorOptions::default()
             }),
             validates: !args.no_validate,

@@ -98,7 +98,10 @@ async fn decide_all(
         (&before.clusters, &before.bindings),
         &after.clusters,
         takes_over,
-        args.feature_gates.engine.multiple_pod_templates_scheduling,
+        args.engine
+            .feature_gates
+            .engine
+            .multiple_pod_templates_scheduling,
     );
     let mut moves = Moves::default();
     for (key, binding) in &after.bindings {

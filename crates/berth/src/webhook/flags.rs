@@ -3,14 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use berth_apimachinery::namespaced_name::NamespacedName;
 use berth_scheduler::config::BindAddress;
 use berth_scheduler::gates::{self, FeatureGates};
 use berth_scheduler::go_bool::go_bool;
 use berth_scheduler::process::accepted_flags::AcceptedFlags;
 use berth_scheduler::process::shared_flags::SharedFlags;
-use berth_webhook::{
-    CertificateFiles, MinimumTls, NamespacedName, NoExecuteTaints, SelfManagedOptions,
-};
+use berth_webhook::{CertificateFiles, MinimumTls, NoExecuteTaints, SelfManagedOptions};
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 

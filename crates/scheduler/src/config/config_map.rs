@@ -1,9 +1,7 @@
 //! The ConfigMap that declares profiles and extenders.
 
-use std::fmt;
-use std::str::FromStr;
-
 use berth_apimachinery::api_error::api_error_message;
+use berth_apimachinery::namespaced_name::NamespacedName;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Api;
 
@@ -15,37 +13,6 @@ use super::kube_scheduler;
 /// The key of the configuration in the ConfigMap.
 const KEY: &str = "config.yaml";
 
-/// The name of a ConfigMap, in the form `NAMESPACE/NAME`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigMapName {
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-}
-
-impl FromStr for ConfigMapName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('/') {
-            Some((namespace, name))
-                if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
-            {
-                Ok(Self {
-                    namespace: namespace.to_owned(),
-                    name: name.to_owned(),
-                })
-            }
-            _ => Err("must be NAMESPACE/NAME".to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for ConfigMapName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
-
 /// The reason why a ConfigMap cannot be used at start.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigMapError {
@@ -53,7 +20,7 @@ pub enum ConfigMapError {
     #[error("--config-map {name}: {}", describe(source))]
     Unreadable {
         /// Its name.
-        name: ConfigMapName,
+        name: NamespacedName,
         /// The cause.
         source: Box<kube::Error>,
     },
@@ -79,7 +46,7 @@ fn describe(error: &kube::Error) -> String {
 /// If it is missing or invalid.
 pub(crate) async fn read(
     client: &kube::Client,
-    name: &ConfigMapName,
+    name: &NamespacedName,
     flags: &ProfileFlags,
 ) -> Result<(Declared, Option<String>), ConfigMapError> {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), &name.namespace);
@@ -96,7 +63,7 @@ pub(crate) async fn read(
 
 /// Parses the declaration in a ConfigMap.
 pub(crate) fn declared_in(
-    name: &ConfigMapName,
+    name: &NamespacedName,
     object: &ConfigMap,
     flags: &ProfileFlags,
 ) -> Result<Declared, ConfigError> {
@@ -153,15 +120,6 @@ mod tests {
         declared_in(&name, &object, &ProfileFlags::default())
             .unwrap_err()
             .to_string()
-    }
-
-    #[test]
-    fn names_have_a_namespace() {
-        let name: ConfigMapName = "a/b".parse().unwrap();
-        assert_eq!(name.to_string(), "a/b");
-        for invalid in ["a", "/a", "a/", "a/b/c", ""] {
-            assert!(invalid.parse::<ConfigMapName>().is_err(), "{invalid}");
-        }
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use berth_apimachinery::namespaced_name::NamespacedName;
 use berth_component_base::bind_address::BindAddress;
 use berth_telemetry::TracingArgs;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
-use crate::config::config_map::ConfigMapName;
 use crate::config::explicit_flags::ExplicitFlags;
 use crate::estimator::EstimatorArgs;
 use crate::gates::{self, FeatureGates};
@@ -33,7 +33,7 @@ pub struct SchedulerArgs {
 
     /// ConfigMap whose key config.yaml declares profiles and extenders; changes apply without a restart
     #[arg(long, value_name = "NAMESPACE/NAME")]
-    pub config_map: Option<ConfigMapName>,
+    pub config_map: Option<NamespacedName>,
 
     /// Path to the kubeconfig file of the control plane
     ///

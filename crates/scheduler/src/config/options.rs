@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use berth_apimachinery::namespaced_name::NamespacedName;
 use berth_component_base::bind_address::BindAddress;
 use berth_core::Gates;
 
-use super::config_map::ConfigMapName;
 use super::declared::{Declared, ProfileFlags};
 use super::document::{ConfigError, Document};
 use super::flags::SchedulerArgs;
@@ -41,7 +41,7 @@ pub struct Options {
     /// Profiles and extenders, as declared by flags and a file.
     pub declared: Declared,
     /// ConfigMap that declares profiles and extenders. It is watched.
-    pub config_map: Option<ConfigMapName>,
+    pub config_map: Option<NamespacedName>,
     /// All other settings of flags and file, as shown to users.
     pub configuration: SchedulerConfiguration,
     /// The feature gates.
@@ -137,7 +137,7 @@ pub enum OptionsError {
         /// The file.
         path: PathBuf,
         /// The ConfigMap.
-        config_map: ConfigMapName,
+        config_map: NamespacedName,
     },
     /// An estimator flag is invalid.
     #[error(transparent)]

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use berth_apimachinery::api_error::is_unreachable;
+use berth_apimachinery::namespaced_name::NamespacedName;
 use berth_events::{EventRecorder, Note, Severity};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
@@ -16,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::builder::{ActiveConfig, FrameworkBuilder};
-use crate::config::config_map::{ConfigMapName, declared_in, text_of};
+use crate::config::config_map::{declared_in, text_of};
 use crate::config::{Effective, ProfileFlags};
 
 /// Pause after a failure of the watch.
@@ -32,7 +33,7 @@ pub(crate) struct ConfigChange {
 
 /// Watch of the ConfigMap.
 pub(crate) struct ConfigReload {
-    pub(crate) name: ConfigMapName,
+    pub(crate) name: NamespacedName,
     pub(crate) flags: ProfileFlags,
     pub(crate) builder: FrameworkBuilder,
     pub(crate) recorder: EventRecorder,

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use berth_apimachinery::namespaced_name::NamespacedName;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -10,8 +11,6 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-
-use super::NamespacedName;
 
 /// A configuration of webhooks.
 pub(super) trait Configuration:

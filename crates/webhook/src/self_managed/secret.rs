@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use berth_apimachinery::namespaced_name::NamespacedName;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::PostParams;
 use kube::{Api, Client};
 
-use super::NamespacedName;
 use super::certificates::Certificates;
 
 const CERTIFICATE: &str = "tls.crt";

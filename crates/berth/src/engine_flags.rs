@@ -1,0 +1,81 @@
+//! Flags of commands that decide as a scheduler does.
+
+use berth_core::{EngineOptions, PluginSet};
+use berth_scheduler::gates::{self, FeatureGates};
+use clap::Args;
+
+/// The flags of `berth scheduler` that affect decisions.
+#[derive(Args, Clone, Debug)]
+pub struct EngineFlags {
+    /// Plugins to enable, as for berth scheduler
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "*",
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        value_parser = plugin
+    )]
+    pub plugins: Vec<String>,
+
+    /// Feature gates, as for berth scheduler
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
+    pub feature_gates: FeatureGates,
+
+    /// Also send workloads with no replicas assigned to the selected clusters, with 0 replicas
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub enable_empty_workload_propagation: bool,
+}
+
+impl EngineFlags {
+    /// Returns the options of the engine.
+    pub(crate) fn options(&self) -> EngineOptions {
+        EngineOptions {
+            plugins: PluginSet::parse(self.plugins.iter().map(String::as_str), plugins()),
+            gates: self.feature_gates.engine,
+            empty_workload_propagation: self.enable_empty_workload_propagation,
+        }
+    }
+}
+
+/// Returns the plugins that `--plugins` can name. Gated plugins run only if their gate is on.
+fn plugins<'a>() -> impl Iterator<Item = &'a str> {
+    let (free, gated): ([&'a str; 6], [&'a str; 2]) = (berth_core::IN_TREE, berth_core::GATED);
+    free.into_iter().chain(gated)
+}
+
+/// Validates an entry of `--plugins`.
+fn plugin(entry: &str) -> Result<String, String> {
+    let name = entry.trim_start_matches('-');
+    if entry.is_empty() || entry == "*" || plugins().any(|known| known == name) {
+        return Ok(entry.to_owned());
+    }
+    let known: Vec<&str> = plugins().collect();
+    Err(format!(
+        "no plugin is named {name:?}: there are {}",
+        known.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_plugins_are_refused() {
+        for entry in [
+            "*",
+            "",
+            "-ClusterAffinity",
+            "TaintToleration",
+            "-WorkloadAffinity",
+        ] {
+            assert_eq!(plugin(entry), Ok(entry.to_owned()));
+        }
+        for entry in ["Foo", "-Foo", "clusteraffinity", "-"] {
+            let refused = plugin(entry).unwrap_err();
+            assert!(refused.contains("there are APIEnablement, "), "{refused}");
+        }
+    }
+}
