@@ -14,6 +14,8 @@ use crate::error::{ApiError, Reason};
 const MAX_OPERATIONS: usize = 10_000;
 /// Maximum bytes of JSON that the copies of a patch produce.
 const MAX_COPIED: usize = 3 << 20;
+/// Maximum list items that a patch shifts and values that it moves. Each takes some nanoseconds.
+const MAX_MOVED: usize = 50_000_000;
 /// Maximum levels of an object. A deeper object could not be parsed again.
 pub(crate) const MAX_DEPTH: usize = 127;
 
@@ -46,8 +48,13 @@ impl Operations {
     }
 
     pub(crate) fn apply(&self, object: &mut Value) -> Result<(), ApiError> {
-        let mut copied = 0;
+        let (mut copied, mut moved) = (0, 0);
         for operation in &self.0 {
+            moved += moved_values(operation, object);
+            if moved > MAX_MOVED {
+                let message = format!("the patch moves more than {MAX_MOVED} values");
+                return Err(not_applicable(&message));
+            }
             if let PatchOperation::Copy(copy) = operation
                 && let Ok(source) = copy.from.resolve(object)
             {
@@ -108,6 +115,37 @@ fn added_depth(operation: &PatchOperation, object: &Value) -> usize {
         PatchOperation::Remove(_) | PatchOperation::Test(_) => return 0,
     };
     path.count() + inner
+}
+
+/// Returns the number of list items that an operation shifts, and of the values in a moved value.
+fn moved_values(operation: &PatchOperation, object: &Value) -> usize {
+    let shifted = |path: &Pointer| {
+        let (parent, last) = path.split_back()?;
+        let items = parent.resolve(object).ok()?.as_array()?;
+        let index: usize = last.decoded().parse().ok()?;
+        items.len().checked_sub(index)
+    };
+    let shifted = |path: &Pointer| shifted(path).unwrap_or(0);
+    match operation {
+        PatchOperation::Add(add) => shifted(&add.path),
+        PatchOperation::Copy(copy) => shifted(&copy.path),
+        PatchOperation::Remove(remove) => shifted(&remove.path),
+        PatchOperation::Move(moved) => {
+            shifted(&moved.from)
+                + shifted(&moved.path)
+                + moved.from.resolve(object).map_or(0, values)
+        }
+        PatchOperation::Replace(_) | PatchOperation::Test(_) => 0,
+    }
+}
+
+/// Counts a value and the values in it.
+fn values(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => 1 + map.values().map(values).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(values).sum::<usize>(),
+        _ => 1,
+    }
 }
 
 fn not_applicable(error: &dyn std::fmt::Display) -> ApiError {
@@ -186,6 +224,26 @@ mod tests {
         );
         let many = vec![json!({"op": "add", "path": "/a", "value": 1}); MAX_OPERATIONS + 1];
         assert_eq!(patched(json!({}), &json!(many)), Err(413));
+    }
+
+    #[test]
+    fn the_number_of_moved_values_is_bounded() {
+        let list = json!({ "l": vec![0; 100_000], "m": {} });
+        for (operation, code) in [
+            (json!({ "op": "remove", "path": "/l/0" }), Some(422)),
+            (
+                json!({ "op": "add", "path": "/l/0", "value": 1 }),
+                Some(422),
+            ),
+            (json!({ "op": "add", "path": "/l/-", "value": 1 }), None),
+            (
+                json!({ "op": "move", "from": "/l", "path": "/l" }),
+                Some(422),
+            ),
+        ] {
+            let patch = Value::Array(vec![operation.clone(); 1000]);
+            assert_eq!(patched(list.clone(), &patch).err(), code, "{operation}");
+        }
     }
 
     #[test]
