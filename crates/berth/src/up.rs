@@ -18,7 +18,9 @@ use berth_controllers::monitor::Monitor;
 use berth_dashboard::DashboardError;
 use berth_scheduler::Options;
 use berth_scheduler::connect;
+use berth_simulator::ImageRegistry;
 use futures::FutureExt as _;
+use regex::Regex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -198,7 +200,7 @@ impl ControlPlane {
         // Starting many members delays the API server, so the definitions come first.
         self.members = members::start(fleet, args.bind_address, args.port, storage).await?;
         self.join(&client, fleet).await?;
-        self.simulate(&client);
+        self.simulate(&client, args.unpullable.as_ref());
         if !args.without.contains(&DisabledComponent::Controllers) {
             let client = connect::named(self.server.client(), Component::Controllers);
             // Nothing serves the metrics of this process.
@@ -221,7 +223,10 @@ impl ControlPlane {
     }
 
     /// Starts the workload simulators of the members, and fault injection.
-    fn simulate(&mut self, client: &kube::Client) {
+    fn simulate(&mut self, client: &kube::Client, unpullable: Option<&Regex>) {
+        let images = unpullable
+            .cloned()
+            .map_or_else(ImageRegistry::default, ImageRegistry::without);
         let switches = self
             .members
             .iter()
@@ -234,9 +239,9 @@ impl ControlPlane {
         });
         for member in &self.members {
             let member_client = connect::named(member.server().client(), Component::Simulator);
-            let cancel = self.cancel.clone();
+            let (images, cancel) = (images.clone(), self.cancel.clone());
             self.tasks.spawn(async move {
-                berth_simulator::run(member_client, cancel).await;
+                berth_simulator::run(member_client, images, cancel).await;
                 (fault_injection::NAME, Ok(()))
             });
         }

@@ -12,6 +12,7 @@ use crate::action::Action;
 use crate::cache::{Cache, Key, key};
 use crate::jobs::{self, End};
 use crate::ownership;
+use crate::pods::PULL_ERROR;
 use crate::replica_sets;
 
 const SCHEDULER: &str = "default-scheduler";
@@ -287,7 +288,14 @@ fn container_changed(
     let is = activity(after.state.as_ref());
     let restarted = before.map_or(0, |before| before.restart_count) < after.restart_count;
     if was == is && !restarted {
-        return Vec::new();
+        let fails = is == ContainerActivity::Running
+            && before.is_some_and(|before| before.ready)
+            && !after.ready;
+        let message = "Readiness probe failed: simulated: the container is not ready";
+        return fails
+            .then(|| warning("Unhealthy", message))
+            .into_iter()
+            .collect();
     }
     let (name, image) = (&after.name, &after.image);
     let mut notes = Vec::new();
@@ -313,10 +321,12 @@ fn container_changed(
             notes.push(warning("BackOff", message));
         }
         ContainerActivity::NoImage => {
-            let why = "simulated: the image cannot be pulled";
             notes.extend([
                 normal("Pulling", format!("Pulling image \"{image}\"")),
-                warning("Failed", format!("Failed to pull image \"{image}\": {why}")),
+                warning(
+                    "Failed",
+                    format!("Failed to pull image \"{image}\": {PULL_ERROR}"),
+                ),
                 warning("Failed", "Error: ErrImagePull"),
                 normal("BackOff", format!("Back-off pulling image \"{image}\"")),
                 warning("Failed", "Error: ImagePullBackOff"),
@@ -450,6 +460,18 @@ mod tests {
         let unknown = container(json!({"waiting": {"reason": "ImagePullBackOff"}}), 0);
         let events = reasons(&created, unknown);
         assert_eq!(events, ["Pulling", "Failed", "Failed", "BackOff", "Failed"]);
+    }
+
+    #[test]
+    fn failing_readiness_probes_are_warnings() {
+        let running = |ready: bool| {
+            let mut pod = container(json!({"running": {}}), 0);
+            let status = pod.status.get_or_insert_default();
+            status.container_statuses.get_or_insert_default()[0].ready = ready;
+            pod
+        };
+        assert_eq!(reasons(&running(true), running(false)), ["Unhealthy"]);
+        assert_eq!(reasons(&running(false), running(true)), [""; 0]);
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //! | `cache`, `scope`, `work_schedule` | the watched objects; the changed ones; the ones to plan |
 //! | `planner`, `plan` | the planner, which calls one module for each kind; the resulting actions |
 //! | `deployments`, `replica_sets`, `replication_controllers`, `stateful_sets`, `daemon_sets`, `jobs`, `cron_jobs` | the workload controllers |
-//! | `pod_scheduler`, `pods` | nodes for pods; the lifecycle of pods |
+//! | `pod_scheduler`, `pods`, `image_registry` | nodes for pods; the lifecycle of pods; images |
 //! | `services`, `load_balancers`, `volume_claims`, `disruption_budgets` | other controllers |
 //! | `stateful_set_claims`, `completion_indexes`, `ownership`, `pod_template` | parts of the controllers |
 //! | `action`, `events` | writes, and the events of a write |
@@ -32,6 +32,7 @@ mod daemon_sets;
 mod deployments;
 mod disruption_budgets;
 mod events;
+mod image_registry;
 mod jobs;
 mod load_balancers;
 mod ownership;
@@ -59,6 +60,7 @@ use tokio_util::sync::CancellationToken;
 
 use action::Executor;
 use cache::Cache;
+pub use image_registry::ImageRegistry;
 use work_schedule::WorkSchedule;
 
 /// Maximum rounds of planning before other changes are considered.
@@ -71,21 +73,21 @@ const RETRY_DELAY: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_hours(1);
 
 /// Simulates the workloads of a cluster until the token is cancelled.
-pub async fn run(client: Client, shutdown: CancellationToken) {
+pub async fn run(client: Client, images: ImageRegistry, shutdown: CancellationToken) {
     // Each event sets its own component.
     let (recorder, writer) = EventRecorder::new(client.clone(), "");
     tokio::select! {
         () = shutdown.cancelled() => {}
-        () = simulate(client, &recorder) => {}
+        () = simulate(client, images, &recorder) => {}
         // Events that are still queued at the end are dropped.
         () = writer.run(CancellationToken::new()) => {}
     }
 }
 
-async fn simulate(client: Client, recorder: &EventRecorder) {
+async fn simulate(client: Client, images: ImageRegistry, recorder: &EventRecorder) {
     let mut changes = cache::watch(&client);
     let mut cache = Cache::default();
-    let mut schedule = WorkSchedule::new();
+    let mut schedule = WorkSchedule::new(images);
     let executor = Executor::new(client);
     loop {
         // Changes that have already arrived are considered first.

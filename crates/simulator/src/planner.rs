@@ -1,6 +1,7 @@
 //! The planner: a pure function of the cache and of the objects to plan.
 
 use crate::cache::Cache;
+use crate::image_registry::ImageRegistry;
 use crate::ownership::Pods;
 use crate::plan::Plan;
 use crate::scope::Scope;
@@ -10,7 +11,12 @@ use crate::{
 };
 
 /// Plans the objects in `scope` with all controllers.
-pub(crate) fn plan(cache: &Cache, scope: &Scope, now: jiff::Timestamp) -> Plan {
+pub(crate) fn plan(
+    cache: &Cache,
+    scope: &Scope,
+    images: &ImageRegistry,
+    now: jiff::Timestamp,
+) -> Plan {
     let mut plan = Plan::default();
     let owned = Pods::of(cache.pods.iter(), |uid| scope.has(uid));
     deployments::plan(cache, scope, &owned, now, &mut plan.actions);
@@ -25,7 +31,7 @@ pub(crate) fn plan(cache: &Cache, scope: &Scope, now: jiff::Timestamp) -> Plan {
     load_balancers::plan(cache, scope, &mut plan.actions);
     // Any deleted pod can free capacity for a pending one, so all pending pods are scheduled.
     pod_scheduler::plan(cache, now, &mut plan.actions);
-    pods::plan(cache, scope, now, &mut plan);
+    pods::plan(cache, scope, images, now, &mut plan);
     disruption_budgets::plan(cache, scope, now, &mut plan);
     plan
 }

@@ -13,13 +13,20 @@ use kube::ResourceExt as _;
 
 use crate::action::Action;
 use crate::cache::{Cache, key};
+use crate::image_registry::ImageRegistry;
 use crate::ownership;
 use crate::plan::Plan;
 use crate::pod_template;
 use crate::scope::Scope;
 use crate::simulation_annotations::{Failure, SimulationOptions};
 
-pub(crate) fn plan(cache: &Cache, scope: &Scope, now: jiff::Timestamp, plan: &mut Plan) {
+pub(crate) fn plan(
+    cache: &Cache,
+    scope: &Scope,
+    images: &ImageRegistry,
+    now: jiff::Timestamp,
+    plan: &mut Plan,
+) {
     let of_scope = |pod: &&Pod| scope.covers(&pod.metadata);
     for pod in cache.pods.iter().filter(of_scope) {
         let place = ownership::node(pod).map(|node| (String::new(), node.to_owned()));
@@ -29,7 +36,8 @@ pub(crate) fn plan(cache: &Cache, scope: &Scope, now: jiff::Timestamp, plan: &mu
         } else if let Some(node) = node
             && !ownership::is_finished(pod)
         {
-            plan_pod(pod, node, &simulation_options(pod, cache), now, plan);
+            let options = simulation_options(pod, cache);
+            plan_pod(pod, node, &options, images, now, plan);
         }
     }
 }
@@ -67,11 +75,16 @@ fn owner_of<'a>(metadata: &ObjectMeta, cache: &'a Cache) -> Option<&'a ObjectMet
 /// The waiting reason of a container that crashes repeatedly.
 const BACK_OFF: &str = "CrashLoopBackOff";
 
+/// The error of a pull.
+pub(crate) const PULL_ERROR: &str = "simulated: the image cannot be pulled";
+
 /// The stage of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Starting,
     Running,
+    /// Running, with a failing readiness probe.
+    Unready,
     Crashing,
     NoImage,
     Succeeded,
@@ -82,6 +95,7 @@ fn plan_pod(
     pod: &Pod,
     node: &Node,
     options: &SimulationOptions,
+    images: &ImageRegistry,
     now: jiff::Timestamp,
     plan: &mut Plan,
 ) {
@@ -99,6 +113,7 @@ fn plan_pod(
     } else {
         match options.failure {
             Some(Failure::Pull) => Stage::NoImage,
+            _ if lacks_image(pod, images) => Stage::NoImage,
             Some(Failure::Crash) if ends => Stage::Failed,
             Some(Failure::Crash) => Stage::Crashing,
             None if ends && age >= end => Stage::Succeeded,
@@ -106,7 +121,7 @@ fn plan_pod(
                 if ends {
                     plan.replan_after(uid(), begun, end);
                 }
-                Stage::Running
+                readiness(options, age, |flip| plan.replan_after(uid(), begun, flip))
             }
         }
     };
@@ -123,7 +138,10 @@ fn plan_pod(
         known.host_ips = Some(vec![HostIP { ip: ip.clone() }]);
         known.host_ip = Some(ip);
     }
-    let next = pod_status(pod, &known, stage, now);
+    let has_image = |container: &Container| {
+        options.failure != Some(Failure::Pull) && images.can_pull(container)
+    };
+    let next = pod_status(pod, &known, stage, has_image, now);
     if stage == Stage::Crashing {
         for container in next.container_statuses.iter().flatten() {
             if let Some(end) = last_end(container) {
@@ -138,13 +156,43 @@ fn plan_pod(
     }
 }
 
-/// Returns the status for a stage.
-fn pod_status(pod: &Pod, before: &PodStatus, stage: Stage, now: jiff::Timestamp) -> PodStatus {
+fn lacks_image(pod: &Pod, images: &ImageRegistry) -> bool {
+    let mut containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    containers.any(|container| !images.can_pull(container))
+}
+
+/// Returns the stage of a running pod, and passes the age at which its readiness changes to `replan_at`.
+fn readiness(
+    options: &SimulationOptions,
+    age: Duration,
+    replan_at: impl FnOnce(Duration),
+) -> Stage {
+    let Some(period) = options.readiness_flap else {
+        return Stage::Running;
+    };
+    let elapsed = age.saturating_sub(options.start_delay);
+    let flips = elapsed.div_duration_f64(period).floor();
+    replan_at(options.start_delay + period.mul_f64(flips + 1.0));
+    if flips % 2.0 == 0.0 {
+        Stage::Running
+    } else {
+        Stage::Unready
+    }
+}
+
+/// Returns the status for a stage. With [`Stage::NoImage`] the containers that have an image run.
+fn pod_status(
+    pod: &Pod,
+    before: &PodStatus,
+    stage: Stage,
+    has_image: impl Fn(&Container) -> bool,
+    now: jiff::Timestamp,
+) -> PodStatus {
     let whole = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
     let ready = stage == Stage::Running;
     let phase = match stage {
         Stage::Starting | Stage::NoImage => "Pending",
-        Stage::Running | Stage::Crashing => "Running",
+        Stage::Running | Stage::Unready | Stage::Crashing => "Running",
         Stage::Succeeded => "Succeeded",
         Stage::Failed => "Failed",
     };
@@ -155,6 +203,10 @@ fn pod_status(pod: &Pod, before: &PodStatus, stage: Stage, now: jiff::Timestamp)
         .iter()
         .map(|container| {
             let known = known.iter().find(|known| known.name == container.name);
+            let stage = match stage {
+                Stage::NoImage if has_image(container) => Stage::Running,
+                stage => stage,
+            };
             container_status(container, known, stage, &whole)
         })
         .collect();
@@ -207,6 +259,7 @@ fn container_status(
     stage: Stage,
     now: &Time,
 ) -> ContainerStatus {
+    let image = container.image.clone().unwrap_or_default();
     let restarts = known.map_or(0, |known| known.restart_count);
     let before = known
         .and_then(|known| known.state.clone())
@@ -238,13 +291,15 @@ fn container_status(
         Stage::Starting => waiting("ContainerCreating", None),
         Stage::NoImage => waiting(
             "ImagePullBackOff",
-            Some("simulated: the image cannot be pulled"),
+            Some(&format!(
+                "Back-off pulling image \"{image}\": ErrImagePull: {PULL_ERROR}"
+            )),
         ),
         Stage::Crashing => waiting(
             BACK_OFF,
             Some("simulated: the container ends as soon as it has started"),
         ),
-        Stage::Running => ContainerState {
+        Stage::Running | Stage::Unready => ContainerState {
             running: before.running.clone().or_else(|| {
                 Some(ContainerStateRunning {
                     started_at: Some(now.clone()),
@@ -274,7 +329,7 @@ fn container_status(
     });
     ContainerStatus {
         name: container.name.clone(),
-        image: container.image.clone().unwrap_or_default(),
+        image,
         // Resource changes take effect immediately.
         resources: container
             .resources
@@ -285,7 +340,7 @@ fn container_status(
             .as_ref()
             .and_then(|r| r.requests.clone()),
         ready: stage == Stage::Running,
-        started: Some(stage == Stage::Running),
+        started: Some(matches!(stage, Stage::Running | Stage::Unready)),
         restart_count: restarts + i32::from(crashed),
         last_state: last.or_else(|| known.and_then(|known| known.last_state.clone())),
         state: Some(container_state),

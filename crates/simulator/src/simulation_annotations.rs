@@ -7,6 +7,8 @@ use std::time::Duration;
 pub const START_DELAY: &str = "simulation.berth/start-delay";
 /// Run time of the pods of Jobs, such as `1m`.
 pub const RUN_TIME: &str = "simulation.berth/run-time";
+/// Time for which a running pod is ready, then not ready, in turn, such as `20s`.
+pub const READINESS_FLAP: &str = "simulation.berth/readiness-flap";
 /// The kind of failure: see [`Failure`].
 pub const FAILS: &str = "simulation.berth/fails";
 
@@ -30,6 +32,8 @@ pub struct SimulationOptions {
     pub start_delay: Duration,
     /// Time until a pod of a Job succeeds.
     pub run_time: Duration,
+    /// Time for which a running pod is ready, then not ready, in turn.
+    pub readiness_flap: Option<Duration>,
     /// The failure of the pod.
     pub failure: Option<Failure>,
 }
@@ -41,6 +45,9 @@ impl SimulationOptions {
         Self {
             start_delay: time(START_DELAY, DEFAULT_START_DELAY),
             run_time: time(RUN_TIME, DEFAULT_RUN_TIME),
+            readiness_flap: written(READINESS_FLAP)
+                .and_then(duration)
+                .filter(|period| !period.is_zero()),
             failure: match written(FAILS) {
                 Some("crash") => Some(Failure::Crash),
                 Some("pull") => Some(Failure::Pull),
@@ -97,5 +104,7 @@ mod tests {
         assert_eq!(SimulationOptions::read(|_| Some("whatever")), none);
         let crash = SimulationOptions::read(|key| (key == FAILS).then_some("crash"));
         assert_eq!(crash.failure, Some(Failure::Crash));
+        let flaps = SimulationOptions::read(|key| (key == READINESS_FLAP).then_some("0s"));
+        assert_eq!(flaps.readiness_flap, None);
     }
 }

@@ -4,20 +4,23 @@ use std::collections::BTreeSet;
 
 use crate::action::Action;
 use crate::cache::Cache;
+use crate::image_registry::ImageRegistry;
 use crate::planner::plan;
 use crate::scope::Scope;
 
 /// The objects to plan.
 #[derive(Debug)]
 pub(crate) struct WorkSchedule {
+    images: ImageRegistry,
     now: Scope,
     later: BTreeSet<(jiff::Timestamp, String)>,
 }
 
 impl WorkSchedule {
     /// Creates a schedule with all objects.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(images: ImageRegistry) -> Self {
         Self {
+            images,
             now: Scope::all(),
             later: BTreeSet::new(),
         }
@@ -37,7 +40,7 @@ impl WorkSchedule {
             return Vec::new();
         }
         self.now.add_dependents(cache.dependents());
-        let plan = plan(cache, &self.now, now);
+        let plan = plan(cache, &self.now, &self.images, now);
         self.later.extend(plan.replan_at);
         if plan.actions.is_empty() {
             self.now = Scope::default();

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use berth_scheduler::gates::{self, FeatureGates};
 use berth_telemetry::TracingArgs;
 use clap::Args;
+use regex::Regex;
 
 use super::DisabledComponent;
 use crate::controllers::controller_set::ControllerFlags;
@@ -39,6 +40,10 @@ pub struct UpArgs {
     /// File with Cluster manifests that describe the fleet, instead of --members (see examples/fleet.yaml)
     #[arg(long, value_name = "FILE", conflicts_with = "members")]
     pub fleet: Option<PathBuf>,
+
+    /// Images that simulated members cannot pull: a regular expression that matches anywhere in the name
+    #[arg(long, value_name = "REGEX")]
+    pub unpullable: Option<Regex>,
 
     /// File to write the kubeconfig to [default: ~/.berth/kubeconfig]
     #[arg(long, value_name = "PATH")]
@@ -82,6 +87,7 @@ impl Default for UpArgs {
             dashboard_port: 0,
             members: 3,
             fleet: None,
+            unpullable: None,
             kubeconfig: None,
             persistence: PersistenceArgs::default(),
             without: Vec::new(),

@@ -6,6 +6,7 @@
     reason = "this is how a test fails"
 )]
 
+mod application_failover;
 mod clusters;
 mod command_output;
 mod dashboard;

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::plan;
 use crate::action::{Action, REVISION};
 use crate::cache::{Cache, Key, key};
+use crate::image_registry::ImageRegistry;
 use crate::ownership;
 use crate::scope::Scope;
 use crate::work_schedule::WorkSchedule;
@@ -22,6 +23,7 @@ use crate::work_schedule::WorkSchedule;
 /// A cluster with a manual clock.
 struct Cluster {
     cache: Cache,
+    images: ImageRegistry,
     schedule: WorkSchedule,
     now: jiff::Timestamp,
     made: u32,
@@ -47,10 +49,18 @@ impl Cluster {
         }
         Self {
             cache,
-            schedule: WorkSchedule::new(),
+            images: ImageRegistry::default(),
+            schedule: WorkSchedule::new(ImageRegistry::default()),
             now: jiff::Timestamp::from_second(1_000_000).unwrap(),
             made: 0,
         }
+    }
+
+    /// Removes images from the registry.
+    fn without_images(mut self, pattern: &str) -> Self {
+        self.images = ImageRegistry::without(pattern.parse().unwrap());
+        self.schedule = WorkSchedule::new(self.images.clone());
+        self
     }
 
     fn metadata(&mut self, name: &str) -> Value {
@@ -75,7 +85,7 @@ impl Cluster {
             let actions = self.schedule.next(&mut self.cache, self.now);
             if actions.is_empty() {
                 // Planning all objects must find nothing more.
-                let all = plan(&self.cache, &Scope::all(), self.now);
+                let all = plan(&self.cache, &Scope::all(), &self.images, self.now);
                 assert_eq!(all.actions, []);
                 return self.schedule.next_time();
             }
@@ -364,6 +374,63 @@ fn failing_rollout_keeps_the_old_pods() {
     let deployment = cluster.cache.deployments.get(&place("web")).unwrap();
     let status = deployment.status.clone().unwrap();
     assert_eq!(status.unavailable_replicas, Some(2), "{status:?}");
+}
+
+#[test]
+fn containers_whose_image_is_missing_wait() {
+    let mut cluster = Cluster::with_nodes(1, "8").without_images("^registry\\.invalid/");
+    deployment(&mut cluster, "web", 1, "1");
+    edit_deployment(&mut cluster, "web", |d| {
+        d["spec"]["template"]["spec"]["containers"] = json!([
+            {"name": "app", "image": "registry.invalid/app"},
+            {"name": "proxy", "image": "nginx"},
+        ]);
+    });
+    cluster.rest();
+    assert_eq!(cluster.pods("web"), ["n1 Pending"]);
+    let pod = cluster.cache.pods.iter().next().unwrap();
+    let status = serde_json::to_value(&pod.status).unwrap();
+    let waiting = &status["containerStatuses"][0]["state"]["waiting"];
+    assert_eq!(waiting["reason"], "ImagePullBackOff", "{status}");
+    let message = waiting["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("Back-off pulling image \"registry.invalid/app\": ErrImagePull: "),
+        "{message}"
+    );
+    assert_eq!(status["containerStatuses"][1]["ready"], true, "{status}");
+    let deployment = cluster.cache.deployments.get(&place("web")).unwrap();
+    let status = deployment.status.clone().unwrap();
+    assert_eq!(status.unavailable_replicas, Some(1), "{status:?}");
+
+    edit_deployment(&mut cluster, "web", |d| {
+        d["spec"]["template"]["spec"]["containers"][0]["image"] = json!("app");
+    });
+    cluster.rest();
+    assert_eq!(cluster.pods("web"), ["n1 Running ready"]);
+}
+
+#[test]
+fn readiness_flaps_with_its_period() {
+    let mut cluster = Cluster::with_nodes(1, "8");
+    deployment(&mut cluster, "web", 1, "1");
+    edit_deployment(&mut cluster, "web", |d| {
+        d["metadata"]["annotations"] = json!({
+            "simulation.berth/start-delay": "0s", "simulation.berth/readiness-flap": "20s"});
+    });
+    let mut states = Vec::new();
+    for _ in 0..4 {
+        let wake = cluster.settle().unwrap();
+        let pods = cluster.pods("web");
+        states.push((cluster.now.as_second() - 1_000_000, pods[0].clone()));
+        cluster.now = wake;
+    }
+    let expected = [
+        (0, "n1 Running ready"),
+        (20, "n1 Running"),
+        (40, "n1 Running ready"),
+        (60, "n1 Running"),
+    ];
+    assert_eq!(states, expected.map(|(at, state)| (at, state.to_owned())));
 }
 
 #[test]
