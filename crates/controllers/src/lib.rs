@@ -7,6 +7,8 @@
 //! | [`dependencies`] | propagates the ConfigMaps, Secrets and other objects that a template refers to, along with it |
 //! | [`propagation`] | creates Works for placed bindings, applies them in members, and aggregates status |
 //! | [`failover`] | evicts bindings from tainted clusters and unhealthy applications |
+//! | [`hpa_scale_target_marker`] | labels workloads with an autoscaler, so that members keep their replicas |
+//! | [`deployment_replicas_syncer`] | writes the replicas that autoscalers in members chose into the template |
 //! | [`workload_rebalancer`] | triggers a new scheduling on request |
 //! | [`cluster`] | maintains the execution namespace, finalizer and condition taints of Clusters |
 //! | [`cluster_status`] | collects the status of Push clusters |
@@ -30,9 +32,11 @@ pub mod cluster_status;
 mod condition;
 mod customizations;
 pub mod dependencies;
+pub mod deployment_replicas_syncer;
 pub mod detector;
 pub mod failover;
 mod fingerprint;
+pub mod hpa_scale_target_marker;
 pub mod member_client;
 mod merge_diff;
 pub mod monitor;

@@ -3,6 +3,7 @@
 use berth_apimachinery::dynamic_object::{decode, encode};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{
     Binding, ObjectReference, PersistentVolumeClaim, Pod, ReplicationController, Service,
@@ -30,6 +31,8 @@ pub(crate) enum Action {
     Bind(Key, String),
     CreateReplicaSet(Box<ReplicaSet>),
     Scale(Key, i32),
+    /// Sets the replicas of a workload for its autoscaler.
+    ScaleWorkload(Workload, Key, i32),
     /// Sets the revision of the ReplicaSet in its Deployment's history.
     Revise(Key, u64),
     DeleteReplicaSet(Key),
@@ -52,9 +55,19 @@ pub(crate) enum Action {
     JobStatus(Box<Job>),
     CronJobStatus(Box<CronJob>),
     ClaimStatus(Box<PersistentVolumeClaim>),
+    AutoscalerStatus(Box<HorizontalPodAutoscaler>),
     BudgetStatus(Box<PodDisruptionBudget>),
     ServiceStatus(Box<Service>),
     IngressStatus(Box<Ingress>),
+}
+
+/// A kind of workload that autoscalers scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Workload {
+    Deployment,
+    ReplicaSet,
+    StatefulSet,
+    ReplicationController,
 }
 
 /// A namespaced type of the API server.
@@ -101,6 +114,20 @@ impl Executor {
                 let patch = json!({ "spec": { "replicas": replicas } });
                 self.patch(&key, patch, &mut cache.replica_sets).await
             }
+            Action::ScaleWorkload(workload, key, replicas) => {
+                let patch = json!({ "spec": { "replicas": replicas } });
+                match workload {
+                    Workload::Deployment => self.patch(&key, patch, &mut cache.deployments).await,
+                    Workload::ReplicaSet => self.patch(&key, patch, &mut cache.replica_sets).await,
+                    Workload::StatefulSet => {
+                        self.patch(&key, patch, &mut cache.stateful_sets).await
+                    }
+                    Workload::ReplicationController => {
+                        self.patch(&key, patch, &mut cache.replication_controllers)
+                            .await
+                    }
+                }
+            }
             Action::Revise(key, revision) => {
                 let revision = revision.to_string();
                 let patch = json!({ "metadata": { "annotations": { REVISION: revision } } });
@@ -126,6 +153,7 @@ impl Executor {
             Action::JobStatus(object) => self.status(&*object, &mut cache.jobs).await,
             Action::CronJobStatus(object) => self.status(&*object, &mut cache.cron_jobs).await,
             Action::ClaimStatus(object) => self.status(&*object, &mut cache.claims).await,
+            Action::AutoscalerStatus(object) => self.status(&*object, &mut cache.autoscalers).await,
             Action::BudgetStatus(object) => self.status(&*object, &mut cache.budgets).await,
             Action::ServiceStatus(object) => self.status(&*object, &mut cache.services).await,
             Action::IngressStatus(object) => self.status(&*object, &mut cache.ingresses).await,

@@ -6,6 +6,7 @@ use berth_apimachinery::dynamic_object::decode_event;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{
     Node, PersistentVolumeClaim, Pod, ReplicationController, Service,
@@ -238,4 +239,5 @@ kinds! {
     ingresses: Ingress(Ingress),
     slices: Slice(EndpointSlice),
     budgets: Budget(PodDisruptionBudget),
+    autoscalers: Autoscaler(HorizontalPodAutoscaler),
 }

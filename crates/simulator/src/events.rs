@@ -3,6 +3,7 @@
 
 use berth_events::{Event, EventRecorder, Note, Severity};
 use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -10,9 +11,9 @@ use kube::{Resource as _, ResourceExt as _};
 
 use crate::action::Action;
 use crate::cache::{Cache, Key, key};
+use crate::container_status::PULL_ERROR;
 use crate::jobs::{self, End};
 use crate::ownership;
-use crate::pods::PULL_ERROR;
 use crate::replica_sets;
 
 const SCHEDULER: &str = "default-scheduler";
@@ -67,6 +68,7 @@ pub(crate) fn of(action: &Action, cache: &Cache) -> Vec<SimulatedEvent> {
         Action::Scale(key, replicas) => scaling_event_from(key, *replicas, cache)
             .into_iter()
             .collect(),
+        Action::AutoscalerStatus(autoscaler) => rescaled(autoscaler).into_iter().collect(),
         Action::CreateJob(job) => by_owner(&job.metadata, Operation::Create)
             .into_iter()
             .collect(),
@@ -195,6 +197,39 @@ fn scaling_event_from(key: &Key, replicas: i32, cache: &Cache) -> Option<Simulat
     let set = cache.replica_sets.get(key)?;
     let to = usize::try_from(replicas).unwrap_or_default();
     scaling_event(set, replica_sets::wanted(set), to)
+}
+
+/// Returns the event for a workload that an autoscaler scaled.
+fn rescaled(autoscaler: &HorizontalPodAutoscaler) -> Option<SimulatedEvent> {
+    let status = autoscaler.status.as_ref()?;
+    let (from, to) = (status.current_replicas?, status.desired_replicas);
+    if from == to {
+        return None;
+    }
+    let limit = |reason: &str| {
+        let mut conditions = status.conditions.iter().flatten();
+        conditions.any(|condition| condition.reason.as_deref() == Some(reason))
+    };
+    let reason = if from < to {
+        if limit("TooFewReplicas") {
+            "Current number of replicas below Spec.MinReplicas"
+        } else {
+            "cpu resource utilization (percentage of request) above target"
+        }
+    } else if limit("TooManyReplicas") {
+        "Current number of replicas above Spec.MaxReplicas"
+    } else {
+        "All metrics below target"
+    };
+    let note = normal(
+        "SuccessfulRescale",
+        format!("New size: {to}; reason: {reason}"),
+    );
+    Some(SimulatedEvent {
+        by: "horizontal-pod-autoscaler",
+        host: None,
+        event: note.about(autoscaler.object_ref(&())),
+    })
 }
 
 /// Returns the events for a deleted pod: its containers stop. Its controller records an event only if it

@@ -2,7 +2,7 @@
 //!
 //! Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets and Jobs get pods, and CronJobs
 //! get Jobs. Pods get nodes with enough capacity, and claims get volumes. Services get EndpointSlices, load
-//! balancers and Ingresses get addresses, and disruption budgets are counted. All of them get a status and
+//! balancers and Ingresses get addresses, autoscalers scale, and disruption budgets are counted. All of them get a status and
 //! events.
 //!
 //! ```text
@@ -16,8 +16,9 @@
 //! | `planner`, `plan` | the planner, which calls one module for each kind; the resulting actions |
 //! | `deployments`, `replica_sets`, `replication_controllers`, `stateful_sets`, `daemon_sets`, `jobs`, `cron_jobs` | the workload controllers |
 //! | `pod_scheduler`, `pods`, `image_registry` | nodes for pods; the lifecycle of pods; images |
-//! | `services`, `load_balancers`, `volume_claims`, `disruption_budgets` | other controllers |
-//! | `stateful_set_claims`, `completion_indexes`, `ownership`, `pod_template` | parts of the controllers |
+//! | `autoscalers`, `services`, `load_balancers`, `volume_claims`, `disruption_budgets` | other controllers |
+//! | `scale_target` | the workload that an autoscaler scales |
+//! | `container_status`, `stateful_set_claims`, `completion_indexes`, `ownership`, `pod_template` | parts of the above |
 //! | `action`, `events` | writes, and the events of a write |
 //! | [`simulation_annotations`] | annotations that control start delay, run time and failures |
 //!
@@ -25,8 +26,10 @@
 //! and depend on no change. Must not know: Karmada, and the control plane that the cluster belongs to.
 
 mod action;
+mod autoscalers;
 mod cache;
 mod completion_indexes;
+mod container_status;
 mod cron_jobs;
 mod daemon_sets;
 mod deployments;
@@ -43,6 +46,7 @@ mod pod_template;
 mod pods;
 mod replica_sets;
 mod replication_controllers;
+mod scale_target;
 mod scope;
 mod services;
 pub mod simulation_annotations;

@@ -6,8 +6,9 @@ use crate::ownership::Pods;
 use crate::plan::Plan;
 use crate::scope::Scope;
 use crate::{
-    cron_jobs, daemon_sets, deployments, disruption_budgets, jobs, load_balancers, pod_scheduler,
-    pods, replica_sets, replication_controllers, services, stateful_sets, volume_claims,
+    autoscalers, cron_jobs, daemon_sets, deployments, disruption_budgets, jobs, load_balancers,
+    pod_scheduler, pods, replica_sets, replication_controllers, services, stateful_sets,
+    volume_claims,
 };
 
 /// Plans the objects in `scope` with all controllers.
@@ -19,6 +20,7 @@ pub(crate) fn plan(
 ) -> Plan {
     let mut plan = Plan::default();
     let owned = Pods::of(cache.pods.iter(), |uid| scope.has(uid));
+    autoscalers::plan(cache, scope, now, &mut plan.actions);
     deployments::plan(cache, scope, &owned, now, &mut plan.actions);
     replica_sets::plan(cache, scope, &owned, now, &mut plan.actions);
     replication_controllers::plan(cache, scope, &owned, now, &mut plan.actions);

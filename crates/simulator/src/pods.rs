@@ -4,15 +4,15 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{
-    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
-    ContainerStateWaiting, ContainerStatus, EphemeralContainer, HostIP, Node, Pod, PodCondition,
-    PodIP, PodStatus, ResourceRequirements,
+    Container, ContainerStatus, EphemeralContainer, HostIP, Node, Pod, PodCondition, PodIP,
+    PodStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::ResourceExt as _;
 
 use crate::action::Action;
 use crate::cache::{Cache, key};
+use crate::container_status::{Stage, back_off, container_status, debugger_status, last_end};
 use crate::image_registry::ImageRegistry;
 use crate::ownership;
 use crate::plan::Plan;
@@ -70,25 +70,6 @@ fn owner_of<'a>(metadata: &ObjectMeta, cache: &'a Cache) -> Option<&'a ObjectMet
         _ => return None,
     };
     (found.uid.as_ref() == Some(&owner.uid)).then_some(found)
-}
-
-/// The waiting reason of a container that crashes repeatedly.
-const BACK_OFF: &str = "CrashLoopBackOff";
-
-/// The error of a pull.
-pub(crate) const PULL_ERROR: &str = "simulated: the image cannot be pulled";
-
-/// The stage of a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Starting,
-    Running,
-    /// Running, with a failing readiness probe.
-    Unready,
-    Crashing,
-    NoImage,
-    Succeeded,
-    Failed,
 }
 
 fn plan_pod(
@@ -251,131 +232,6 @@ fn pod_status(
         status.pod_ip = Some(address);
     }
     status
-}
-
-fn container_status(
-    container: &Container,
-    known: Option<&ContainerStatus>,
-    stage: Stage,
-    now: &Time,
-) -> ContainerStatus {
-    let image = container.image.clone().unwrap_or_default();
-    let restarts = known.map_or(0, |known| known.restart_count);
-    let before = known
-        .and_then(|known| known.state.clone())
-        .unwrap_or_default();
-    let waiting = |reason: &str, message: Option<&str>| ContainerState {
-        waiting: Some(ContainerStateWaiting {
-            reason: Some(reason.to_owned()),
-            message: message.map(str::to_owned),
-        }),
-        ..ContainerState::default()
-    };
-    let ended = |code: i32, reason: &str| {
-        let since = before.running.as_ref().and_then(|r| r.started_at.clone());
-        let same = before.terminated.clone();
-        ContainerState {
-            terminated: same.or_else(|| {
-                Some(ContainerStateTerminated {
-                    exit_code: code,
-                    reason: Some(reason.to_owned()),
-                    started_at: since.or_else(|| Some(now.clone())),
-                    finished_at: Some(now.clone()),
-                    ..ContainerStateTerminated::default()
-                })
-            }),
-            ..ContainerState::default()
-        }
-    };
-    let container_state = match stage {
-        Stage::Starting => waiting("ContainerCreating", None),
-        Stage::NoImage => waiting(
-            "ImagePullBackOff",
-            Some(&format!(
-                "Back-off pulling image \"{image}\": ErrImagePull: {PULL_ERROR}"
-            )),
-        ),
-        Stage::Crashing => waiting(
-            BACK_OFF,
-            Some("simulated: the container ends as soon as it has started"),
-        ),
-        Stage::Running | Stage::Unready => ContainerState {
-            running: before.running.clone().or_else(|| {
-                Some(ContainerStateRunning {
-                    started_at: Some(now.clone()),
-                })
-            }),
-            ..ContainerState::default()
-        },
-        Stage::Succeeded => ended(0, "Completed"),
-        Stage::Failed => ended(1, "Error"),
-    };
-    let waits = before.waiting.as_ref().map(|w| w.reason.as_deref()) == Some(Some(BACK_OFF));
-    let due = known.is_none_or(|known| {
-        let end = last_end(known).unwrap_or(jiff::Timestamp::MIN);
-        end.saturating_add(back_off(known.restart_count))
-            .is_ok_and(|next| next <= now.0)
-    });
-    let crashed = stage == Stage::Crashing && (!waits || due);
-    let last = crashed.then(|| ContainerState {
-        terminated: Some(ContainerStateTerminated {
-            exit_code: 1,
-            reason: Some("Error".to_owned()),
-            started_at: Some(now.clone()),
-            finished_at: Some(now.clone()),
-            ..ContainerStateTerminated::default()
-        }),
-        ..ContainerState::default()
-    });
-    ContainerStatus {
-        name: container.name.clone(),
-        image,
-        // Resource changes take effect immediately.
-        resources: container
-            .resources
-            .clone()
-            .or_else(|| Some(ResourceRequirements::default())),
-        allocated_resources: container
-            .resources
-            .as_ref()
-            .and_then(|r| r.requests.clone()),
-        ready: stage == Stage::Running,
-        started: Some(matches!(stage, Stage::Running | Stage::Unready)),
-        restart_count: restarts + i32::from(crashed),
-        last_state: last.or_else(|| known.and_then(|known| known.last_state.clone())),
-        state: Some(container_state),
-        ..known.cloned().unwrap_or_default()
-    }
-}
-
-/// Returns the status of a debug container, which runs immediately.
-fn debugger_status(debugger: &EphemeralContainer, now: &Time) -> ContainerStatus {
-    ContainerStatus {
-        name: debugger.name.clone(),
-        image: debugger.image.clone().unwrap_or_default(),
-        state: Some(ContainerState {
-            running: Some(ContainerStateRunning {
-                started_at: Some(now.clone()),
-            }),
-            ..ContainerState::default()
-        }),
-        ..ContainerStatus::default()
-    }
-}
-
-/// Returns the time of the last termination of the container.
-fn last_end(status: &ContainerStatus) -> Option<jiff::Timestamp> {
-    let last = status.last_state.as_ref()?.terminated.as_ref()?;
-    Some(last.finished_at.as_ref()?.0)
-}
-
-/// Returns the kubelet's back-off delay after a number of restarts.
-fn back_off(restarts: i32) -> Duration {
-    let doublings = u32::try_from(restarts.saturating_sub(1)).unwrap_or_default();
-    let longest = Duration::from_mins(5);
-    Duration::from_secs(10)
-        .saturating_mul(1 << doublings.min(5))
-        .min(longest)
 }
 
 fn set(

@@ -9,6 +9,8 @@ pub const START_DELAY: &str = "simulation.berth/start-delay";
 pub const RUN_TIME: &str = "simulation.berth/run-time";
 /// Time for which a running pod is ready, then not ready, in turn, such as `20s`.
 pub const READINESS_FLAP: &str = "simulation.berth/readiness-flap";
+/// CPU time that all pods of a workload use together, such as `1500m`.
+pub const CPU_LOAD: &str = "simulation.berth/cpu-load";
 /// The kind of failure: see [`Failure`].
 pub const FAILS: &str = "simulation.berth/fails";
 

@@ -9,8 +9,8 @@ use berth_controllers::failover::{self, FailoverOptions};
 use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions, PropagationParts};
 use berth_controllers::{
-    ControllerError, cluster, dependencies, namespace_sync, taint_policy, unified_auth,
-    workload_rebalancer,
+    ControllerError, cluster, dependencies, deployment_replicas_syncer, hpa_scale_target_marker,
+    namespace_sync, taint_policy, unified_auth, workload_rebalancer,
 };
 use berth_scheduler::gates::{ControllerGates, FeatureGates};
 use clap::Args;
@@ -37,11 +37,12 @@ pub const NAMES: [&str; 5] = [DETECTOR, PROPAGATION, BINDINGS, CLUSTERS, FAILOVE
 /// Flags of the controllers.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ControllerFlags {
-    /// Controllers to run: `*` for all, NAME for one, -NAME for all but one
+    /// Controllers to run: `*` for those on by default, NAME for one, -NAME for all but one
     ///
-    /// The names are applicationFailover, binding, bindingStatus, cluster, clusterStatus, clustertaintpolicy, execution,
-    /// gracefulEviction, namespace, unifiedAuth and workloadRebalancer. Karmada's other names are accepted without
-    /// effect.
+    /// The names are applicationFailover, binding, bindingStatus, cluster, clusterStatus, clustertaintpolicy,
+    /// deploymentReplicasSyncer, execution, gracefulEviction, hpaScaleTargetMarker, namespace, unifiedAuth and
+    /// workloadRebalancer. Off by default: deploymentReplicasSyncer, hpaScaleTargetMarker. Karmada's other names are
+    /// accepted without effect.
     #[arg(
         long = "controllers",
         value_name = "LIST",
@@ -174,7 +175,7 @@ impl ControllerSet {
     }
 }
 
-/// Runs the dependencies distributor, if its gate is on, and the workload rebalancer until the token is cancelled.
+/// Runs the dependencies distributor, if its gate is on, and the controllers of bindings that are on by default until the token is cancelled.
 ///
 /// # Errors
 /// When one of them fails.
@@ -206,9 +207,22 @@ async fn run_selected_binding_controllers(
         }
         Ok(())
     };
+    let marker = async {
+        if selection.has(Controller::HpaScaleTargetMarker) {
+            hpa_scale_target_marker::run(client.clone(), monitor.clone(), cancel.clone()).await?;
+        }
+        Ok(())
+    };
+    let syncer = async {
+        if selection.has(Controller::DeploymentReplicasSyncer) {
+            deployment_replicas_syncer::run(client.clone(), monitor.clone(), cancel.clone())
+                .await?;
+        }
+        Ok(())
+    };
     // Keeps the component running without controllers.
     let cancelled = cancel.cancelled().map(Ok::<(), ControllerError>);
-    tokio::try_join!(dependencies, rebalancer, cancelled)?;
+    tokio::try_join!(dependencies, rebalancer, marker, syncer, cancelled)?;
     Ok(())
 }
 

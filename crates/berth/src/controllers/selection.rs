@@ -17,10 +17,14 @@ pub enum Controller {
     ClusterStatus,
     /// Taints by ClusterTaintPolicies.
     ClusterTaintPolicy,
+    /// Replicas of templates, from the autoscalers in members.
+    DeploymentReplicasSyncer,
     /// Objects in the members, and their status in the Works.
     Execution,
     /// The end of graceful evictions.
     GracefulEviction,
+    /// The label of workloads with an autoscaler.
+    HpaScaleTargetMarker,
     /// Namespaces in members.
     Namespace,
     /// Impersonation of users of `clusters/proxy` in members.
@@ -30,15 +34,17 @@ pub enum Controller {
 }
 
 impl Controller {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 13] = [
         Self::ApplicationFailover,
         Self::Binding,
         Self::BindingStatus,
         Self::Cluster,
         Self::ClusterStatus,
         Self::ClusterTaintPolicy,
+        Self::DeploymentReplicasSyncer,
         Self::Execution,
         Self::GracefulEviction,
+        Self::HpaScaleTargetMarker,
         Self::Namespace,
         Self::UnifiedAuth,
         Self::WorkloadRebalancer,
@@ -52,20 +58,29 @@ impl Controller {
             Self::Cluster => "cluster",
             Self::ClusterStatus => "clusterStatus",
             Self::ClusterTaintPolicy => "clustertaintpolicy",
+            Self::DeploymentReplicasSyncer => "deploymentReplicasSyncer",
             Self::Execution => "execution",
             Self::GracefulEviction => "gracefulEviction",
+            Self::HpaScaleTargetMarker => "hpaScaleTargetMarker",
             Self::Namespace => "namespace",
             Self::UnifiedAuth => "unifiedAuth",
             Self::WorkloadRebalancer => "workloadRebalancer",
         }
     }
+
+    /// Reports whether `*` selects the controller, as in Karmada.
+    fn is_on_by_default(self) -> bool {
+        !matches!(
+            self,
+            Self::DeploymentReplicasSyncer | Self::HpaScaleTargetMarker
+        )
+    }
 }
 
 /// Karmada's controllers that Berth does not have, and `workStatus`, which is a part of `execution` here.
-const WITHOUT_EFFECT: [&str; 16] = [
+const WITHOUT_EFFECT: [&str; 14] = [
     "agentcsrapproving",
     "cronFederatedHorizontalPodAutoscaler",
-    "deploymentReplicasSyncer",
     "endpointSlice",
     "endpointsliceCollect",
     "endpointsliceDispatch",
@@ -73,7 +88,6 @@ const WITHOUT_EFFECT: [&str; 16] = [
     "federatedResourceQuotaEnforcement",
     "federatedResourceQuotaStatus",
     "federatedResourceQuotaSync",
-    "hpaScaleTargetMarker",
     "multiclusterservice",
     "remedy",
     "serviceExport",
@@ -90,10 +104,10 @@ pub struct Selection {
 }
 
 impl Default for Selection {
-    /// Selects all controllers.
+    /// Selects the controllers that are on by default.
     fn default() -> Self {
         Self {
-            selected: [true; Controller::ALL.len()],
+            selected: Controller::ALL.map(Controller::is_on_by_default),
             without_effect: Vec::new(),
         }
     }
@@ -107,7 +121,7 @@ impl Selection {
         }
     }
 
-    /// Returns all controllers but these.
+    /// Returns the controllers that are on by default but these.
     pub fn without(controllers: &[Controller]) -> Self {
         let mut selection = Self::default();
         for controller in controllers {
@@ -180,11 +194,18 @@ mod tests {
 
     #[test]
     fn a_list_selects_as_in_karmada() {
-        let all = Controller::ALL.map(Controller::name).to_vec();
+        let on = Controller::ALL.into_iter();
+        let on = on.filter(|controller| controller.is_on_by_default());
+        let all: Vec<_> = on.map(Controller::name).collect();
+        let everything = Controller::ALL.map(Controller::name).to_vec();
         let without = all.iter().copied();
         let without: Vec<_> = without.filter(|name| *name != "clusterStatus").collect();
         for (text, expected) in [
             ("*", all),
+            (
+                "*,hpaScaleTargetMarker,deploymentReplicasSyncer",
+                everything,
+            ),
             ("*,-clusterStatus", without.clone()),
             ("-clusterStatus,*", without),
             ("clusterStatus, binding", vec!["binding", "clusterStatus"]),
@@ -198,8 +219,8 @@ mod tests {
 
     #[test]
     fn karmadas_other_controllers_are_accepted_and_unknown_ones_refused() {
-        let selection: Selection = "*,-remedy,hpaScaleTargetMarker".parse().unwrap();
-        assert_eq!(selection.without_effect, ["remedy", "hpaScaleTargetMarker"]);
+        let selection: Selection = "*,-remedy,serviceExport".parse().unwrap();
+        assert_eq!(selection.without_effect, ["remedy", "serviceExport"]);
         let refused = "*,nothing".parse::<Selection>().unwrap_err();
         assert!(refused.contains("\"nothing\""), "{refused}");
     }

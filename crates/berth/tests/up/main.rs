@@ -7,6 +7,7 @@
 )]
 
 mod application_failover;
+mod autoscaling;
 mod clusters;
 mod command_output;
 mod dashboard;

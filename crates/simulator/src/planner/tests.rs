@@ -1,5 +1,6 @@
 //! Scenarios with a cache in place of a server.
 
+mod autoscalers;
 mod batch;
 mod disruption_budgets;
 mod load_balancers;
@@ -13,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::plan;
-use crate::action::{Action, REVISION};
+use crate::action::{Action, REVISION, Workload};
 use crate::cache::{Cache, Key, key};
 use crate::image_registry::ImageRegistry;
 use crate::ownership;
@@ -128,6 +129,12 @@ impl Cluster {
                 set.spec.as_mut().unwrap().replicas = Some(replicas);
                 cache.replica_sets.put(set);
             }
+            Action::ScaleWorkload(Workload::Deployment, key, replicas) => {
+                let mut deployment = cache.deployments.get(&key).unwrap().clone();
+                deployment.spec.as_mut().unwrap().replicas = Some(replicas);
+                cache.deployments.put(deployment);
+            }
+            Action::ScaleWorkload(workload, key, _) => panic!("scales {workload:?} {key:?}"),
             Action::Revise(key, revision) => {
                 let mut set = cache.replica_sets.get(&key).unwrap().clone();
                 let annotations = set.metadata.annotations.get_or_insert_default();
@@ -170,6 +177,7 @@ impl Cluster {
                 cache.claims.put(claim);
             }
             Action::ClaimStatus(object) => cache.claims.put(*object),
+            Action::AutoscalerStatus(object) => cache.autoscalers.put(*object),
             Action::BudgetStatus(object) => cache.budgets.put(*object),
             Action::ServiceStatus(object) => cache.services.put(*object),
             Action::IngressStatus(object) => cache.ingresses.put(*object),

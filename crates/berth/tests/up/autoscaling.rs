@@ -1,0 +1,148 @@
+//! Autoscalers in members, and templates that follow them.
+
+use berth_test_requirements::needs;
+
+use crate::program::{Up, until};
+
+const WEB: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}, annotations: {simulation.berth/start-delay: 0s}}
+    spec: {containers: [{name: web, image: one, resources: {requests: {cpu: 100m}}}]}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 2
+  maxReplicas: 8
+  metrics:
+    - type: Resource
+      resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: web}
+spec:
+  resourceSelectors:
+    - {apiVersion: apps/v1, kind: Deployment, name: web}
+    - {apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, name: web}
+  placement:
+    clusterAffinity: {clusterNames: [member1, member2]}
+    replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}
+";
+
+fn get(up: &Up, context: &str, resource: &str, path: &str) -> String {
+    let path = format!("jsonpath={path}");
+    up.in_member(
+        context,
+        &["get", resource, "-o", &path, "--ignore-not-found"],
+    )
+}
+
+/// Replicas of the template and of both members, and the assignment of the scheduler.
+fn replicas(up: &Up) -> String {
+    let of = |context: &str| get(up, context, "deployment/web", "{.spec.replicas}");
+    let assigned = get(
+        up,
+        "berth",
+        "rb/web-deployment",
+        "{.spec.clusters[*].replicas}",
+    );
+    format!(
+        "{} = {} + {}, assigned {assigned}",
+        of("berth"),
+        of("member1"),
+        of("member2")
+    )
+}
+
+fn wait_for_replicas(up: &Up, expected: &str) {
+    until(expected, || match replicas(up) {
+        found if found == expected => Ok(()),
+        found => Err(found),
+    });
+}
+
+fn set_load(up: &Up, member: &str, load: &str) {
+    let load = format!("simulation.berth/cpu-load={load}");
+    up.in_member(
+        member,
+        &["annotate", "--overwrite", "deployment/web", &load],
+    );
+}
+
+#[needs(kubectl)]
+#[test]
+fn a_template_follows_the_autoscalers_of_its_members() {
+    let up = Up::start(&[
+        "--members=2",
+        "--controllers=*,hpaScaleTargetMarker,deploymentReplicasSyncer",
+    ]);
+    let file = up.home.path().join("web.yaml");
+    std::fs::write(&file, WEB).unwrap();
+    up.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    wait_for_replicas(&up, "4 = 2 + 2, assigned 2 2");
+    let label = r"{.metadata.labels.resourcetemplate\.karmada\.io/retain-replicas}";
+    until("the label in the members", || {
+        let found = ["member1", "member2"].map(|member| get(&up, member, "deployment/web", label));
+        if found == ["true", "true"] {
+            Ok(())
+        } else {
+            Err(format!("{found:?}"))
+        }
+    });
+
+    // The load of one member rises: 200m of CPU at 50% of 100m are 4 replicas.
+    set_load(&up, "member1", "200m");
+    wait_for_replicas(&up, "6 = 4 + 2, assigned 3 3");
+    until("the event of the autoscaler", || {
+        let events = up.in_member("member1", &["get", "events"]);
+        if events.contains("New size: 4; reason: cpu resource utilization") {
+            Ok(())
+        } else {
+            Err(events)
+        }
+    });
+    until("the status of the autoscalers", || {
+        match &*get(&up, "berth", "hpa/web", "{.status.currentReplicas}") {
+            "6" => Ok(()),
+            other => Err(other.to_owned()),
+        }
+    });
+
+    // An update of the template reaches the members, and their replicas stay.
+    up.kubectl(&["set", "image", "deployment/web", "web=two"]);
+    let image = "{.spec.template.spec.containers[0].image}";
+    for member in ["member1", "member2"] {
+        until("the new image", || {
+            match &*get(&up, member, "deployment/web", image) {
+                "two" => Ok(()),
+                other => Err(other.to_owned()),
+            }
+        });
+    }
+    for member in ["member1", "member2"] {
+        let rollout = ["rollout", "status", "deployment/web", "--timeout=60s"];
+        up.in_member(member, &rollout);
+    }
+    // During the rollout the template counts the surge.
+    wait_for_replicas(&up, "6 = 4 + 2, assigned 3 3");
+
+    // The autoscalers decide, not an edit of the template.
+    up.kubectl(&["scale", "deployment/web", "--replicas=10"]);
+    wait_for_replicas(&up, "6 = 4 + 2, assigned 3 3");
+    set_load(&up, "member1", "0");
+    wait_for_replicas(&up, "4 = 2 + 2, assigned 2 2");
+    set_load(&up, "member2", "300m");
+    wait_for_replicas(&up, "8 = 2 + 6, assigned 4 4");
+
+    // Without the autoscaler the scheduler divides again.
+    up.kubectl(&["delete", "hpa/web"]);
+    wait_for_replicas(&up, "8 = 4 + 4, assigned 4 4");
+}

@@ -1,0 +1,369 @@
+//! The deployment replicas syncer: writes the replicas that autoscalers in members chose into the template.
+//!
+//! It applies to Deployments that keep their replicas in members ([`RETAIN_REPLICAS`]) and whose policy divides replicas.
+//! Their `spec.replicas` follows `status.replicas`, the sum of the members, once the status of all members is
+//! collected. The decision is a pure function, [`followed_replicas`], and any change of template or binding repeats it.
+
+use std::collections::HashMap;
+
+use berth_api::ResourceBinding;
+use berth_api::names::binding_name;
+use berth_api::placement::ReplicaSchedulingType;
+use berth_api::well_known::RETAIN_REPLICAS;
+use berth_apimachinery::api_error::has_code;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::ApiResource;
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::monitor::Monitor;
+use crate::reconciler::informer::{Listing, WatchEvent};
+use crate::reconciler::work_queue::{Lane, WorkQueue};
+use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
+
+/// The name of the queue in metrics.
+const QUEUE: &str = "deployment-replicas-syncer";
+/// Maximum number of templates written at the same time.
+const WORKERS: usize = 4;
+
+/// A template with retained replicas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Template {
+    resource_version: String,
+    replicas: Option<i64>,
+    /// The replicas in all members.
+    reported: i64,
+}
+
+impl Template {
+    /// Returns a Deployment that keeps its replicas in members.
+    fn of(deployment: &DynamicObject) -> Option<Self> {
+        let retains = deployment.labels().get(RETAIN_REPLICAS).map(String::as_str) == Some("true");
+        let number = |path: &str| deployment.data.pointer(path).and_then(Value::as_i64);
+        retains.then(|| Self {
+            resource_version: deployment.resource_version().unwrap_or_default(),
+            replicas: number("/spec/replicas"),
+            reported: number("/status/replicas").unwrap_or_default(),
+        })
+    }
+}
+
+/// The state of the binding of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Division {
+    replicas: i64,
+    /// True if the scheduler has seen the current spec.
+    scheduled: bool,
+    /// The sum of the members' replicas, if every target cluster reports some.
+    collected: Option<i64>,
+}
+
+impl Division {
+    /// Returns the state of a binding of a Deployment whose replicas are divided.
+    fn of(binding: &ResourceBinding) -> Option<Self> {
+        let (spec, resource) = (&binding.spec, &binding.spec.resource);
+        let placement = spec.placement.as_ref()?;
+        let divided = placement.scheduling_type() == ReplicaSchedulingType::Divided;
+        if !divided || resource.kind != "Deployment" || resource.api_version != "apps/v1" {
+            return None;
+        }
+        let status = binding.status.clone().unwrap_or_default();
+        let items = status.aggregated_status.iter().map(|item| {
+            let replicas = item.status.as_ref()?.get("replicas")?.as_i64()?;
+            // An autoscaler keeps at least one replica, so zero means that the status is not collected yet.
+            (replicas > 0).then_some(replicas)
+        });
+        let complete = status.aggregated_status.len() == spec.clusters.len();
+        Some(Self {
+            replicas: i64::from(spec.replicas),
+            scheduled: status.scheduler_observed_generation == binding.metadata.generation,
+            collected: items.sum::<Option<i64>>().filter(|_| complete),
+        })
+    }
+}
+
+/// Returns the replicas of the members if the template must follow them.
+///
+/// An edit of the template takes its way through binding, scheduler and members first; until its status is back,
+/// the reported replicas are those from before the edit.
+fn followed_replicas(template: &Template, division: &Division) -> Option<i64> {
+    let replicas = template.replicas?;
+    let settled = division.replicas == replicas
+        && division.scheduled
+        && division.collected == Some(template.reported);
+    (settled && replicas != template.reported).then_some(template.reported)
+}
+
+/// Runs the controller until the token is cancelled.
+///
+/// # Errors
+/// When one of its tasks panics.
+pub async fn run(
+    client: Client,
+    monitor: Monitor,
+    shutdown: CancellationToken,
+) -> Result<(), ControllerError> {
+    let meter = monitor.queue(QUEUE);
+    let mut runtime = Runtime::new(client.clone(), QUEUE, &monitor, &shutdown);
+    for source in [Source::Deployments, Source::Bindings] {
+        let inputs = runtime.inputs();
+        inputs.watch(&source.resource(), move |event| (source, event));
+    }
+    let syncer = Syncer {
+        client,
+        templates: HashMap::new(),
+        divisions: HashMap::new(),
+        queue: WorkQueue::default().metered(meter),
+    };
+    runtime
+        .run("deployment replicas syncer", syncer, WORKERS)
+        .await
+}
+
+/// A watched resource.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Deployments,
+    Bindings,
+}
+
+impl Source {
+    fn resource(self) -> ApiResource {
+        match self {
+            Self::Deployments => ApiResource::erase::<Deployment>(&()),
+            Self::Bindings => ApiResource::erase::<ResourceBinding>(&()),
+        }
+    }
+}
+
+/// The namespace of a template and the name of its binding.
+type Key = (String, String);
+
+struct Syncer {
+    client: Client,
+    /// The templates with retained replicas, each with its name.
+    templates: HashMap<Key, (String, Template)>,
+    divisions: HashMap<Key, Division>,
+    queue: WorkQueue<Key, ()>,
+}
+
+impl Reconciler for Syncer {
+    type Event = (Source, WatchEvent);
+    type Outcome = (Key, Result<(), kube::Error>);
+
+    fn handle_event(&mut self, (source, event): Self::Event, _: &mut Inputs<Self::Event>) {
+        match event {
+            WatchEvent::Applied(object) => self.handle_applied(source, *object),
+            WatchEvent::Deleted(object) => self.forget(source, &key(source, &object)),
+            WatchEvent::Listed(listing) => self.forget_unlisted(source, &listing),
+            WatchEvent::Unserved => {}
+        }
+    }
+
+    fn handle_outcome(&mut self, (key, result): Self::Outcome, _: &mut Inputs<Self::Event>) {
+        match result {
+            Err(error) if !has_code(&error, 404) => self.queue.retry(&key, (), &error),
+            Ok(()) | Err(_) => self.queue.finish(&key),
+        }
+    }
+
+    fn next_due(&mut self) -> Option<Instant> {
+        self.queue.next_due()
+    }
+
+    fn handle_due(&mut self) {
+        self.queue.requeue_due();
+    }
+
+    fn dispatch(&mut self, workers: &mut Workers<Self::Outcome>) {
+        while workers.has_free() {
+            let Some((key, ())) = self.queue.next() else {
+                return;
+            };
+            let (template, division) = (self.templates.get(&key), self.divisions.get(&key));
+            let write = template
+                .zip(division)
+                .and_then(|((name, template), division)| {
+                    let replicas = followed_replicas(template, division)?;
+                    Some((name.clone(), template.resource_version.clone(), replicas))
+                });
+            let Some((name, version, replicas)) = write else {
+                self.queue.finish(&key);
+                continue;
+            };
+            let api: Api<Deployment> = Api::namespaced(self.client.clone(), &key.0);
+            self.queue.start(key.clone());
+            workers.start(async move {
+                let patch = json!({ "metadata": { "resourceVersion": version },
+                    "spec": { "replicas": replicas } });
+                let params = PatchParams::default();
+                let written = api.patch(&name, &params, &Patch::Merge(patch)).await;
+                if written.is_ok() {
+                    tracing::info!(
+                        namespace = key.0,
+                        name,
+                        replicas,
+                        "template follows its members"
+                    );
+                }
+                (key, written.map(drop))
+            });
+        }
+    }
+}
+
+impl Syncer {
+    fn handle_applied(&mut self, source: Source, object: DynamicObject) {
+        let key = key(source, &object);
+        match source {
+            Source::Deployments => match Template::of(&object) {
+                Some(template) => {
+                    let named = (object.name_any(), template);
+                    self.templates.insert(key.clone(), named);
+                }
+                None => drop(self.templates.remove(&key)),
+            },
+            Source::Bindings => {
+                let binding = object.try_parse::<ResourceBinding>();
+                match binding.ok().as_ref().and_then(Division::of) {
+                    Some(division) => drop(self.divisions.insert(key.clone(), division)),
+                    None => drop(self.divisions.remove(&key)),
+                }
+            }
+        }
+        if self.templates.contains_key(&key) && self.divisions.contains_key(&key) {
+            self.queue.push(key, (), Lane::Fast);
+        }
+    }
+
+    fn forget(&mut self, source: Source, key: &Key) {
+        match source {
+            Source::Deployments => drop(self.templates.remove(key)),
+            Source::Bindings => drop(self.divisions.remove(key)),
+        }
+    }
+
+    fn forget_unlisted(&mut self, source: Source, listing: &Listing) {
+        match source {
+            Source::Deployments => {
+                let is_listed = |key: &Key, name: &str| listing.contains(&key.0, name);
+                self.templates.retain(|key, (name, _)| is_listed(key, name));
+            }
+            Source::Bindings => self
+                .divisions
+                .retain(|(namespace, name), _| listing.contains(namespace, name)),
+        }
+    }
+}
+
+fn key(source: Source, object: &DynamicObject) -> Key {
+    let name = match source {
+        Source::Deployments => binding_name("Deployment", &object.name_any()),
+        Source::Bindings => object.name_any(),
+    };
+    (object.namespace().unwrap_or_default(), name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn template(replicas: i64, reported: i64) -> Template {
+        Template {
+            resource_version: "1".to_owned(),
+            replicas: Some(replicas),
+            reported,
+        }
+    }
+
+    fn binding(change: impl FnOnce(&mut Value)) -> Option<Division> {
+        let mut binding = json!({
+            "metadata": { "name": "web-deployment", "namespace": "default", "generation": 3 },
+            "spec": {
+                "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
+                "replicas": 4,
+                "clusters": [{ "name": "m1", "replicas": 2 }, { "name": "m2", "replicas": 2 }],
+                "placement": { "replicaScheduling": { "replicaSchedulingType": "Divided" } },
+            },
+            "status": {
+                "schedulerObservedGeneration": 3,
+                "aggregatedStatus": [
+                    { "clusterName": "m1", "status": { "replicas": 3 } },
+                    { "clusterName": "m2", "status": { "replicas": 2 } },
+                ],
+            },
+        });
+        change(&mut binding);
+        Division::of(&serde_json::from_value(binding).unwrap())
+    }
+
+    #[test]
+    fn the_template_follows_its_members() {
+        let division = binding(|_| ()).unwrap();
+        assert_eq!(followed_replicas(&template(4, 5), &division), Some(5));
+        assert_eq!(followed_replicas(&template(4, 4), &division), None);
+        let equal = Division {
+            replicas: 5,
+            ..division
+        };
+        assert_eq!(followed_replicas(&template(5, 5), &equal), None);
+    }
+
+    #[test]
+    fn edits_that_have_not_reached_the_members_are_kept() {
+        for (case, change) in [
+            ("binding", ("/spec/replicas", json!(6))),
+            (
+                "scheduler",
+                ("/status/schedulerObservedGeneration", json!(2)),
+            ),
+            ("clusters", ("/spec/clusters", json!([{ "name": "m1" }]))),
+            (
+                "empty status",
+                ("/status/aggregatedStatus/1/status", json!(null)),
+            ),
+            (
+                "no replicas",
+                ("/status/aggregatedStatus/1/status/replicas", json!(0)),
+            ),
+            (
+                "template",
+                ("/status/aggregatedStatus/1/status/replicas", json!(3)),
+            ),
+        ] {
+            let (path, value) = change;
+            let division = binding(|binding| *binding.pointer_mut(path).unwrap() = value);
+            assert_eq!(
+                followed_replicas(&template(4, 5), &division.unwrap()),
+                None,
+                "{case}"
+            );
+        }
+    }
+
+    #[test]
+    fn duplicated_replicas_are_not_followed() {
+        let kind = "/spec/placement/replicaScheduling/replicaSchedulingType";
+        let set = |path: &'static str, value: Value| {
+            binding(|binding| *binding.pointer_mut(path).unwrap() = value)
+        };
+        assert_eq!(set(kind, json!("Duplicated")), None);
+        assert_eq!(set("/spec/placement", json!({})), None);
+        assert_eq!(set("/spec/resource/kind", json!("StatefulSet")), None);
+    }
+
+    #[test]
+    fn only_labelled_templates_are_followed() {
+        let deployment = |value: &str| {
+            let object = json!({ "apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": { "name": "web", "resourceVersion": "1", "labels": { RETAIN_REPLICAS: value } },
+                "spec": { "replicas": 4 }, "status": { "replicas": 5 } });
+            Template::of(&serde_json::from_value(object).unwrap())
+        };
+        assert_eq!(deployment("true"), Some(template(4, 5)));
+        assert_eq!(deployment("false"), None);
+    }
+}
