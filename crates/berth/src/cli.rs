@@ -28,6 +28,7 @@ use crate::join::unjoin::{self, UnjoinArgs};
 use crate::man::{self, ManArgs};
 use crate::output;
 use crate::program_name::{self, Program};
+use crate::replay::{self, ReplayArgs};
 use crate::simulate::{self, SimulateArgs, SimulateError};
 use crate::stand_in::{StandIn, VersionCommand};
 use crate::status::{self, StatusArgs};
@@ -100,6 +101,8 @@ enum Command {
     Explain(Box<ExplainArgs>),
     /// Show where workloads would be placed and why, or what would move; nothing is written
     Simulate(Box<SimulateArgs>),
+    /// Make the decisions of a decision log again, and compare; needs no control plane
+    Replay(Box<ReplayArgs>),
     /// Check the Lua scripts of customizations for custom kinds, and run them on files
     Interpret(Box<InterpretArgs>),
     /// Print a shell completion script
@@ -266,6 +269,12 @@ impl Command {
                     Failure::run(error)
                 }
             }),
+            Self::Replay(args) => match replay::run(*args, cancel).await {
+                Ok(true) => Ok(()),
+                // As diff does: 1 for differences, 2 for trouble.
+                Ok(false) => Err(Failure::silent(1)),
+                Err(error) => Err(Failure::usage(error)),
+            },
             Self::Simulate(args) => simulate::run(*args, cancel)
                 .await
                 .map_err(Failure::of_simulation),
@@ -309,6 +318,14 @@ impl Failure {
         Self {
             messages: vec![error.to_string()],
             code: 1,
+        }
+    }
+
+    /// An exit code without a message: the output explains it.
+    fn silent(code: u8) -> Self {
+        Self {
+            messages: Vec::new(),
+            code,
         }
     }
 

@@ -12,6 +12,7 @@
 //! - [`webhook`]: admission webhooks and their flags
 //! - [`join`], [`clusters`]: registering and managing members
 //! - [`simulate`], [`watch`], [`top`]: decisions without writes, the live view, and free capacity
+//! - [`explain`], [`replay`]: one decision in detail, and all recorded ones again
 //! - [`interpret`]: scripts of custom kinds, checked and run on files
 //! - [`dashboard`]: the page about a control plane
 //! - [`completion`], [`man`]: shell completion scripts and manual pages
@@ -40,6 +41,7 @@ pub mod open_files;
 mod output;
 pub mod persistence;
 mod program_name;
+pub mod replay;
 pub mod simulate;
 mod stand_in;
 pub mod status;

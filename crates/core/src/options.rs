@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 /// The options of an engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineOptions {
@@ -13,8 +15,9 @@ pub struct EngineOptions {
     pub empty_workload_propagation: bool,
 }
 
-/// The feature gates that affect decisions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The feature gates that affect decisions. Serialized under the names of `--feature-gates`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "gates are independent switches"

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use berth_component_base::endpoints::Endpoints;
 
 use crate::config::Effective;
+use crate::decision_log::DroppedEntries;
 use crate::estimator::EstimatorClient;
 use crate::extender::ExtenderMetrics;
 use crate::metrics::{Metrics, ShadowMetrics};
@@ -18,6 +19,7 @@ pub(crate) struct Probes {
     estimators: Arc<OnceLock<EstimatorClient>>,
     extenders: ExtenderMetrics,
     shadow: Arc<OnceLock<Arc<ShadowMetrics>>>,
+    decision_log: Arc<OnceLock<DroppedEntries>>,
     configuration: Effective,
 }
 
@@ -30,6 +32,7 @@ impl Probes {
             estimators: Arc::default(),
             extenders: ExtenderMetrics::default(),
             shadow: Arc::default(),
+            decision_log: Arc::default(),
             configuration,
         }
     }
@@ -46,6 +49,12 @@ impl Probes {
         let _ = self.shadow.set(metrics);
     }
 
+    /// Adds the metric of the decision log.
+    pub(crate) fn show_decision_log(&self, dropped: DroppedEntries) {
+        // Set once per process.
+        let _ = self.decision_log.set(dropped);
+    }
+
     /// Returns the extenders' metrics, which are included in the output.
     pub(crate) fn extenders(&self) -> ExtenderMetrics {
         self.extenders.clone()
@@ -59,6 +68,9 @@ impl Probes {
         text.push_str(&self.extenders.text());
         if let Some(shadow) = self.shadow.get() {
             shadow.encode(&mut text);
+        }
+        if let Some(dropped) = self.decision_log.get() {
+            dropped.encode(&mut text);
         }
         text
     }

@@ -55,12 +55,14 @@
 //! | `setup` | [`run`]: clients, watches, leader election, HTTP endpoints |
 //! | `scheduler` | the task that owns the state and decides |
 //! | `shadow` | comparison with the decisions of another scheduler, without writes |
+//! | [`replay`] | decisions of a log, made again |
 //! | `clusters` | clusters as last seen |
 //! | `capacity_book` | capacity and placements that clusters do not report yet |
 //! | `profiles` | frameworks built from a configuration, and their reload |
 //! | [`expression`], `gang`, `preemption` | in-tree plugins around the engine's |
 //! | `health` | HTTP endpoints for probes, metrics and configuration |
 //! | [`config`] | flags, configuration file and ConfigMap |
+//! | [`decision_log`] | log of decisions with their inputs |
 //! | `extender`, [`estimator`] | HTTP extenders and the members' accurate estimators |
 //! | [`framework`], [`template`] | plugin API |
 //! | `writer`, `watch` | requests to the API server |
@@ -76,6 +78,7 @@ mod clusters;
 mod command;
 pub mod config;
 pub mod connect;
+pub mod decision_log;
 pub mod estimator;
 pub mod expression;
 pub mod extender;
@@ -93,6 +96,7 @@ mod preemption;
 pub mod process;
 mod profiles;
 mod queue;
+pub mod replay;
 pub mod rules;
 mod scheduler;
 mod setup;

@@ -46,6 +46,7 @@ use self::preemption::PreemptionRetries;
 use crate::capacity_book::CapacityBook;
 use crate::clusters::Clusters;
 use crate::config::Options;
+use crate::decision_log::Recorder;
 use crate::framework::State;
 use crate::framework::permit::PermitMessage;
 use crate::health::Probes;
@@ -104,6 +105,7 @@ pub(crate) struct Scheduler {
     writer: Writer,
     writes: JoinSet<FinishedWrite>,
     recorder: EventRecorder,
+    decision_log: Option<Recorder>,
     metrics: Metrics,
     /// Age of the oldest ready key, and the time of its last update.
     oldest_ready: (Instant, Duration),
@@ -152,9 +154,18 @@ impl Scheduler {
             writer,
             writes: JoinSet::new(),
             recorder,
+            decision_log: None,
             metrics,
             oldest_ready: (Instant::now(), Duration::ZERO),
             probes,
+        }
+    }
+
+    /// Records fleet and decisions in a log.
+    pub(crate) fn with_decision_log(self, decision_log: Option<Recorder>) -> Self {
+        Self {
+            decision_log,
+            ..self
         }
     }
 

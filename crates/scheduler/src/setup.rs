@@ -2,7 +2,9 @@
 //!
 //! No module below imports this one.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use berth_api::component::Component;
@@ -16,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 use crate::config::config_map::{self, ConfigMapError};
 use crate::config::{ConfigError, Effective, Mode, Options};
 use crate::connect::{self, RateLimit};
+use crate::decision_log::Recorder;
+use crate::decision_log::format::Configuration;
 use crate::framework::{RegistryError, State};
 use crate::health::Probes;
 use crate::lease::{Candidate, Leadership};
@@ -58,6 +62,14 @@ pub enum ServiceError {
     /// Shadow mode cannot decide like a scheduler with this configuration.
     #[error("--shadow cannot be combined with {0}: leave them out, or run a second scheduler")]
     Shadow(&'static str),
+    /// The decision log cannot be created.
+    #[error("cannot create a decision log in {}: {source}; pass another --decision-log", .folder.display())]
+    DecisionLog {
+        /// The folder.
+        folder: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
     /// The ConfigMap is unusable.
     #[error(transparent)]
     ConfigMap(#[from] ConfigMapError),
@@ -117,6 +129,9 @@ async fn run_shadow(
     }
     if options.config_map.is_some() {
         return Err(ServiceError::Shadow("--config-map"));
+    }
+    if options.decision_log.is_some() {
+        return Err(ServiceError::Shadow("--decision-log"));
     }
     let cancel = cancel.child_token();
     let _end_of_tasks = cancel.clone().drop_guard();
@@ -247,9 +262,17 @@ async fn run_with_metrics(
         tokio::spawn(reload.run(cancel.clone()));
     }
     accepted_flags::log_given(&options.meaningless);
+    let (decision_log, log_writer) = match start_decision_log(&options, &config)? {
+        Some((log, thread)) => {
+            probes.show_decision_log(log.dropped());
+            (Some(log), Some(thread))
+        }
+        None => (None, None),
+    };
     let scheduler = Scheduler::new(
         &options, config, estimators, writer, recorder, metrics, probes,
-    );
+    )
+    .with_decision_log(decision_log);
     let inputs = Inputs {
         watches,
         permits,
@@ -260,7 +283,32 @@ async fn run_with_metrics(
     let result = lead(candidate, &lead_sender, scheduling, &cancel).await;
     drop(recorder_guard);
     let _ = recording.await;
+    if let Some(thread) = log_writer {
+        // The scheduler has ended, and its recorder with it.
+        let _ = tokio::task::spawn_blocking(|| thread.join()).await;
+    }
     result
+}
+
+/// Starts the decision log, if it is on.
+fn start_decision_log(
+    options: &Options,
+    config: &ActiveConfig,
+) -> Result<Option<(Recorder, thread::JoinHandle<()>)>, ServiceError> {
+    let Some(log) = options.decision_log.clone() else {
+        return Ok(None);
+    };
+    let configuration = Configuration {
+        document: config.document(),
+        feature_gates: options.gates,
+        empty_workload_propagation: options.empty_workload_propagation,
+        estimators: options.estimator.is_some(),
+    };
+    let folder = log.folder.clone();
+    let started = Recorder::start(log, configuration);
+    started
+        .map(Some)
+        .map_err(|source| ServiceError::DecisionLog { folder, source })
 }
 
 /// Runs the leader election until the token is cancelled or the leadership is lost, then waits for the scheduler.

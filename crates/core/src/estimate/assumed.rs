@@ -73,6 +73,14 @@ impl Assumed {
         &self.adjustments(cluster).added
     }
 
+    /// Iterates over the clusters with added workloads, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[AssumedWorkload])> {
+        let clusters = self.clusters.iter();
+        clusters
+            .map(|(name, adjustments)| (name.as_str(), adjustments.added.as_slice()))
+            .filter(|(_, added)| !added.is_empty())
+    }
+
     pub(crate) fn adjustments(&self, cluster: &str) -> &Adjustments {
         self.clusters.get(cluster).unwrap_or(Adjustments::NONE)
     }

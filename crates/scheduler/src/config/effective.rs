@@ -85,15 +85,32 @@ impl Effective {
 
     fn redacted(&self) -> SchedulerConfiguration {
         let mut config = SchedulerConfiguration::clone(&self.0.load());
-        for tls in config
-            .extenders
-            .iter_mut()
-            .filter_map(|extender| extender.tls_config.as_mut())
-        {
-            if !tls.key_data.is_empty() {
-                "REDACTED".clone_into(&mut tls.key_data);
-            }
-        }
+        redact(&mut config.extenders);
         config
+    }
+}
+
+/// Returns the part of the configuration that affects decisions, as a document. Secrets are redacted.
+pub(crate) fn decision_document(
+    profiles: &[ProfileConfig],
+    extenders: &[ExtenderConfig],
+) -> serde_json::Value {
+    let mut config = SchedulerConfiguration {
+        profiles: profiles.to_vec(),
+        extenders: extenders.to_vec(),
+        ..SchedulerConfiguration::default()
+    };
+    redact(&mut config.extenders);
+    serde_json::json!(config)
+}
+
+fn redact(extenders: &mut [ExtenderConfig]) {
+    for tls in extenders
+        .iter_mut()
+        .filter_map(|extender| extender.tls_config.as_mut())
+    {
+        if !tls.key_data.is_empty() {
+            "REDACTED".clone_into(&mut tls.key_data);
+        }
     }
 }

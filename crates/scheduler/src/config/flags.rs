@@ -10,6 +10,7 @@ use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
 use crate::config::explicit_flags::ExplicitFlags;
+use crate::decision_log::DecisionLogFlags;
 use crate::estimator::EstimatorArgs;
 use crate::gates::{self, FeatureGates};
 use crate::go_bool::go_bool;
@@ -82,6 +83,10 @@ pub struct SchedulerArgs {
     /// Compare decisions with those of the scheduler that runs, and write nothing (metrics berth_shadow_*)
     #[arg(long)]
     pub shadow: bool,
+
+    /// Flags of the decision log.
+    #[command(flatten)]
+    pub decision_log: DecisionLogFlags,
 
     /// Address that serves /metrics; 0 turns it off
     #[arg(long, value_name = "ADDRESS", default_value = ":8080")]

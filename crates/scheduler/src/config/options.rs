@@ -13,6 +13,7 @@ use super::flags::SchedulerArgs;
 use super::{SchedulerConfiguration, effective, kube_scheduler, merge};
 use crate::connect::Rate;
 use crate::connect::{Target, Timeouts};
+use crate::decision_log::DecisionLogOptions;
 use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
 use crate::framework::Registry;
 use crate::gates::FeatureGates;
@@ -52,6 +53,8 @@ pub struct Options {
     pub lease: Option<LeaseOptions>,
     /// Decide, or only compare with another scheduler.
     pub mode: Mode,
+    /// Log of decisions; `None` if it is off.
+    pub decision_log: Option<DecisionLogOptions>,
     /// Address that serves metrics.
     pub metrics: BindAddress,
     /// Address that serves probes.
@@ -85,6 +88,7 @@ impl Options {
             empty_workload_propagation: false,
             lease: None,
             mode: Mode::Schedule,
+            decision_log: None,
             metrics: BindAddress::Off,
             metrics_access: MetricsAccessFlags::default(),
             health: BindAddress::Off,
@@ -184,6 +188,7 @@ impl TryFrom<SchedulerArgs> for Options {
             } else {
                 Mode::Schedule
             },
+            decision_log: args.decision_log.options(),
             metrics: both.unwrap_or(args.metrics_bind_address),
             health: both.unwrap_or(args.health_probe_bind_address),
             metrics_access: args.metrics_access,

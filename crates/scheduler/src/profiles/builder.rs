@@ -18,6 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::selection::{Chosen, Selection};
 use super::{Framework, Frameworks};
 use crate::config::configuration::ProfileConfig;
+use crate::config::effective::decision_document;
 use crate::config::plugin_lists::ProfileError;
 use crate::config::{ConfigError, Declared};
 use crate::extender::{ExtenderMetrics, Extenders};
@@ -61,6 +62,13 @@ pub(crate) struct ActiveConfig {
     pub(crate) plugin_state: State,
     /// Ends the plugins' tasks when the configuration is dropped.
     pub(crate) plugin_tasks: DropGuard,
+}
+
+impl ActiveConfig {
+    /// Returns the profiles and extenders as a configuration document. Secrets are redacted.
+    pub(crate) fn document(&self) -> serde_json::Value {
+        decision_document(&self.profiles, self.declared.extenders())
+    }
 }
 
 /// A profile's framework, with the parts that are checked across profiles.

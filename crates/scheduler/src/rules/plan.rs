@@ -331,7 +331,7 @@ fn same_targets(stored: &[TargetCluster], wanted: &[TargetCluster]) -> bool {
     sorted(stored) == sorted(wanted)
 }
 
-fn target_cluster(target: &Target) -> TargetCluster {
+pub(crate) fn target_cluster(target: &Target) -> TargetCluster {
     TargetCluster {
         name: target.name.to_string(),
         replicas: target.replicas,

@@ -47,6 +47,16 @@ impl Round {
         }
     }
 
+    /// Returns the answers of the estimators so far.
+    pub(super) fn estimates(&self) -> &Arc<estimator::Answers> {
+        &self.estimates
+    }
+
+    /// Returns the number of calls to extenders so far.
+    pub(super) fn extender_calls(&self) -> usize {
+        self.extenders.calls()
+    }
+
     /// Drops the answers if they were requested for an older generation.
     pub(super) fn for_generation_of(self, binding: &Binding) -> Self {
         if self.generation == binding.generation() {

@@ -14,6 +14,9 @@ impl Scheduler {
     /// writes finish with the old configuration.
     pub(super) fn apply_config_change(&mut self, change: ConfigChange) {
         let now = Instant::now();
+        if let Some(log) = &mut self.decision_log {
+            log.document(change.config.document());
+        }
         let ActiveConfig {
             frameworks,
             extenders,

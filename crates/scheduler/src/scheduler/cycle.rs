@@ -15,6 +15,7 @@ use super::in_flight::{Cycle, ReservedDecision};
 use super::object_references::{binding_reference, template_reference};
 use super::preemption::Search;
 use crate::binding::{Binding, BindingKey};
+use crate::decision_log::DecisionInput;
 use crate::framework::Decided;
 use crate::framework::extension_points::Gated;
 use crate::metrics::{CycleResult, Incoming, Stages};
@@ -269,6 +270,10 @@ impl Scheduler {
             Stages::new()
         };
         self.metrics.decision(times);
+        let answers = self
+            .decision_log
+            .is_some()
+            .then(|| (Arc::clone(round.estimates()), round.extender_calls()));
         if let Some(wanted) = wanted {
             match self
                 .estimates
@@ -282,6 +287,16 @@ impl Scheduler {
                     return Some(CycleOutcome::of(plan, Some(trigger)));
                 }
             }
+        }
+        if let (Some(log), Some((estimates, extender_calls))) = (&mut self.decision_log, answers) {
+            log.decision(DecisionInput {
+                binding: Arc::clone(binding),
+                peers: request.peers().clone(),
+                assumed: taken,
+                estimates,
+                extender_calls,
+                outcome: decision.outcome.clone(),
+            });
         }
         let mut plan = Plan::with_remark(
             binding,

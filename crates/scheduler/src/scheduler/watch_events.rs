@@ -88,6 +88,9 @@ impl Scheduler {
         if let Some(estimators) = &self.estimates.estimators {
             estimators.client.apply(cluster);
         }
+        if let Some(log) = &mut self.decision_log {
+            log.cluster(name.clone(), Some(cluster));
+        }
         let applied = self.clusters.apply(name.clone(), cluster);
         let mut delta = applied.delta;
         // A report may release assumed capacity: the net capacity may have grown even if the reported one shrank.
@@ -113,6 +116,9 @@ impl Scheduler {
     fn on_cluster_deleted(&mut self, name: &str) {
         if let Some(estimators) = &self.estimates.estimators {
             estimators.client.remove(name);
+        }
+        if let Some(log) = &mut self.decision_log {
+            log.cluster(name.to_owned(), None);
         }
         self.clusters.remove(name);
         if !self.leading {

@@ -1,0 +1,156 @@
+//! `berth replay`: the decisions of a log, made again.
+
+mod text;
+
+use std::io;
+use std::path::PathBuf;
+
+use berth_scheduler::decision_log::reader::{ReadError, files_of};
+use berth_scheduler::gates::{self, FeatureGates};
+use berth_scheduler::replay::{
+    ExtractError, NewConfiguration, ReplayError, ReplayOptions, Wanted, extract, replay,
+};
+use clap::{Args, ValueEnum};
+use tokio_util::sync::CancellationToken;
+
+use crate::output;
+
+/// Flags of `berth replay`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct ReplayArgs {
+    /// Folder of a decision log, files of one, or extracted cases
+    #[arg(value_name = "DIR|FILE", required = true)]
+    pub paths: Vec<PathBuf>,
+
+    /// Configuration file to decide with, instead of the recorded configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Feature gates to decide with, instead of the recorded ones, as Name=true,Name=false
+    #[arg(long, value_name = "LIST", value_parser = gates::parse)]
+    pub feature_gates: Option<FeatureGates>,
+
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: Format,
+
+    /// Maximum differences to show
+    #[arg(long, value_name = "N", default_value = "10")]
+    pub limit_differences: usize,
+
+    /// Print the last decision about a binding, or its decision number N, with all inputs
+    #[arg(long, value_name = "NAMESPACE/NAME[@N]", conflicts_with_all = ["config", "feature_gates", "output"])]
+    pub extract: Option<Wanted>,
+
+    /// File for the extracted decision [default: standard output]
+    #[arg(long, value_name = "FILE", requires = "extract")]
+    pub extract_to: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  berth replay ./decisions                          are all recorded decisions made in the same way?
+  berth replay ./decisions --config new.yaml        what would have moved with this configuration?
+  berth replay ./decisions --extract shop/web-deployment --extract-to web.json
+                                                    one decision with all its inputs
+  berth replay web.json                             the same decision again
+
+Exit codes, as for diff: 0 if all results are equal, 1 if some differ, 2 for trouble.";
+
+/// Output format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Text with a row for each difference.
+    Table,
+    /// The report as JSON, in the format replay.berth.io/v1.
+    Json,
+}
+
+/// A failed replay.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayCommandError {
+    /// The log cannot be found or read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The log cannot be replayed.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// The decision cannot be extracted.
+    #[error(transparent)]
+    Extract(#[from] ExtractError),
+    /// The configuration file cannot be read.
+    #[error("--config {}: {source}", .path.display())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The case cannot be written.
+    #[error("--extract-to {}: {source}", .path.display())]
+    ExtractTo {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The output cannot be written.
+    #[error(transparent)]
+    Output(#[from] io::Error),
+    /// The user has interrupted the command.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Replays a log, and prints the report. Returns whether all results are equal.
+///
+/// # Errors
+/// When the log or the configuration is unusable.
+pub async fn run(args: ReplayArgs, cancel: CancellationToken) -> Result<bool, ReplayCommandError> {
+    let runtime = tokio::runtime::Handle::current();
+    let work = tokio::task::spawn_blocking(move || {
+        let _runtime = runtime.enter();
+        execute(args)
+    });
+    tokio::select! {
+        () = cancel.cancelled() => Err(ReplayCommandError::Interrupted),
+        done = work => done.map_err(io::Error::other)?,
+    }
+}
+
+fn execute(args: ReplayArgs) -> Result<bool, ReplayCommandError> {
+    let files = files_of(&args.paths)?;
+    if let Some(wanted) = &args.extract {
+        let case = extract(&files, wanted)?;
+        let text = serde_json::to_string(&case).map_err(io::Error::other)? + "\n";
+        match args.extract_to {
+            Some(path) => std::fs::write(&path, text)
+                .map_err(|source| ReplayCommandError::ExtractTo { path, source })?,
+            None => output::print(&text)?,
+        }
+        return Ok(true);
+    }
+    let configuration = match args.config {
+        None => None,
+        Some(path) => match std::fs::read_to_string(&path) {
+            Ok(text) => Some(NewConfiguration {
+                name: path.display().to_string(),
+                text,
+            }),
+            Err(source) => return Err(ReplayCommandError::Config { path, source }),
+        },
+    };
+    let options = ReplayOptions {
+        configuration,
+        feature_gates: args.feature_gates.map(|gates| gates.engine),
+        differences: args.limit_differences,
+    };
+    let report = replay(&files, &options)?;
+    let text = match args.output {
+        Format::Json => serde_json::to_string_pretty(&report).map_err(io::Error::other)? + "\n",
+        Format::Table => text::render(&report),
+    };
+    output::print(&text)?;
+    Ok(report.is_equal())
+}

@@ -1,0 +1,18 @@
+//! Log of decisions with all their inputs, from which each decision can be made again.
+//!
+//! ```text
+//! Scheduler ──> Recorder ──(bounded channel)──> writer thread ──> DIR/decisions-*.jsonl.gz ──> reader
+//! ```
+//!
+//! Decisions never wait for the log: an entry that does not fit into the channel is dropped and counted, and the log
+//! contains a gap. Must not know: how decisions are made.
+
+pub mod files;
+pub mod flags;
+pub mod format;
+pub mod reader;
+pub mod recorder;
+mod writer;
+
+pub use flags::{DecisionLogFlags, DecisionLogOptions};
+pub use recorder::{DecisionInput, DroppedEntries, Recorder};

@@ -1,0 +1,393 @@
+//! Entries of the log: JSON lines in the format `decisionlog.berth.io/v1`.
+//!
+//! Fields are only added, never removed or changed in meaning, as long as [`API_VERSION`] stays.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use berth_api::ResourceBinding;
+use berth_api::binding::{BindingStatus, TargetCluster};
+use berth_core::estimate::Unit;
+use berth_core::{
+    Assumed, AssumedWorkload, Gates, Outcome, ResourceRequest, ResourceRequestError, ScheduleError,
+    WorkloadPeers,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use crate::binding::Binding;
+use crate::estimator::{Answer, Answers, NoAnswer};
+
+/// The version of the format.
+pub const API_VERSION: &str = "decisionlog.berth.io/v1";
+
+/// A line of the log.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Entry {
+    /// The first line of a file.
+    Header(Header),
+    /// The configuration of all decisions that follow.
+    Configuration(Box<Configuration>),
+    /// A cluster as of now.
+    Cluster(Value),
+    /// Changed fields of a cluster, as a JSON merge patch.
+    ClusterPatch(ClusterPatch),
+    /// The name of a deleted cluster.
+    ClusterDeleted(String),
+    /// A decision.
+    Decision(Box<Decision>),
+    /// Entries that are missing here.
+    Gap(Gap),
+    /// A case on a line of its own, as `berth replay --extract` writes it.
+    #[serde(skip)]
+    Case(Box<Case>),
+}
+
+/// The first line of a file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Header {
+    /// `decisionlog.berth.io/v1`.
+    pub api_version: String,
+    /// The version of the scheduler.
+    pub version: String,
+    /// The time at which the file was started.
+    pub time: MicroTime,
+}
+
+/// Everything that configures decisions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Configuration {
+    /// Profiles and extenders, in the form of the configuration file. Secrets are redacted.
+    pub document: Value,
+    /// The feature gates of the engine.
+    pub feature_gates: Gates,
+    /// True if selected clusters without replicas are part of the result.
+    #[serde(default)]
+    pub empty_workload_propagation: bool,
+    /// True if the members' accurate estimators are asked.
+    #[serde(default)]
+    pub estimators: bool,
+}
+
+/// Changed fields of a cluster.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterPatch {
+    /// The name of the cluster.
+    pub name: String,
+    /// The JSON merge patch.
+    pub patch: Value,
+}
+
+/// Entries that are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Gap {
+    /// The number of missing entries.
+    pub dropped: u64,
+}
+
+/// A decision with its inputs, except for fleet and configuration.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decision {
+    /// The time of the decision.
+    pub time: MicroTime,
+    /// The binding.
+    pub binding: RecordedBinding,
+    /// Clusters of workloads in the same affinity groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peers: Option<Peers>,
+    /// Workloads that clusters did not report yet, for each cluster where they differ from those of the decision
+    /// before.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub assumed: BTreeMap<String, Vec<Workload>>,
+    /// The answers of accurate estimators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimates: Option<Estimates>,
+    /// The number of calls to extenders that contributed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub extender_calls: usize,
+    /// The result.
+    pub result: DecisionResult,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature of serde")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// A decision with all its inputs: a scenario of the conformance corpus with further fields.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Case {
+    /// Namespace and name of the binding, and the number of the decision.
+    pub id: String,
+    /// The fleet.
+    pub clusters: Vec<Value>,
+    /// True if selected clusters without replicas are part of the result.
+    pub empty_propagation: bool,
+    /// The configuration.
+    pub configuration: Configuration,
+    /// The binding, the other inputs and the result.
+    #[serde(flatten)]
+    pub decision: Decision,
+}
+
+/// A binding, with the parts of metadata and status that decisions depend on.
+#[derive(Clone, Debug)]
+pub struct RecordedBinding(pub Arc<Binding>);
+
+impl Serialize for RecordedBinding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct as _;
+        let binding = &*self.0;
+        let metadata = &binding.metadata;
+        let mut annotations = metadata.annotations.clone();
+        if let Some(annotations) = &mut annotations {
+            // A copy of the placement.
+            annotations.retain(|name, _| !name.ends_with("/applied-placement"));
+        }
+        let metadata = ObjectMeta {
+            name: metadata.name.clone(),
+            namespace: metadata.namespace.clone(),
+            uid: metadata.uid.clone(),
+            generation: metadata.generation,
+            creation_timestamp: metadata.creation_timestamp.clone(),
+            labels: metadata.labels.clone(),
+            annotations: annotations.filter(|annotations| !annotations.is_empty()),
+            ..ObjectMeta::default()
+        };
+        let status = BindingStatus {
+            scheduler_observing_affinity_name: binding
+                .status
+                .scheduler_observing_affinity_name
+                .clone(),
+            last_scheduled_time: binding.status.last_scheduled_time.clone(),
+            ..BindingStatus::default()
+        };
+        let mut object = serializer.serialize_struct("binding", 3)?;
+        object.serialize_field("metadata", &metadata)?;
+        object.serialize_field("spec", &binding.spec)?;
+        object.serialize_field("status", &status)?;
+        object.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for RecordedBinding {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = ResourceBinding::deserialize(deserializer)?;
+        Ok(Self(Arc::new(Binding::from(object))))
+    }
+}
+
+/// Clusters of workloads in the same affinity groups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Peers {
+    /// The clusters of each member of the affinity group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub affinity: Vec<Vec<String>>,
+    /// The clusters of each member of the anti-affinity group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub anti_affinity: Vec<Vec<String>>,
+}
+
+impl Peers {
+    /// Returns the peers, unless there are none.
+    pub fn of(peers: WorkloadPeers) -> Option<Self> {
+        let WorkloadPeers {
+            affinity,
+            anti_affinity,
+        } = peers;
+        (!affinity.is_empty() || !anti_affinity.is_empty()).then_some(Self {
+            affinity,
+            anti_affinity,
+        })
+    }
+}
+
+impl From<Peers> for WorkloadPeers {
+    fn from(peers: Peers) -> Self {
+        Self {
+            affinity: peers.affinity,
+            anti_affinity: peers.anti_affinity,
+        }
+    }
+}
+
+/// Replicas with their resource request, for each pod template.
+pub type Workload = Vec<(i32, BTreeMap<String, String>)>;
+
+/// Converts assumed workloads for the log.
+pub fn assumed_by_cluster(assumed: &Assumed) -> BTreeMap<String, Vec<Workload>> {
+    let workload = |workload: &AssumedWorkload| -> Workload {
+        let components = workload.components.iter();
+        components
+            .map(|(replicas, request)| {
+                let asks = request.asks().iter();
+                let asks = asks.map(|ask| (ask.resource.clone(), ask.quantity.to_string()));
+                (*replicas, asks.collect())
+            })
+            .collect()
+    };
+    let clusters = assumed.iter();
+    clusters
+        .map(|(name, workloads)| (name.to_owned(), workloads.iter().map(workload).collect()))
+        .collect()
+}
+
+/// Converts assumed workloads of the log for the engine.
+///
+/// # Errors
+/// When a quantity is malformed.
+pub fn assumed_of(
+    clusters: &BTreeMap<String, Vec<Workload>>,
+) -> Result<Assumed, ResourceRequestError> {
+    let mut assumed = Assumed::default();
+    for (name, workloads) in clusters {
+        for workload in workloads {
+            let components = workload.iter().map(|(replicas, request)| {
+                let list = request.iter();
+                let list = list.map(|(name, amount)| (name.clone(), amount.as_str().into()));
+                Ok((*replicas, ResourceRequest::new(&list.collect())?))
+            });
+            let components = components.collect::<Result<_, ResourceRequestError>>()?;
+            assumed.add(name, AssumedWorkload { components });
+        }
+    }
+    Ok(assumed)
+}
+
+/// The answers of accurate estimators.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Estimates {
+    /// True if complete sets of components were counted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub component_sets: bool,
+    /// The number that fits, by cluster; null without an answer.
+    pub clusters: BTreeMap<String, Option<i32>>,
+}
+
+impl Estimates {
+    /// Returns the answers, unless no estimator was asked.
+    pub fn of(answers: &Answers) -> Option<Self> {
+        let clusters = answers.iter();
+        Some(Self {
+            component_sets: answers.unit()? == Unit::ComponentSets,
+            clusters: clusters
+                .map(|(name, answer)| (name.to_owned(), answer.value()))
+                .collect(),
+        })
+    }
+
+    /// Returns the answers in the form of the estimators' client.
+    pub fn answers(&self) -> Answers {
+        let mut answers = Answers::new(if self.component_sets {
+            Unit::ComponentSets
+        } else {
+            Unit::Replicas
+        });
+        for (name, value) in &self.clusters {
+            let cluster: Arc<str> = name.as_str().into();
+            let answer = match value {
+                Some(value) => Answer::Fresh(*value),
+                None => Answer::Missing(NoAnswer::NoEstimate {
+                    cluster: Arc::clone(&cluster),
+                }),
+            };
+            answers.insert(cluster, answer);
+        }
+        answers
+    }
+}
+
+/// The kind of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum FailureKind {
+    /// No cluster passes the filters.
+    FitError,
+    /// A plugin stopped the decision until something changes.
+    Unschedulable,
+    /// A plugin failed.
+    Error,
+}
+
+/// The result of a decision.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DecisionResult {
+    /// The selected clusters, sorted by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<TargetCluster>,
+    /// The name of the selected affinity term.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<String>,
+    /// The kind of the failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureKind>,
+    /// The message of the failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl From<&Outcome> for DecisionResult {
+    fn from(outcome: &Outcome) -> Self {
+        match &outcome.result {
+            Ok(placement) => {
+                let mut clusters: Vec<TargetCluster> = placement
+                    .targets
+                    .iter()
+                    .map(crate::rules::plan::target_cluster)
+                    .collect();
+                clusters.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+                Self {
+                    clusters,
+                    affinity: placement.affinity.as_deref().map(str::to_owned),
+                    failure: None,
+                    message: None,
+                }
+            }
+            Err(error) => Self {
+                failure: Some(match error {
+                    ScheduleError::NoFit(_) => FailureKind::FitError,
+                    ScheduleError::Plugin(error) if error.is_unschedulable() => {
+                        FailureKind::Unschedulable
+                    }
+                    ScheduleError::Plugin(_) => FailureKind::Error,
+                }),
+                message: Some(error.to_string()),
+                ..Self::default()
+            },
+        }
+    }
+}
+
+/// Writes `m1:2, m2`, or the failure.
+impl std::fmt::Display for DecisionResult {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(failure) = self.failure {
+            let message = self.message.as_deref().unwrap_or_default();
+            return write!(f, "{failure:?}: {message}");
+        }
+        if self.clusters.is_empty() {
+            return f.write_str("no cluster");
+        }
+        for (index, target) in self.clusters.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(f, "{separator}{}", target.name)?;
+            if target.replicas != 0 {
+                write!(f, ":{}", target.replicas)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! Reader of a log, also of one whose writer was killed.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+
+use super::files;
+use super::format::{API_VERSION, Entry};
+
+/// A log that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A file or folder cannot be read.
+    #[error("cannot read {}: {source}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A folder contains no log.
+    #[error("{} contains no decisions-*.jsonl.gz: pass the folder of --decision-log", .0.display())]
+    Empty(PathBuf),
+    /// A line is malformed.
+    #[error("{}:{line}: {source}", .path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The number of the line.
+        line: u64,
+        /// The reason.
+        source: serde_json::Error,
+    },
+    /// The file has another format.
+    #[error("{}: the format is {found:?}, and this version of berth reads {API_VERSION}", .path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The format.
+        found: String,
+    },
+}
+
+/// Returns the files that the paths name: themselves, or the logs in a folder, oldest first.
+///
+/// # Errors
+/// When a path cannot be read, or a folder contains no log.
+pub fn files_of(paths: &[PathBuf]) -> Result<Vec<PathBuf>, ReadError> {
+    let mut all = Vec::new();
+    for path in paths {
+        let failed = |source| ReadError::File {
+            path: path.clone(),
+            source,
+        };
+        if !std::fs::metadata(path).map_err(failed)?.is_dir() {
+            all.push(path.clone());
+            continue;
+        }
+        let logs = files::list(path).map_err(failed)?;
+        if logs.is_empty() {
+            return Err(ReadError::Empty(path.clone()));
+        }
+        all.extend(logs);
+    }
+    Ok(all)
+}
+
+/// Reader of one file, compressed or not.
+pub struct Reader {
+    path: PathBuf,
+    lines: Box<dyn BufRead>,
+    line: u64,
+    buffer: Vec<u8>,
+    truncated: bool,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader")
+            .field("path", &self.path)
+            .field("line", &self.line)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Reader {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let failed = |source| ReadError::File {
+            path: path.to_owned(),
+            source,
+        };
+        let mut file = BufReader::new(File::open(path).map_err(failed)?);
+        let start = file.fill_buf().map_err(failed)?;
+        let is_compressed = start.starts_with(&[0x1f, 0x8b]) || start.is_empty();
+        let content: Box<dyn Read> = if is_compressed {
+            Box::new(MultiGzDecoder::new(file))
+        } else {
+            Box::new(file)
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            lines: Box::new(BufReader::with_capacity(64 * 1024, content)),
+            line: 0,
+            buffer: Vec::new(),
+            truncated: false,
+        })
+    }
+
+    /// Reports whether the file ends in the middle of an entry, because its writer was killed.
+    pub fn is_truncated(&self) -> bool {
+        self.truncated
+    }
+
+    /// Returns the next entry; `None` at the end, complete or not.
+    ///
+    /// # Errors
+    /// When a line is malformed, or the file is of another version.
+    pub fn next_entry(&mut self) -> Result<Option<Entry>, ReadError> {
+        loop {
+            self.buffer.clear();
+            match self.lines.read_until(b'\n', &mut self.buffer) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    self.truncated = true;
+                }
+                Err(source) => {
+                    return Err(ReadError::File {
+                        path: self.path.clone(),
+                        source,
+                    });
+                }
+            }
+            self.line += 1;
+            if self.buffer.last() != Some(&b'\n') {
+                self.truncated |= !self.buffer.is_empty();
+                return Ok(None);
+            }
+            if self.buffer.trim_ascii().is_empty() {
+                continue;
+            }
+            let entry = serde_json::from_slice(&self.buffer).or_else(|source| {
+                let case = serde_json::from_slice(&self.buffer);
+                case.map(Entry::Case).map_err(|_| ReadError::Line {
+                    path: self.path.clone(),
+                    line: self.line,
+                    source,
+                })
+            })?;
+            if let Entry::Header(header) = &entry
+                && header.api_version != API_VERSION
+            {
+                return Err(ReadError::Version {
+                    path: self.path.clone(),
+                    found: header.api_version.clone(),
+                });
+            }
+            return Ok(Some(entry));
+        }
+    }
+}

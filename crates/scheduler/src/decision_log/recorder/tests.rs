@@ -1,0 +1,86 @@
+//! A channel that is full: decisions are dropped, and the fleet stays complete.
+
+use std::sync::mpsc::sync_channel;
+
+use berth_api::ResourceBinding;
+use serde_json::json;
+
+use super::*;
+use crate::decision_log::DecisionInput;
+
+fn input() -> DecisionInput {
+    let object = json!({
+        "metadata": { "name": "web", "namespace": "shop" },
+        "spec": { "resource": { "apiVersion": "v1", "kind": "ConfigMap", "name": "web" } },
+    });
+    let binding: ResourceBinding = serde_json::from_value(object).unwrap();
+    DecisionInput {
+        binding: Arc::new(binding.into()),
+        peers: WorkloadPeers::default(),
+        assumed: Assumed::default(),
+        estimates: Arc::default(),
+        extender_calls: 0,
+        outcome: Outcome {
+            failed_terms: Vec::new(),
+            result: Ok(berth_core::Placement::default()),
+        },
+    }
+}
+
+fn cluster(name: &str) -> Cluster {
+    serde_json::from_value(json!({ "metadata": { "name": name }, "spec": { "syncMode": "Push" } }))
+        .unwrap()
+}
+
+fn describe(message: &Message) -> String {
+    match message {
+        Message::Configuration(_) => "configuration".to_owned(),
+        Message::Cluster(name, state) => format!("{name} {}", state.is_some()),
+        Message::Decision(..) => "decision".to_owned(),
+        Message::Gap(dropped) => format!("gap of {dropped}"),
+    }
+}
+
+#[test]
+fn a_full_channel_drops_decisions_and_keeps_the_fleet() {
+    let (sender, messages) = sync_channel(3);
+    let mut recorder = Recorder {
+        sender,
+        pending_configuration: true,
+        pending_clusters: BTreeMap::new(),
+        configuration: Arc::new(Configuration {
+            document: json!({}),
+            feature_gates: berth_core::Gates::default(),
+            empty_workload_propagation: false,
+            estimators: false,
+        }),
+        gap: 0,
+        dropped: DroppedEntries::default(),
+    };
+    recorder.cluster("m1".to_owned(), Some(&cluster("m1")));
+    recorder.decision(input());
+    for name in ["m2", "m3"] {
+        recorder.cluster(name.to_owned(), Some(&cluster(name)));
+    }
+    recorder.cluster("m3".to_owned(), None);
+    recorder.decision(input());
+    recorder.decision(input());
+    assert_eq!(recorder.dropped().get(), 2);
+
+    let mut log: Vec<String> = messages.try_iter().map(|m| describe(&m)).collect();
+    assert_eq!(log, ["configuration", "m1 true", "decision"]);
+    // The next decision does not fit behind the gap and the two changes, and the one after it does.
+    recorder.decision(input());
+    assert_eq!(recorder.dropped().get(), 3);
+    log = messages.try_iter().map(|m| describe(&m)).collect();
+    assert_eq!(log, ["gap of 2", "m2 true", "m3 false"]);
+    recorder.decision(input());
+    log = messages.try_iter().map(|m| describe(&m)).collect();
+    assert_eq!(log, ["gap of 1", "decision"]);
+    let mut text = String::new();
+    recorder.dropped().encode(&mut text);
+    assert!(
+        text.ends_with("berth_decision_log_dropped_total 3\n"),
+        "{text}"
+    );
+}

@@ -1,0 +1,313 @@
+//! The thread that encodes, compresses and rotates.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use serde_json::Value;
+
+use super::files;
+use super::flags::DecisionLogOptions;
+use super::format::{
+    API_VERSION, ClusterPatch, Configuration, Decision, DecisionResult, Entry, Estimates, Gap,
+    Header, Peers, RecordedBinding, Workload, assumed_by_cluster,
+};
+use super::recorder::{DecisionInput, DroppedEntries, Message};
+
+/// Longest time until an entry is in the file. A flush after each entry would double the size of the log.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+/// Time until the next attempt after a failed write.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Writer of the files.
+#[derive(Debug)]
+pub(super) struct Writer {
+    options: DecisionLogOptions,
+    dropped: DroppedEntries,
+    configuration: Option<Arc<Configuration>>,
+    /// Clusters as JSON texts, which take less memory than objects.
+    clusters: BTreeMap<String, String>,
+    /// Assumed workloads as of the last decision in the file.
+    assumed: BTreeMap<String, Vec<Workload>>,
+    file: Option<OpenFile>,
+    /// Number of files started so far.
+    started: u64,
+    retry_at: Instant,
+    /// Decisions that are missing because of failed writes.
+    lost: u64,
+}
+
+#[derive(Debug)]
+struct OpenFile {
+    path: PathBuf,
+    encoder: GzEncoder<CountedFile>,
+    /// Time of the first entry that is not flushed.
+    dirty_since: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct CountedFile {
+    file: File,
+    bytes: u64,
+}
+
+impl Write for CountedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl OpenFile {
+    fn append(&mut self, entry: &Entry) -> io::Result<()> {
+        let mut line = serde_json::to_vec(entry)?;
+        line.push(b'\n');
+        self.encoder.write_all(&line)?;
+        self.dirty_since.get_or_insert_with(Instant::now);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.dirty_since = None;
+        self.encoder.flush()
+    }
+
+    fn next_flush(&self) -> Option<Instant> {
+        self.dirty_since.map(|since| since + FLUSH_INTERVAL)
+    }
+}
+
+impl Writer {
+    /// Creates the folder and the first file.
+    pub(super) fn create(options: DecisionLogOptions, dropped: DroppedEntries) -> io::Result<Self> {
+        std::fs::create_dir_all(&options.folder)?;
+        let mut writer = Self {
+            options,
+            dropped,
+            configuration: None,
+            clusters: BTreeMap::new(),
+            assumed: BTreeMap::new(),
+            file: None,
+            started: 0,
+            retry_at: Instant::now(),
+            lost: 0,
+        };
+        writer.start_file()?;
+        Ok(writer)
+    }
+
+    /// Writes until all senders are dropped.
+    pub(super) fn run(mut self, messages: &Receiver<Message>) {
+        loop {
+            let wait = match self.file.as_ref().and_then(OpenFile::next_flush) {
+                Some(at) => at.saturating_duration_since(Instant::now()),
+                None => RETRY_INTERVAL,
+            };
+            match messages.recv_timeout(wait) {
+                Ok(message) => self.handle(message),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            let is_due = |at: Instant| at <= Instant::now();
+            if let Some(file) = &mut self.file
+                && file.next_flush().is_some_and(is_due)
+            {
+                let flushed = file.flush();
+                self.check(flushed);
+            }
+        }
+        if let Some(file) = self.file.take() {
+            let finished = file.encoder.finish().map(|_| ());
+            self.check(finished);
+        }
+    }
+
+    fn handle(&mut self, message: Message) {
+        let is_decision = matches!(message, Message::Decision(..));
+        if self.file.is_none() {
+            self.reopen();
+        }
+        // Also without a file, so that the next one starts with the current state.
+        let Some(entry) = self.entry(message) else {
+            return;
+        };
+        let Some(file) = &mut self.file else {
+            self.lose(is_decision);
+            return;
+        };
+        let appended = file.append(&entry);
+        let is_full = file.encoder.get_ref().bytes >= self.options.max_bytes;
+        if !self.check(appended) {
+            self.lose(is_decision);
+        } else if is_full {
+            let finished = self
+                .file
+                .take()
+                .map_or(Ok(()), |file| file.encoder.finish().map(|_| ()));
+            let next = finished.and_then(|()| self.start_file());
+            self.check(next);
+        }
+    }
+
+    fn lose(&mut self, is_decision: bool) {
+        if is_decision {
+            self.lost += 1;
+            self.dropped.add(1);
+        }
+    }
+
+    /// Closes the file after an error. Returns whether there was none.
+    fn check(&mut self, result: io::Result<()>) -> bool {
+        let Err(error) = result else { return true };
+        let folder = self.options.folder.display();
+        tracing::error!(%folder, %error, "cannot write the decision log; decisions are not recorded");
+        self.file = None;
+        self.retry_at = Instant::now() + RETRY_INTERVAL;
+        false
+    }
+
+    /// Starts a file after an earlier write failed, unless the failure is recent.
+    fn reopen(&mut self) {
+        if self.retry_at <= Instant::now() {
+            let started = self.start_file();
+            self.check(started);
+        }
+    }
+
+    /// Applies a message to the state, and returns its entry; `None` if nothing changes.
+    fn entry(&mut self, message: Message) -> Option<Entry> {
+        match message {
+            Message::Gap(dropped) => Some(Entry::Gap(Gap { dropped })),
+            Message::Configuration(configuration) => {
+                self.configuration = Some(Arc::clone(&configuration));
+                Some(Entry::Configuration(Box::new(Configuration::clone(
+                    &configuration,
+                ))))
+            }
+            Message::Cluster(name, None) => {
+                self.clusters.remove(&name)?;
+                Some(Entry::ClusterDeleted(name))
+            }
+            Message::Cluster(name, Some(cluster)) => {
+                let mut new = serde_json::to_value(&*cluster).ok()?;
+                if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
+                    metadata.remove("managedFields");
+                    metadata.remove("resourceVersion");
+                }
+                let old = self.clusters.insert(name.clone(), new.to_string());
+                let old = old.and_then(|old| serde_json::from_str(&old).ok());
+                match old {
+                    None => Some(Entry::Cluster(new)),
+                    Some(old) => {
+                        let patch = merge_patch(&old, new)?;
+                        Some(Entry::ClusterPatch(ClusterPatch { name, patch }))
+                    }
+                }
+            }
+            Message::Decision(time, input) => Some(self.decision(time, *input)),
+        }
+    }
+
+    fn decision(&mut self, time: jiff::Timestamp, input: DecisionInput) -> Entry {
+        let now_assumed = assumed_by_cluster(&input.assumed);
+        let mut changed: BTreeMap<String, Vec<Workload>> = now_assumed
+            .iter()
+            .filter(|(name, workloads)| self.assumed.get(*name) != Some(*workloads))
+            .map(|(name, workloads)| (name.clone(), workloads.clone()))
+            .collect();
+        let gone = self
+            .assumed
+            .keys()
+            .filter(|name| !now_assumed.contains_key(*name));
+        changed.extend(gone.map(|name| (name.clone(), Vec::new())));
+        self.assumed = now_assumed;
+        Entry::Decision(Box::new(Decision {
+            time: MicroTime(time),
+            binding: RecordedBinding(input.binding),
+            peers: Peers::of(input.peers),
+            assumed: changed,
+            estimates: Estimates::of(&input.estimates),
+            extender_calls: input.extender_calls,
+            result: DecisionResult::from(&input.outcome),
+        }))
+    }
+
+    /// Starts a file with the complete state, and deletes the oldest files.
+    fn start_file(&mut self) -> io::Result<()> {
+        let now = jiff::Timestamp::now();
+        let path = self.options.folder.join(files::name(now, self.started));
+        self.started += 1;
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)?;
+        let mut file = OpenFile {
+            path,
+            encoder: GzEncoder::new(CountedFile { file, bytes: 0 }, Compression::fast()),
+            dirty_since: None,
+        };
+        file.append(&Entry::Header(Header {
+            api_version: API_VERSION.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            time: MicroTime(now),
+        }))?;
+        if self.lost > 0 {
+            file.append(&Entry::Gap(Gap { dropped: self.lost }))?;
+            self.lost = 0;
+        }
+        if let Some(configuration) = &self.configuration {
+            file.append(&Entry::Configuration(Box::new(Configuration::clone(
+                configuration,
+            ))))?;
+        }
+        for cluster in self.clusters.values() {
+            file.append(&Entry::Cluster(serde_json::from_str(cluster)?))?;
+        }
+        self.assumed.clear();
+        let mut all = files::list(&self.options.folder)?;
+        let surplus = all.len().saturating_sub(self.options.max_files as usize);
+        for old in all.drain(..surplus).filter(|old| *old != file.path) {
+            std::fs::remove_file(old)?;
+        }
+        self.file = Some(file);
+        Ok(())
+    }
+}
+
+/// Returns the merge patch from `old` to `new`; `None` if they are equal.
+fn merge_patch(old: &Value, new: Value) -> Option<Value> {
+    if *old == new {
+        return None;
+    }
+    let (Value::Object(old), Value::Object(new)) = (old, &new) else {
+        return Some(new);
+    };
+    let removed = old.keys().filter(|key| !new.contains_key(*key));
+    let mut patch: serde_json::Map<String, Value> =
+        removed.map(|key| (key.clone(), Value::Null)).collect();
+    for (key, value) in new {
+        let change = match old.get(key) {
+            None => Some(value.clone()),
+            Some(before) => merge_patch(before, value.clone()),
+        };
+        if let Some(change) = change {
+            patch.insert(key.clone(), change);
+        }
+    }
+    Some(Value::Object(patch))
+}
+
+#[cfg(test)]
+mod tests;

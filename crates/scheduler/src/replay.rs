@@ -1,0 +1,140 @@
+//! Decisions of a log, made again: with the recorded configuration, or with another one.
+//!
+//! - `fleet` follows the clusters of a log, `decider` makes the decisions, `report` compares the results.
+//! - `extract` writes one decision with all its inputs as a case.
+
+mod decider;
+mod extract;
+mod fleet;
+mod report;
+
+use std::path::{Path, PathBuf};
+
+use berth_core::{Gates, RequestError, ResourceRequestError};
+
+pub use self::decider::NewConfiguration;
+use self::decider::{Decided, Decider};
+pub use self::extract::{ExtractError, Wanted, extract};
+use self::fleet::LoggedFleet;
+use self::report::ReportBuilder;
+pub use self::report::{API_VERSION, Change, Counts, Difference, KIND, ReplayReport};
+use crate::config::ConfigError;
+use crate::decision_log::format::{Case, Entry};
+use crate::decision_log::reader::{ReadError, Reader};
+
+/// Options of a replay.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayOptions {
+    /// A configuration file instead of the recorded profiles.
+    pub configuration: Option<NewConfiguration>,
+    /// Feature gates instead of the recorded ones.
+    pub feature_gates: Option<Gates>,
+    /// The maximum number of differences to describe.
+    pub differences: usize,
+}
+
+/// A log that cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// A file cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The configuration is invalid.
+    #[error(transparent)]
+    Configuration(#[from] ConfigError),
+    /// A plugin cannot be registered.
+    #[error(transparent)]
+    Registry(#[from] crate::framework::RegistryError),
+    /// An entry contradicts the log.
+    #[error("{}: {source}", .path.display())]
+    Entry {
+        /// The file.
+        path: PathBuf,
+        /// The problem.
+        source: EntryError,
+    },
+}
+
+/// An entry that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum EntryError {
+    /// A cluster is malformed.
+    #[error("cluster {name}: {source}")]
+    Cluster {
+        /// The cluster.
+        name: String,
+        /// The reason.
+        source: serde_json::Error,
+    },
+    /// A patch of an unknown cluster.
+    #[error("a change of cluster {0}, which the log does not contain")]
+    UnknownCluster(String),
+    /// A decision before any configuration.
+    #[error("a decision without a configuration before it: pass the complete file")]
+    NoConfiguration,
+    /// A binding is malformed.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// An assumed workload is malformed.
+    #[error(transparent)]
+    Assumed(#[from] ResourceRequestError),
+}
+
+/// Makes all decisions of the files again.
+///
+/// # Errors
+/// When a file is malformed, or a configuration is invalid.
+pub fn replay(files: &[PathBuf], options: &ReplayOptions) -> Result<ReplayReport, ReplayError> {
+    let mut decider = Decider::new(options)?;
+    let mut report = ReportBuilder::new(options.differences);
+    for path in files {
+        let mut reader = Reader::open(path)?;
+        decider.start_file();
+        while let Some(entry) = reader.next_entry()? {
+            handle(entry, path, &mut decider, &mut report)?;
+        }
+        if reader.is_truncated() {
+            report.truncated(path);
+        }
+    }
+    Ok(report.finish(decider.notes()))
+}
+
+fn handle(
+    entry: Entry,
+    path: &Path,
+    decider: &mut Decider,
+    report: &mut ReportBuilder,
+) -> Result<(), ReplayError> {
+    let failed = |source| ReplayError::Entry {
+        path: path.to_owned(),
+        source,
+    };
+    match entry {
+        Entry::Header(_) => {}
+        Entry::Configuration(configuration) => decider.configure(*configuration)?,
+        Entry::Gap(gap) => report.gap(gap.dropped),
+        Entry::Decision(decision) => {
+            let decided = decider.decide(&decision, report.describes_more());
+            report.compare(&decision, decided.map_err(failed)?);
+        }
+        Entry::Case(case) => {
+            let Case {
+                clusters,
+                configuration,
+                decision,
+                ..
+            } = *case;
+            decider.start_file();
+            decider.configure(configuration)?;
+            for cluster in clusters {
+                decider.fleet().add(cluster).map_err(failed)?;
+            }
+            let decided = decider.decide(&decision, report.describes_more());
+            report.compare(&decision, decided.map_err(failed)?);
+            decider.start_file();
+        }
+        change => decider.fleet().apply(change).map_err(failed)?,
+    }
+    Ok(())
+}

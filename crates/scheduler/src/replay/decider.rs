@@ -1,0 +1,242 @@
+//! Decisions with the recorded inputs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use berth_core::{Explanation, Request};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{EntryError, LoggedFleet, ReplayError, ReplayOptions};
+use crate::binding::Binding;
+use crate::config::{ConfigError, Declared, Document, ProfileFlags, kube_scheduler};
+use crate::decision_log::format::{Configuration, Decision, DecisionResult, assumed_of};
+use crate::estimator::AnswerCache;
+use crate::extender::ExtenderMetrics;
+use crate::framework::{Registry, State};
+use crate::metrics::Metrics;
+use crate::profiles::builder::{ActiveConfig, FrameworkBuilder};
+
+/// A configuration file to decide with.
+#[derive(Clone, Debug)]
+pub struct NewConfiguration {
+    /// The name of the file, for errors.
+    pub name: String,
+    /// Its content.
+    pub text: String,
+}
+
+/// A repeated decision.
+#[derive(Debug)]
+pub(super) enum Decided {
+    /// The result, and its explanation if it was requested and the result differs.
+    Result(DecisionResult, Option<Box<Explanation>>),
+    /// No decision, because not all of its inputs are known.
+    NotRepeated,
+}
+
+/// Decides with the recorded inputs.
+pub(super) struct Decider {
+    new: Option<NewConfiguration>,
+    options: ReplayOptions,
+    client: kube::Client,
+    fleet: LoggedFleet,
+    recorded: Option<Configuration>,
+    active: Option<ActiveConfig>,
+    plugin_state: State,
+    estimates: AnswerCache,
+    /// Inputs that cannot be repeated, with the number of affected decisions.
+    missing: BTreeMap<String, u64>,
+    /// Remarks about configurations.
+    remarks: BTreeSet<String>,
+}
+
+impl Decider {
+    pub(super) fn new(options: &ReplayOptions) -> Result<Self, ReplayError> {
+        Ok(Self {
+            new: options.configuration.clone(),
+            options: options.clone(),
+            client: unreachable_client(),
+            fleet: LoggedFleet::default(),
+            recorded: None,
+            active: None,
+            plugin_state: State::default(),
+            estimates: AnswerCache::new(),
+            missing: BTreeMap::new(),
+            remarks: BTreeSet::new(),
+        })
+    }
+
+    /// Forgets the fleet: each file contains all of it.
+    pub(super) fn start_file(&mut self) {
+        self.fleet = LoggedFleet::default();
+    }
+
+    pub(super) fn fleet(&mut self) -> &mut LoggedFleet {
+        &mut self.fleet
+    }
+
+    /// Uses a recorded configuration for all further decisions, as far as no new one replaces it.
+    pub(super) fn configure(&mut self, recorded: Configuration) -> Result<(), ReplayError> {
+        if self.recorded.as_ref() == Some(&recorded) {
+            return Ok(());
+        }
+        let gates = self.options.feature_gates.unwrap_or(recorded.feature_gates);
+        let registry = Registry::in_tree(gates);
+        let document = match &self.new {
+            Some(new) => Document::read(&new.name, &new.text)?,
+            None => self.known_part(&recorded.document, &registry)?,
+        };
+        let mut configuration = kube_scheduler::read(&document)?;
+        for extender in std::mem::take(&mut configuration.extenders) {
+            self.remarks.insert(format!(
+                "extender {} was not asked: replay sends no requests",
+                extender.url_prefix
+            ));
+        }
+        let declared = Declared::from_document(document, configuration, ProfileFlags::default())?;
+        // Nothing in a decision uses this channel.
+        let (permits, _) = mpsc::unbounded_channel();
+        let builder = FrameworkBuilder {
+            registry,
+            gates,
+            empty_workload_propagation: recorded.empty_workload_propagation,
+            estimators: if recorded.estimators {
+                vec![Arc::new(self.estimates.estimator())]
+            } else {
+                Vec::new()
+            },
+            client: self.client.clone(),
+            permits,
+            plugin_state: self.plugin_state.clone(),
+            metrics: Metrics::default(),
+            extender_metrics: ExtenderMetrics::default(),
+            stopping: CancellationToken::new(),
+        };
+        self.active = Some(builder.build(&declared)?);
+        self.recorded = Some(recorded);
+        Ok(())
+    }
+
+    /// Returns a recorded configuration without the plugins that this program does not have.
+    fn known_part(
+        &mut self,
+        document: &Value,
+        registry: &Registry,
+    ) -> Result<Document, ConfigError> {
+        let mut document = document.clone();
+        let mut unknown = BTreeSet::new();
+        let mut keep = |list: &mut Value| {
+            let Some(list) = list.as_array_mut() else {
+                return;
+            };
+            list.retain(|plugin| {
+                let name = plugin.get("name").and_then(Value::as_str).unwrap_or("*");
+                let is_known = name == "*" || registry.contains(name);
+                if !is_known {
+                    unknown.insert(name.to_owned());
+                }
+                is_known
+            });
+        };
+        let profiles = document.get_mut("profiles").and_then(Value::as_array_mut);
+        for profile in profiles.into_iter().flatten() {
+            if let Some(list) = profile.get_mut("pluginConfig") {
+                keep(list);
+            }
+            let points = profile.get_mut("plugins").and_then(Value::as_object_mut);
+            for lists in points.into_iter().flat_map(|points| points.values_mut()) {
+                for field in ["enabled", "disabled"] {
+                    if let Some(list) = lists.get_mut(field) {
+                        keep(list);
+                    }
+                }
+            }
+        }
+        for name in unknown {
+            self.remarks.insert(format!(
+                "plugin {name} was left out: this program does not contain it"
+            ));
+        }
+        Document::read("the recorded configuration", &document.to_string())
+    }
+
+    /// Makes a decision again. With `explain`, a different result is explained.
+    pub(super) fn decide(
+        &mut self,
+        recorded: &Decision,
+        explain: bool,
+    ) -> Result<Decided, EntryError> {
+        self.fleet.assume(recorded);
+        let Some(active) = &mut self.active else {
+            return Err(EntryError::NoConfiguration);
+        };
+        let binding = &recorded.binding.0;
+        if recorded.extender_calls > 0 {
+            let reason = "used answers of extenders, which are not recorded";
+            *self.missing.entry(reason.to_owned()).or_default() += 1;
+            return Ok(Decided::NotRepeated);
+        }
+        let Some(framework) = active.frameworks.of_mut(binding) else {
+            let name = binding.spec.scheduler();
+            let reason = format!("need a profile named {name}, which the configuration lacks");
+            *self.missing.entry(reason).or_default() += 1;
+            return Ok(Decided::NotRepeated);
+        };
+        let request = request(binding, recorded)?;
+        let assumed = assumed_of(&self.fleet.assumed)?;
+        let snapshot = self.fleet.snapshot(&self.plugin_state);
+        let answers = recorded.estimates.as_ref().map(|e| e.answers());
+        let answers = Arc::new(answers.unwrap_or_default());
+        let engine = &mut framework.engine;
+        let (outcome, unanswered) = self.estimates.decide(Arc::clone(&answers), || {
+            engine.schedule_with(&snapshot, &request, &assumed)
+        });
+        let result = DecisionResult::from(&outcome);
+        let differs = result != recorded.result;
+        // The scheduler also decides without the clusters that did not answer in time.
+        if unanswered.is_some() && differs {
+            let reason = "need estimates of clusters that were not asked then";
+            *self.missing.entry(reason.to_owned()).or_default() += 1;
+        }
+        let explanation = (differs && explain).then(|| {
+            let explain = || engine.explain_with(&snapshot, &request, &assumed);
+            let ((_, explanation), _) = self.estimates.decide(answers, explain);
+            Box::new(explanation)
+        });
+        Ok(Decided::Result(result, explanation))
+    }
+
+    /// Describes what could not be repeated.
+    pub(super) fn notes(self) -> Vec<String> {
+        let missing = self.missing.into_iter();
+        let missing = missing.map(|(reason, count)| {
+            let plural = if count == 1 { "" } else { "s" };
+            format!("{count} decision{plural} {reason}")
+        });
+        self.remarks.into_iter().chain(missing).collect()
+    }
+}
+
+fn request(binding: &Arc<Binding>, recorded: &Decision) -> Result<Request, EntryError> {
+    let request = Request::new(
+        binding.key.namespace.as_deref(),
+        &binding.key.name,
+        &binding.spec,
+        &binding.status,
+    )?;
+    let peers = recorded.peers.clone().map(Into::into).unwrap_or_default();
+    let object: Arc<dyn berth_core::BindingObject> = Arc::clone(binding) as _;
+    Ok(request.with_peers(peers).with_object(object))
+}
+
+/// Returns a client for plugins that are built and never asked: it refuses every request.
+fn unreachable_client() -> kube::Client {
+    let service = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+        Err::<http::Response<kube::client::Body>, _>(std::io::Error::other(
+            "replay sends no requests",
+        ))
+    });
+    kube::Client::new(service, "default")
+}

@@ -1,0 +1,93 @@
+//! The clusters of a log, and the workloads that they did not report yet.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use berth_api::Cluster;
+use berth_core::Snapshot;
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::EntryError;
+use crate::clusters::Clusters;
+use crate::decision_log::format::{Decision, Entry, Workload};
+use crate::framework::State;
+
+/// The clusters as of the last entry.
+#[derive(Debug)]
+pub(super) struct LoggedFleet {
+    objects: BTreeMap<String, Value>,
+    clusters: Clusters,
+    /// Assumed workloads as of the last decision.
+    pub(super) assumed: BTreeMap<String, Vec<Workload>>,
+}
+
+impl Default for LoggedFleet {
+    fn default() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            // A configuration that follows may read the objects.
+            clusters: Clusters::new(true),
+            assumed: BTreeMap::new(),
+        }
+    }
+}
+
+impl LoggedFleet {
+    /// Applies a change of a cluster. Other entries have no effect.
+    pub(super) fn apply(&mut self, entry: Entry) -> Result<(), EntryError> {
+        match entry {
+            Entry::Cluster(object) => self.add(object),
+            Entry::ClusterPatch(change) => {
+                let Some(mut object) = self.objects.remove(&change.name) else {
+                    return Err(EntryError::UnknownCluster(change.name));
+                };
+                json_patch::merge(&mut object, &change.patch);
+                self.add(object)
+            }
+            Entry::ClusterDeleted(name) => {
+                self.objects.remove(&name);
+                self.clusters.remove(&name);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds or replaces a cluster.
+    pub(super) fn add(&mut self, object: Value) -> Result<(), EntryError> {
+        let name = object
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let cluster = Cluster::deserialize(&object).map_err(|source| EntryError::Cluster {
+            name: name.clone(),
+            source,
+        })?;
+        self.clusters.apply(name.clone(), &cluster);
+        self.objects.insert(name, object);
+        Ok(())
+    }
+
+    /// Applies the changes of assumed workloads that come with a decision.
+    pub(super) fn assume(&mut self, decision: &Decision) {
+        for (name, workloads) in &decision.assumed {
+            if workloads.is_empty() {
+                self.assumed.remove(name);
+            } else {
+                self.assumed.insert(name.clone(), workloads.clone());
+            }
+        }
+    }
+
+    /// Returns the current snapshot.
+    pub(super) fn snapshot(&mut self, plugin_state: &State) -> Arc<Snapshot> {
+        Arc::clone(self.clusters.snapshot(plugin_state))
+    }
+
+    /// Returns the Cluster objects by name.
+    pub(super) fn objects(&self) -> impl Iterator<Item = &Value> {
+        self.objects.values()
+    }
+}
