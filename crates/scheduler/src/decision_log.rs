@@ -10,9 +10,11 @@
 pub mod files;
 pub mod flags;
 pub mod format;
+pub mod message;
 pub mod reader;
 pub mod recorder;
 mod writer;
 
 pub use flags::{DecisionLogFlags, DecisionLogOptions};
-pub use recorder::{DecisionInput, DroppedEntries, Recorder};
+pub use message::{DecisionInput, DroppedEntries};
+pub use recorder::Recorder;

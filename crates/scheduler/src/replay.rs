@@ -51,7 +51,7 @@ pub enum ReplayError {
         /// The file.
         path: PathBuf,
         /// The problem.
-        source: EntryError,
+        source: Box<EntryError>,
     },
 }
 
@@ -85,7 +85,7 @@ pub enum EntryError {
 /// # Errors
 /// When a file is malformed, or a configuration is invalid.
 pub fn replay(files: &[PathBuf], options: &ReplayOptions) -> Result<ReplayReport, ReplayError> {
-    let mut decider = Decider::new(options)?;
+    let mut decider = Decider::new(options);
     let mut report = ReportBuilder::new(options.differences);
     for path in files {
         let mut reader = Reader::open(path)?;
@@ -108,15 +108,15 @@ fn handle(
 ) -> Result<(), ReplayError> {
     let failed = |source| ReplayError::Entry {
         path: path.to_owned(),
-        source,
+        source: Box::new(source),
     };
     match entry {
         Entry::Header(_) => {}
         Entry::Configuration(configuration) => decider.configure(*configuration)?,
         Entry::Gap(gap) => report.gap(gap.dropped),
         Entry::Decision(decision) => {
-            let decided = decider.decide(&decision, report.describes_more());
-            report.compare(&decision, decided.map_err(failed)?);
+            let repeated = decider.decide(&decision, report.describes_more());
+            report.compare(&decision, repeated.map_err(failed)?);
         }
         Entry::Case(case) => {
             let Case {
@@ -130,11 +130,14 @@ fn handle(
             for cluster in clusters {
                 decider.fleet().add(cluster).map_err(failed)?;
             }
-            let decided = decider.decide(&decision, report.describes_more());
-            report.compare(&decision, decided.map_err(failed)?);
+            let repeated = decider.decide(&decision, report.describes_more());
+            report.compare(&decision, repeated.map_err(failed)?);
             decider.start_file();
         }
         change => decider.fleet().apply(change).map_err(failed)?,
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -262,13 +262,7 @@ async fn run_with_metrics(
         tokio::spawn(reload.run(cancel.clone()));
     }
     accepted_flags::log_given(&options.meaningless);
-    let (decision_log, log_writer) = match start_decision_log(&options, &config)? {
-        Some((log, thread)) => {
-            probes.show_decision_log(log.dropped());
-            (Some(log), Some(thread))
-        }
-        None => (None, None),
-    };
+    let (decision_log, log_writer) = start_decision_log(&options, &config, &probes)?.unzip();
     let scheduler = Scheduler::new(
         &options, config, estimators, writer, recorder, metrics, probes,
     )
@@ -283,10 +277,8 @@ async fn run_with_metrics(
     let result = lead(candidate, &lead_sender, scheduling, &cancel).await;
     drop(recorder_guard);
     let _ = recording.await;
-    if let Some(thread) = log_writer {
-        // The scheduler has ended, and its recorder with it.
-        let _ = tokio::task::spawn_blocking(|| thread.join()).await;
-    }
+    // The scheduler has ended, and its decision log with it.
+    let _ = tokio::task::spawn_blocking(|| log_writer.map(thread::JoinHandle::join)).await;
     result
 }
 
@@ -294,6 +286,7 @@ async fn run_with_metrics(
 fn start_decision_log(
     options: &Options,
     config: &ActiveConfig,
+    probes: &Probes,
 ) -> Result<Option<(Recorder, thread::JoinHandle<()>)>, ServiceError> {
     let Some(log) = options.decision_log.clone() else {
         return Ok(None);
@@ -305,10 +298,10 @@ fn start_decision_log(
         estimators: options.estimator.is_some(),
     };
     let folder = log.folder.clone();
-    let started = Recorder::start(log, configuration);
-    started
-        .map(Some)
-        .map_err(|source| ServiceError::DecisionLog { folder, source })
+    let (recorder, thread) = Recorder::start(log, configuration)
+        .map_err(|source| ServiceError::DecisionLog { folder, source })?;
+    probes.show_decision_log(recorder.dropped());
+    Ok(Some((recorder, thread)))
 }
 
 /// Runs the leader election until the token is cancelled or the leadership is lost, then waits for the scheduler.

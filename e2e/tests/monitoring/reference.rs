@@ -30,7 +30,8 @@ A histogram `NAME` consists of `NAME_bucket` with the additional label `le`, `NA
 
 const SCHEDULER: &str = "\
 `berth scheduler` exports these at `/metrics` of `--metrics-bind-address`. The metrics of extenders exist when the
-configuration has extenders, and those of estimators with `--enable-scheduler-estimator`.";
+configuration has extenders, those of estimators with `--enable-scheduler-estimator`, and that of the decision log with
+`--decision-log`.";
 
 const CONTROLLERS: &str = "\
 `berth controllers` exports these at `/metrics` of `--metrics-bind-address`, as karmada-controller-manager does. Standbys
@@ -93,7 +94,8 @@ impl Program {
         });
         std::fs::write(&configuration, text.to_string()).unwrap();
         let configuration = format!("--config={}", configuration.display());
-        let arguments = [&configuration, "--enable-scheduler-estimator=true"];
+        let log = format!("--decision-log={}", bare.folder().join("log").display());
+        let arguments = [&configuration, &log, "--enable-scheduler-estimator=true"];
         Self::start("scheduler", bare, port, &arguments)
     }
 

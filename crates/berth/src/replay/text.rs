@@ -9,9 +9,10 @@ use crate::columns;
 pub(super) fn render(report: &ReplayReport) -> String {
     let counts = &report.counts;
     let mut out = String::new();
+    let plural = if counts.decisions == 1 { "" } else { "s" };
     let _ = writeln!(
         out,
-        "{} decisions: {} equal",
+        "{} decision{plural}: {} equal",
         counts.decisions, counts.equal
     );
     for (count, text) in [

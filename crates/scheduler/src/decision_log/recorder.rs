@@ -3,72 +3,18 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 use berth_api::Cluster;
-use berth_component_base::metrics::exposition::{Kind, family, sample};
-use berth_core::{Assumed, Outcome, WorkloadPeers};
 
 use super::flags::DecisionLogOptions;
 use super::format::Configuration;
+use super::message::{DecisionInput, DroppedEntries, Message};
 use super::writer::Writer;
-use crate::binding::Binding;
-use crate::estimator::Answers;
 
 /// Capacity of the channel to the writer.
 const CAPACITY: usize = 4096;
-
-/// A decision with its inputs, not encoded yet.
-#[derive(Debug)]
-pub struct DecisionInput {
-    /// The binding.
-    pub binding: Arc<Binding>,
-    /// Clusters of workloads in the same affinity groups.
-    pub peers: WorkloadPeers,
-    /// Workloads that clusters did not report yet.
-    pub assumed: Assumed,
-    /// The answers of accurate estimators.
-    pub estimates: Arc<Answers>,
-    /// The number of calls to extenders that contributed.
-    pub extender_calls: usize,
-    /// The result.
-    pub outcome: Outcome,
-}
-
-/// An entry in the channel.
-#[derive(Debug)]
-pub(super) enum Message {
-    Configuration(Arc<Configuration>),
-    /// A cluster, or `None` after its deletion.
-    Cluster(String, Option<Arc<Cluster>>),
-    Decision(jiff::Timestamp, Box<DecisionInput>),
-    Gap(u64),
-}
-
-/// Number of entries that are missing in the log.
-#[derive(Clone, Debug, Default)]
-pub struct DroppedEntries(Arc<AtomicU64>);
-
-impl DroppedEntries {
-    pub(super) fn add(&self, count: u64) {
-        self.0.fetch_add(count, Ordering::Relaxed);
-    }
-
-    /// Returns the number.
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Writes the metric.
-    pub(crate) fn encode(&self, out: &mut String) {
-        let name = "berth_decision_log_dropped_total";
-        let help = "Number of entries that are missing in the decision log, because it was written too slowly or not at all.";
-        family(out, name, Kind::Counter, help);
-        sample(out, name, "", self.get());
-    }
-}
 
 /// Records entries without waiting.
 #[derive(Debug)]

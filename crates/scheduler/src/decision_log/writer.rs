@@ -19,7 +19,7 @@ use super::format::{
     API_VERSION, ClusterPatch, Configuration, Decision, DecisionResult, Entry, Estimates, Gap,
     Header, Peers, RecordedBinding, Workload, assumed_by_cluster,
 };
-use super::recorder::{DecisionInput, DroppedEntries, Message};
+use super::message::{DecisionInput, DroppedEntries, Message};
 
 /// Longest time until an entry is in the file. A flush after each entry would double the size of the log.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);

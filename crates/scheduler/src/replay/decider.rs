@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{EntryError, LoggedFleet, ReplayError, ReplayOptions};
 use crate::binding::Binding;
 use crate::config::{ConfigError, Declared, Document, ProfileFlags, kube_scheduler};
-use crate::decision_log::format::{Configuration, Decision, DecisionResult, assumed_of};
+use crate::decision_log::format::{Configuration, Decision, DecisionResult, Estimates, assumed_of};
 use crate::estimator::AnswerCache;
 use crate::extender::ExtenderMetrics;
 use crate::framework::{Registry, State};
@@ -53,8 +53,8 @@ pub(super) struct Decider {
 }
 
 impl Decider {
-    pub(super) fn new(options: &ReplayOptions) -> Result<Self, ReplayError> {
-        Ok(Self {
+    pub(super) fn new(options: &ReplayOptions) -> Self {
+        Self {
             new: options.configuration.clone(),
             options: options.clone(),
             client: unreachable_client(),
@@ -65,7 +65,7 @@ impl Decider {
             estimates: AnswerCache::new(),
             missing: BTreeMap::new(),
             remarks: BTreeSet::new(),
-        })
+        }
     }
 
     /// Forgets the fleet: each file contains all of it.
@@ -127,7 +127,7 @@ impl Decider {
     ) -> Result<Document, ConfigError> {
         let mut document = document.clone();
         let mut unknown = BTreeSet::new();
-        let mut keep = |list: &mut Value| {
+        let mut keep_known = |list: &mut Value| {
             let Some(list) = list.as_array_mut() else {
                 return;
             };
@@ -143,13 +143,13 @@ impl Decider {
         let profiles = document.get_mut("profiles").and_then(Value::as_array_mut);
         for profile in profiles.into_iter().flatten() {
             if let Some(list) = profile.get_mut("pluginConfig") {
-                keep(list);
+                keep_known(list);
             }
             let points = profile.get_mut("plugins").and_then(Value::as_object_mut);
             for lists in points.into_iter().flat_map(|points| points.values_mut()) {
                 for field in ["enabled", "disabled"] {
                     if let Some(list) = lists.get_mut(field) {
-                        keep(list);
+                        keep_known(list);
                     }
                 }
             }
@@ -187,7 +187,7 @@ impl Decider {
         let request = request(binding, recorded)?;
         let assumed = assumed_of(&self.fleet.assumed)?;
         let snapshot = self.fleet.snapshot(&self.plugin_state);
-        let answers = recorded.estimates.as_ref().map(|e| e.answers());
+        let answers = recorded.estimates.as_ref().map(Estimates::answers);
         let answers = Arc::new(answers.unwrap_or_default());
         let engine = &mut framework.engine;
         let (outcome, unanswered) = self.estimates.decide(Arc::clone(&answers), || {

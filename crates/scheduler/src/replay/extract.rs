@@ -52,7 +52,7 @@ pub enum ExtractError {
         /// The file.
         path: PathBuf,
         /// The problem.
-        source: EntryError,
+        source: Box<EntryError>,
     },
     /// The log has no such decision.
     #[error(
@@ -75,7 +75,7 @@ pub fn extract(files: &[PathBuf], wanted: &Wanted) -> Result<Case, ExtractError>
     for path in files {
         let failed = |source| ExtractError::Entry {
             path: path.clone(),
-            source,
+            source: Box::new(source),
         };
         let mut reader = Reader::open(path)?;
         let mut fleet = LoggedFleet::default();

@@ -50,6 +50,14 @@ impl CycleOutcome {
         }
     }
 
+    /// Creates the outcome of a binding that PreEnqueue plugins stop.
+    fn gated(binding: &Binding, trigger: ScheduleType, gated: &Gated) -> Self {
+        match gated {
+            Gated::NotKnown => Self::of(Plan::nothing(Verdict::Wait), None),
+            Gated::Because(error) => Self::of(Plan::stopped(binding, error), Some(trigger)),
+        }
+    }
+
     fn boxed(plan: Plan, trigger: Option<ScheduleType>) -> Box<Self> {
         Box::new(Self::of(plan, trigger))
     }
@@ -233,17 +241,8 @@ impl Scheduler {
             return Some(CycleOutcome::of(Plan::nothing(Verdict::Done), None));
         };
         let points = Arc::clone(&framework.points);
-        match points.gate(binding) {
-            None => {}
-            Some(Gated::NotKnown) => {
-                return Some(CycleOutcome::of(Plan::nothing(Verdict::Wait), None));
-            }
-            Some(Gated::Because(error)) => {
-                return Some(CycleOutcome::of(
-                    Plan::stopped(binding, &error),
-                    Some(trigger),
-                ));
-            }
+        if let Some(gated) = points.gate(binding) {
+            return Some(CycleOutcome::gated(binding, trigger, &gated));
         }
         let (now, assumes_capacity) = (Instant::now(), framework.assumes_capacity);
         let taken = self.book.taken_for(binding, assumes_capacity, now);
@@ -270,10 +269,7 @@ impl Scheduler {
             Stages::new()
         };
         self.metrics.decision(times);
-        let answers = self
-            .decision_log
-            .is_some()
-            .then(|| (Arc::clone(round.estimates()), round.extender_calls()));
+        let (estimates, extender_calls) = (Arc::clone(round.estimates()), round.extender_calls());
         if let Some(wanted) = wanted {
             match self
                 .estimates
@@ -288,7 +284,7 @@ impl Scheduler {
                 }
             }
         }
-        if let (Some(log), Some((estimates, extender_calls))) = (&mut self.decision_log, answers) {
+        if let Some(log) = &mut self.decision_log {
             log.decision(DecisionInput {
                 binding: Arc::clone(binding),
                 peers: request.peers().clone(),

@@ -186,6 +186,14 @@ const TABLE: &[Row] = &[
         },
     ),
     ("--shadow", |o| o.mode == Mode::Shadow),
+    (
+        "--decision-log=/log --decision-log-max-bytes=1Mi --decision-log-max-files=3",
+        |o| {
+            o.decision_log.as_ref().is_some_and(|log| {
+                log.folder == *"/log" && log.max_bytes == 1024 * 1024 && log.max_files == 3
+            })
+        },
+    ),
     ("--metrics-bind-address=127.0.0.1:9", |o| {
         o.metrics == address("127.0.0.1:9") && o.health == address(":10351")
     }),

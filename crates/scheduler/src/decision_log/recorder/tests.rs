@@ -3,10 +3,10 @@
 use std::sync::mpsc::sync_channel;
 
 use berth_api::ResourceBinding;
+use berth_core::{Assumed, Outcome, WorkloadPeers};
 use serde_json::json;
 
 use super::*;
-use crate::decision_log::DecisionInput;
 
 fn input() -> DecisionInput {
     let object = json!({
