@@ -97,7 +97,7 @@ pub struct ReplayReport {
     pub counts: Counts,
     /// The first differences.
     pub differences: Vec<Difference>,
-    /// What could not be repeated, and incomplete files.
+    /// Inputs that could not be repeated, and incomplete files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
