@@ -23,6 +23,9 @@ pub enum InterpretError {
         /// The malformed text.
         text: String,
     },
+    /// A required field is missing.
+    #[error("{0} is missing or has the wrong type; set it")]
+    Field(String),
     /// A script of a customization failed.
     #[error(
         "ResourceInterpreterCustomization {customization:?} cannot run {}: {source}",

@@ -14,11 +14,18 @@ use crate::customizations::Customizations;
 use crate::error::InterpretError;
 use crate::interpretation::Interpretation;
 use crate::operation::Operation;
+use crate::third_party::{Aggregation, Kind};
 use crate::{native, scripted};
 
-/// Reports whether replicas of a kind can be read without a customization.
+/// Reports whether replicas or components of a kind can be read without a customization.
 pub fn has_built_in_replicas(api_version: &str, kind: &str) -> bool {
     native::is_interpreted(api_version, kind)
+        || is_third_party(api_version, kind, Operation::InterpretReplica)
+        || is_third_party(api_version, kind, Operation::InterpretComponent)
+}
+
+fn is_third_party(api_version: &str, kind: &str, operation: Operation) -> bool {
+    Kind::of(api_version, kind).is_some_and(|kind| kind.has(operation))
 }
 
 /// The interpreter of all kinds. Clones share the customizations.
@@ -64,11 +71,13 @@ impl Interpreter {
     /// Reports whether components can be read from templates of a kind.
     pub fn has_components(&self, api_version: &str, kind: &str) -> bool {
         self.is_customized(api_version, kind, Operation::InterpretComponent)
+            || is_third_party(api_version, kind, Operation::InterpretComponent)
     }
 
     /// Reports whether objects of a kind have a health rule.
     pub fn has_health(&self, api_version: &str, kind: &str) -> bool {
         native::has_health_rule(api_version, kind)
+            || is_third_party(api_version, kind, Operation::InterpretHealth)
             || self.is_customized(api_version, kind, Operation::InterpretHealth)
     }
 
@@ -83,8 +92,11 @@ impl Interpreter {
         template: &Value,
     ) -> Result<Option<Interpretation>, InterpretError> {
         let run = |script: &str| scripted::replicas(script, template);
-        match self.run(api_version, kind, Operation::InterpretReplica, run)? {
-            Some(interpretation) => Ok(Some(interpretation)),
+        if let Some(read) = self.run(api_version, kind, Operation::InterpretReplica, run)? {
+            return Ok(Some(read));
+        }
+        match Kind::of(api_version, kind).and_then(|kind| kind.replicas) {
+            Some(read) => read(template).map(Some),
             None => native::interpret(api_version, kind, template),
         }
     }
@@ -100,7 +112,11 @@ impl Interpreter {
         template: &Value,
     ) -> Result<Option<Vec<Component>>, InterpretError> {
         let run = |script: &str| scripted::components(script, template);
-        self.run(api_version, kind, Operation::InterpretComponent, run)
+        if let Some(read) = self.run(api_version, kind, Operation::InterpretComponent, run)? {
+            return Ok(Some(read));
+        }
+        let read = Kind::of(api_version, kind).and_then(|kind| kind.components);
+        read.map(|read| read(template)).transpose()
     }
 
     /// Sets the replicas of a manifest.
@@ -114,9 +130,10 @@ impl Interpreter {
     ) -> Result<(), InterpretError> {
         let (api_version, kind) = kind_of(manifest);
         let run = |script: &str| scripted::revise(script, manifest, replicas);
+        let built_in = Kind::of(api_version, kind).and_then(|kind| kind.revise);
         match self.run(api_version, kind, Operation::ReviseReplica, run)? {
             Some(revised) => *manifest = revised,
-            None => native::revise_replicas(manifest, replicas),
+            None => built_in.unwrap_or(native::revise_replicas)(manifest, replicas),
         }
         Ok(())
     }
@@ -129,9 +146,10 @@ impl Interpreter {
         native::retain_metadata(desired, observed);
         let (api_version, kind) = kind_of(desired);
         let run = |script: &str| scripted::retain(script, desired, observed);
+        let built_in = Kind::of(api_version, kind).and_then(|kind| kind.retain);
         match self.run(api_version, kind, Operation::Retain, run)? {
             Some(retained) => *desired = retained,
-            None => native::retain_fields(desired, observed),
+            None => built_in.unwrap_or(native::retain_fields)(desired, observed),
         }
         Ok(())
     }
@@ -143,14 +161,14 @@ impl Interpreter {
     pub fn reflect(&self, object: &Value) -> Result<Option<Value>, InterpretError> {
         let (api_version, kind) = kind_of(object);
         let run = |script: &str| scripted::reflect(script, object);
-        Ok(
-            match self.run(api_version, kind, Operation::InterpretStatus, run)? {
-                Some(report) => {
-                    Some(report).filter(|report| json_size(report) <= native::MAX_REPORT_BYTES)
-                }
-                None => native::reflect(object),
-            },
-        )
+        let report = self.run(api_version, kind, Operation::InterpretStatus, run)?;
+        let built_in = || Kind::of(api_version, kind).and_then(|kind| kind.report(object));
+        Ok(match report.or_else(built_in) {
+            Some(report) => {
+                Some(report).filter(|report| json_size(report) <= native::MAX_REPORT_BYTES)
+            }
+            None => native::reflect(object),
+        })
     }
 
     /// Returns the new status of a template; none if it is unchanged or its kind has no rule.
@@ -165,12 +183,21 @@ impl Interpreter {
     ) -> Result<Option<Value>, InterpretError> {
         let (api_version, kind) = kind_of(template);
         let run = |script: &str| scripted::aggregate(script, template, items);
-        let Some(mut aggregated) = self.run(api_version, kind, Operation::AggregateStatus, run)?
-        else {
+        let aggregated = self.run(api_version, kind, Operation::AggregateStatus, run)?;
+        let status = if let Some(mut aggregated) = aggregated {
+            let status = aggregated.get_mut("status").map(Value::take);
+            status.filter(Value::is_object)
+        } else if let Some(rules) = Kind::of(api_version, kind)
+            && rules.aggregate.is_some()
+        {
+            rules.status(Aggregation {
+                template,
+                items,
+                now: &now.0.to_string(),
+            })
+        } else {
             return Ok(native::aggregate(template, items, now));
         };
-        let status = aggregated.get_mut("status").map(Value::take);
-        let status = status.filter(Value::is_object);
         let old = template.get("status").filter(|status| status.is_object());
         Ok(status.and_then(|status| native::changed_status(old, status)))
     }
@@ -183,7 +210,12 @@ impl Interpreter {
         let (api_version, kind) = kind_of(object);
         let run = |script: &str| scripted::health(script, object);
         let healthy = self.run(api_version, kind, Operation::InterpretHealth, run)?;
-        Ok(healthy.unwrap_or_else(|| native::is_healthy(object)))
+        let built_in = Kind::of(api_version, kind).and_then(|kind| kind.health);
+        match (healthy, built_in) {
+            (Some(healthy), _) => Ok(healthy),
+            (None, Some(judge)) => judge(object),
+            (None, None) => Ok(native::is_healthy(object)),
+        }
     }
 
     /// Returns the sorted dependencies of a template; none for kinds without a rule.
@@ -198,10 +230,12 @@ impl Interpreter {
         let scripts = self.scripts();
         let scripts = scripts.of(api_version, kind);
         let scripts = scripts.map_or(&[][..], |scripts| scripts.dependencies());
-        if scripts.is_empty() {
-            return native::dependencies(template);
-        }
-        let mut all = Vec::new();
+        let built_in = Kind::of(api_version, kind).and_then(|kind| kind.dependencies);
+        let mut all = match built_in.filter(|_| scripts.is_empty()) {
+            Some(find) => find(template)?,
+            None if scripts.is_empty() => return native::dependencies(template),
+            None => Vec::new(),
+        };
         for script in scripts {
             all.extend(script.run(|text| scripted::dependencies(text, template))?);
         }

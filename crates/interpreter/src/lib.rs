@@ -21,6 +21,7 @@ mod lua;
 mod native;
 mod operation;
 mod scripted;
+mod third_party;
 
 pub use admission::check_scripts;
 pub use error::{ConvertError, InterpretError, ScriptError};

@@ -1,5 +1,6 @@
 //! Scripts of a ResourceInterpreterCustomization on the whole way: replicas and requirements in the binding, divided
-//! replicas, retained fields and dependencies in the members, health and aggregated status back.
+//! replicas, retained fields and dependencies in the members, health and aggregated status back. The same for a kind with
+//! built-in rules.
 
 use berth_api::Cluster;
 use berth_api::binding::ResourceHealth;
@@ -9,12 +10,34 @@ use serde_json::{Value, json};
 use crate::fleet::{Fleet, Member};
 use crate::manifests::{config_map, divided};
 
-fn definition() -> Value {
+/// A kind that the control plane and the members serve.
+#[derive(Clone, Copy, Debug)]
+struct CustomKind {
+    group: &'static str,
+    version: &'static str,
+    plural: &'static str,
+    kind: &'static str,
+}
+
+const ROLLOUT: CustomKind = CustomKind {
+    group: "example.com",
+    version: "v1",
+    plural: "rollouts",
+    kind: "Rollout",
+};
+const CLONE_SET: CustomKind = CustomKind {
+    group: "apps.kruise.io",
+    version: "v1alpha1",
+    plural: "clonesets",
+    kind: "CloneSet",
+};
+
+fn definition(of: CustomKind) -> Value {
     json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": "rollouts.example.com" },
-        "spec": { "group": "example.com", "scope": "Namespaced",
-            "names": { "plural": "rollouts", "kind": "Rollout" },
-            "versions": [{ "name": "v1", "served": true, "storage": true,
+        "metadata": { "name": format!("{}.{}", of.plural, of.group) },
+        "spec": { "group": of.group, "scope": "Namespaced",
+            "names": { "plural": of.plural, "kind": of.kind },
+            "versions": [{ "name": of.version, "served": true, "storage": true,
                 "subresources": { "status": {} },
                 "schema": { "openAPIV3Schema": {
                     "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } })
@@ -74,16 +97,17 @@ fn rollout() -> Value {
             "volumes": [{ "name": "v", "configMap": { "name": "settings" } }] } } } })
 }
 
-/// Starts a fleet that serves Rollouts, and waits until the control plane does.
-async fn fleet_with_rollouts(members: usize) -> Fleet {
+/// Starts a fleet that serves a kind, and waits until all servers do.
+async fn fleet_with(kind: CustomKind, members: usize) -> Fleet {
     let fleet = Fleet::start(members).await;
-    fleet.apply(definition()).await;
+    fleet.apply(definition(kind)).await;
     let clusters: Api<Cluster> = Api::all(fleet.client.clone());
     let served = json!({ "status": { "apiEnablements": [
         { "groupVersion": "v1", "resources": [{ "name": "configmaps", "kind": "ConfigMap" }] },
-        { "groupVersion": "example.com/v1", "resources": [{ "name": "rollouts", "kind": "Rollout" }] }] } });
+        { "groupVersion": format!("{}/{}", kind.group, kind.version),
+            "resources": [{ "name": kind.plural, "kind": kind.kind }] }] } });
     for member in &fleet.members {
-        member.apply(definition()).await;
+        member.apply(definition(kind)).await;
         clusters
             .patch_status(
                 &member.name,
@@ -101,11 +125,11 @@ async fn fleet_with_rollouts(members: usize) -> Fleet {
             .any(|c| c["type"] == "Established" && c["status"] == "True")
     };
     fleet
-        .wait_for(&definition(), "established", is_established)
+        .wait_for(&definition(kind), "established", is_established)
         .await;
     for member in &fleet.members {
         member
-            .wait_for(&definition(), "established", is_established)
+            .wait_for(&definition(kind), "established", is_established)
             .await;
     }
     fleet
@@ -113,7 +137,7 @@ async fn fleet_with_rollouts(members: usize) -> Fleet {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_custom_workload_is_divided_and_its_status_returns() {
-    let fleet = fleet_with_rollouts(2).await;
+    let fleet = fleet_with(ROLLOUT, 2).await;
     fleet.apply(customization()).await;
     fleet.apply(config_map("settings")).await;
     fleet.apply(rollout()).await;
@@ -193,7 +217,7 @@ async fn report(member: &Member, ready: i64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_customization_applies_to_existing_objects_and_a_failing_script_to_its_kind_alone() {
-    let fleet = fleet_with_rollouts(1).await;
+    let fleet = fleet_with(ROLLOUT, 1).await;
     fleet.apply(rollout()).await;
     fleet.apply(divided(&rollout(), &[("m1", 1)])).await;
     fleet.members[0].wait_until_exists(&rollout()).await;
@@ -232,5 +256,62 @@ async fn a_customization_applies_to_existing_objects_and_a_failing_script_to_its
         }
     })
     .await;
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kind_of_another_project_needs_no_customization() {
+    let fleet = fleet_with(CLONE_SET, 2).await;
+    let set = json!({ "apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet",
+        "metadata": { "name": "web" },
+        "spec": { "replicas": 3, "template": { "spec": {
+            "containers": [{ "name": "main", "resources": { "requests": { "cpu": "100m" } } }],
+            "volumes": [{ "name": "v", "configMap": { "name": "settings" } }] } } } });
+    fleet.apply(config_map("settings")).await;
+    fleet.apply(set.clone()).await;
+    let mut policy = divided(&set, &[("m1", 2), ("m2", 1)]);
+    policy["spec"]["propagateDeps"] = json!(true);
+    fleet.apply(policy).await;
+    for (member, replicas) in fleet.members.iter().zip([2, 1]) {
+        let applied = member
+            .wait_for(&set, "its replicas", |found| {
+                found["spec"]["replicas"] == replicas
+            })
+            .await;
+        member.wait_until_exists(&config_map("settings")).await;
+        let generation = &applied["metadata"]["generation"];
+        let counters = [
+            "replicas",
+            "updatedReplicas",
+            "readyReplicas",
+            "availableReplicas",
+        ];
+        let mut status = json!({ "observedGeneration": generation, "noise": "x" });
+        for counter in counters {
+            status[counter] = json!(replicas);
+        }
+        member.report_status(&set, status).await;
+    }
+    fleet
+        .wait_for(&set, "the sums", |found| {
+            found["status"]["availableReplicas"] == 3 && found["status"]["noise"].is_null()
+        })
+        .await;
+    let binding = fleet
+        .wait_for_typed(
+            &fleet.bindings(),
+            "web-cloneset",
+            "healthy members",
+            |binding| {
+                let status = binding.status.clone().unwrap_or_default();
+                let items = status.aggregated_status;
+                items.len() == 2
+                    && items
+                        .iter()
+                        .all(|item| item.health == Some(ResourceHealth::Healthy))
+            },
+        )
+        .await;
+    assert_eq!(binding.spec.replicas, 3);
     fleet.stop().await;
 }

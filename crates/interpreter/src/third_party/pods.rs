@@ -1,0 +1,150 @@
+//! Replicas, components and dependencies of pod templates.
+
+use std::collections::BTreeSet;
+
+use berth_api::binding::{Component, ComponentReplicaRequirements};
+use berth_api::dependency::DependentObjectReference;
+use berth_apimachinery::json_fields::text_at;
+use serde_json::{Value, json};
+
+use super::{Result, missing};
+use crate::error::InterpretError;
+use crate::interpretation::Interpretation;
+use crate::native::{pod_dependencies, pod_requirements};
+
+/// Returns replicas with the requirements of a pod template.
+pub(super) fn interpretation(replicas: i32, template: &Value) -> Result<Interpretation> {
+    Ok(Interpretation {
+        replicas,
+        requirements: pod_requirements(template)?,
+        priority_class_name: template
+            .pointer("/spec/priorityClassName")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+    })
+}
+
+/// Returns the replicas in a field of the spec, with the requirements of `spec.template`.
+pub(super) fn of_template(object: &Value, replicas: i32) -> Result<Interpretation> {
+    let template = object.pointer("/spec/template");
+    interpretation(replicas, template.ok_or_else(|| missing("/spec/template"))?)
+}
+
+/// Returns a number of replicas; the default if the field is missing.
+pub(super) fn replicas_at(
+    object: &Value,
+    pointer: &'static str,
+    default: Option<i32>,
+) -> Result<i32> {
+    match object.pointer(pointer).filter(|value| !value.is_null()) {
+        None => default.ok_or_else(|| missing(pointer)),
+        Some(value) => {
+            let number = value.as_i64().and_then(|number| i32::try_from(number).ok());
+            number.ok_or_else(|| missing(pointer))
+        }
+    }
+}
+
+/// Returns a number that may be written as text; none if it is missing or no number.
+pub(super) fn number_or_text(value: Option<&Value>) -> Option<f64> {
+    match value? {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+/// Returns a number of replicas that may be written as text, without its fraction.
+pub(super) fn count(value: Option<&Value>, default: i32) -> i32 {
+    number_or_text(value).map_or(default, to_count)
+}
+
+/// Converts a number to one of replicas.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "limited to the range before"
+)]
+pub(super) fn to_count(number: f64) -> i32 {
+    number.clamp(0.0, f64::from(i32::MAX)) as i32
+}
+
+/// Returns a component with the requirements of a pod template.
+pub(super) fn component(name: &str, replicas: i32, template: Option<&Value>) -> Result<Component> {
+    let requirements = template.map(pod_requirements).transpose()?.flatten();
+    with_requirements(name, replicas, requirements)
+}
+
+/// Returns a component with these requirements.
+pub(super) fn with_requirements(
+    name: &str,
+    replicas: i32,
+    requirements: Option<Value>,
+) -> Result<Component> {
+    let decode = serde_json::from_value::<ComponentReplicaRequirements>;
+    let requirements = requirements.map(decode).transpose();
+    Ok(Component {
+        name: name.to_owned(),
+        replicas,
+        replica_requirements: requirements.map_err(|source| InterpretError::Shape {
+            kind: format!("component {name:?}"),
+            source,
+        })?,
+    })
+}
+
+/// Returns the node claim of a pod spec for kinds that have no pod template.
+pub(super) fn node_claim(spec: &Value, has_affinity: bool) -> Option<Value> {
+    let mut claim = json!({});
+    let affinity = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+    let affinity = spec.pointer(affinity).filter(|_| has_affinity);
+    for (field, value) in [
+        ("hardNodeAffinity", affinity),
+        ("nodeSelector", spec.get("nodeSelector")),
+        ("tolerations", spec.get("tolerations")),
+    ] {
+        if let Some(value) = value.filter(|value| !is_empty(value)) {
+            claim[field] = value.clone();
+        }
+    }
+    (claim != json!({})).then_some(claim)
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.is_null() || *value == json!({}) || *value == json!([])
+}
+
+/// Returns the dependencies of several pod templates, sorted and without duplicates.
+pub(super) fn dependencies<'a>(
+    object: &Value,
+    templates: impl IntoIterator<Item = &'a Value>,
+) -> Result<Vec<DependentObjectReference>> {
+    let namespace = text_at(object, "/metadata/namespace");
+    let mut all = Vec::new();
+    for template in templates {
+        all.extend(pod_dependencies(template, namespace)?);
+    }
+    Ok(all)
+}
+
+/// Returns the dependencies of `spec.template`.
+pub(super) fn template_dependencies(object: &Value) -> Result<Vec<DependentObjectReference>> {
+    dependencies(object, object.pointer("/spec/template"))
+}
+
+/// Returns references to objects of version `v1` in the namespace of an object, for the names that are set.
+pub(super) fn named<'a>(
+    object: &Value,
+    kind: &str,
+    names: impl IntoIterator<Item = Option<&'a Value>>,
+) -> Vec<DependentObjectReference> {
+    let names = names.into_iter().flatten().filter_map(Value::as_str);
+    let names: BTreeSet<&str> = names.filter(|name| !name.is_empty()).collect();
+    let reference = |name: &str| DependentObjectReference {
+        api_version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        namespace: text_at(object, "/metadata/namespace").to_owned(),
+        name: name.to_owned(),
+        label_selector: None,
+    };
+    names.into_iter().map(reference).collect()
+}

@@ -1,0 +1,68 @@
+//! Removal of empty fields. Scripts of Karmada cannot distinguish empty lists from empty objects, so neither reaches a
+//! status.
+
+use serde_json::{Map, Value};
+
+/// Removes nulls and empty containers at any depth. A container that only becomes empty by this stays.
+pub(super) fn drop_empty(fields: &mut Map<String, Value>) {
+    drop_nulls(fields);
+    fields.retain(|_, value| keep(value));
+}
+
+fn drop_nulls(fields: &mut Map<String, Value>) {
+    fields.retain(|_, value| !value.is_null());
+}
+
+fn keep(value: &mut Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Array(items) => {
+            items.retain(|item| !item.is_null());
+            if items.is_empty() {
+                return false;
+            }
+            items.retain_mut(keep);
+            true
+        }
+        Value::Object(fields) => {
+            drop_nulls(fields);
+            if fields.is_empty() {
+                return false;
+            }
+            fields.retain(|_, field| keep(field));
+            true
+        }
+        _ => true,
+    }
+}
+
+/// Zero values that [`drop_zero`] removes.
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty() || text == "0s",
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) => false,
+    }
+}
+
+/// Removes zero numbers, empty texts, zero durations, and containers without anything else, at any depth.
+pub(super) fn drop_zero(fields: &mut Map<String, Value>) {
+    fields.retain(|_, value| {
+        drop_zero_within(value);
+        !is_zero(value)
+    });
+}
+
+fn drop_zero_within(value: &mut Value) {
+    match value {
+        Value::Object(fields) => drop_zero(fields),
+        Value::Array(items) => items.retain_mut(|item| {
+            drop_zero_within(item);
+            !is_zero(item)
+        }),
+        _ => {}
+    }
+}
