@@ -34,7 +34,7 @@ fn helm(values: &Value) -> Result<String, String> {
 }
 
 /// Returns the objects of a YAML stream.
-fn objects(yaml: &str) -> Vec<Value> {
+pub(crate) fn objects(yaml: &str) -> Vec<Value> {
     let documents = yaml
         .split("\n---")
         .map(|text| text.trim_start_matches("---"));
@@ -48,11 +48,14 @@ fn objects(yaml: &str) -> Vec<Value> {
 const OVERLAYS: [(&str, &[&str]); 3] = [
     ("scheduler-only", &["karmada-scheduler"]),
     ("second-scheduler", &["my-karmada-scheduler"]),
-    ("stand-alone", &["berth-controllers", "karmada-scheduler"]),
+    (
+        "stand-alone",
+        &["berth-controllers", "karmada-scheduler", "karmada-webhook"],
+    ),
 ];
 
 /// Runs `kubectl kustomize` on a folder of `deploy`.
-fn kustomize(folder: &str) -> String {
+pub(crate) fn kustomize(folder: &str) -> String {
     let output = Command::new("kubectl")
         .args(["kustomize", &format!("deploy/{folder}")])
         .current_dir(repository())

@@ -1,4 +1,4 @@
-//! The chart without Karmada: scheduler, controllers and webhook with the rights of their accounts.
+//! The chart and the overlay without Karmada: scheduler, controllers and webhook with the rights of their accounts.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -11,16 +11,14 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use serde_json::{Value, json};
 
-use crate::chart::chart;
+use crate::chart::{chart, kustomize, objects};
 use crate::component::Component;
 use crate::control_plane::ControlPlane;
 use crate::rights;
 
-/// Returns the objects of the chart, with the Service of the webhook leading to this local port.
-fn objects(port: u16) -> Vec<Value> {
-    let mut objects = chart(&json!({ "controlPlane": { "inCluster": true },
-        "controllers": { "enabled": true }, "webhook": { "enabled": true } }));
-    for object in &mut objects {
+/// Lets the Service of the webhook lead to a local port.
+fn lead_webhooks_to(port: u16, objects: &mut [Value]) {
+    for object in objects {
         if object["kind"] == "Service" && object["metadata"]["name"] == "karmada-webhook" {
             object["spec"] = json!({ "type": "ExternalName", "externalName": "localhost" });
         }
@@ -34,7 +32,6 @@ fn objects(port: u16) -> Vec<Value> {
             webhook["clientConfig"]["service"]["port"] = json!(port);
         }
     }
-    objects
 }
 
 /// Returns the command line of a Deployment; nothing for other objects.
@@ -43,8 +40,12 @@ fn arguments_of(object: &mut Value) -> impl Iterator<Item = &mut Value> {
     command.and_then(Value::as_array_mut).into_iter().flatten()
 }
 
+/// Runs a Deployment with a token of its ServiceAccount.
 async fn start(plane: &ControlPlane, name: &str, more: &[&str]) -> Component {
-    let kubeconfig = plane.kubeconfig_of(name);
+    let path = "jsonpath={.spec.template.spec.serviceAccountName}";
+    let resource = format!("deployment/{name}");
+    let account = plane.kubectl(&["get", &resource, "-n", "karmada-system", "-o", path]);
+    let kubeconfig = plane.kubeconfig_of(&account);
     let flag = format!("--kubeconfig={}", kubeconfig.display());
     let all = [&[flag.as_str()], more].concat();
     Component::start(plane, name, Path::new(""), &all).await
@@ -79,13 +80,31 @@ fn workload() -> [Value; 2] {
 #[needs(apiserver, helm, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_chart_propagates_a_deployment_with_the_rights_that_it_grants() {
+    let values = json!({ "controlPlane": { "inCluster": true },
+        "controllers": { "enabled": true }, "webhook": { "enabled": true } });
+    let deployments = ["berth-webhook", "berth-controllers", "berth-scheduler"];
+    check_propagation(chart(&values), deployments).await;
+}
+
+#[needs(apiserver, kubectl)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_overlay_propagates_a_deployment_with_the_rights_that_it_grants() {
+    let objects = objects(&kustomize("overlays/stand-alone"));
+    let deployments = ["karmada-webhook", "berth-controllers", "karmada-scheduler"];
+    check_propagation(objects, deployments).await;
+}
+
+/// Applies objects, runs their Deployments, and propagates a workload to two members.
+async fn check_propagation(mut objects: Vec<Value>, deployments: [&str; 3]) {
+    let [webhook, controllers, scheduler] = deployments;
     let plane = ControlPlane::start(&[]).await;
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
-    apply(&plane, "chart.json", &objects(port));
-    let _webhook = start(&plane, "berth-webhook", &["--bind-address=127.0.0.1"]).await;
-    let _controllers = start(&plane, "berth-controllers", &[]).await;
+    lead_webhooks_to(port, &mut objects);
+    apply(&plane, "components.json", &objects);
+    let _webhook = start(&plane, webhook, &["--bind-address=127.0.0.1"]).await;
+    let _controllers = start(&plane, controllers, &[]).await;
 
     let fleet = berth::up::ControlPlane::start(&UpArgs {
         port: 0,
@@ -109,7 +128,7 @@ async fn the_chart_propagates_a_deployment_with_the_rights_that_it_grants() {
     }
     let ready = ["--for=condition=Ready", "--timeout=60s", "cluster", "--all"];
     plane.kubectl(&[&["wait"][..], &ready].concat());
-    let _scheduler = start(&plane, "berth-scheduler", &[]).await;
+    let _scheduler = start(&plane, scheduler, &[]).await;
     apply(&plane, "workload.json", &workload());
 
     for member in fleet.members() {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -329,6 +330,7 @@ impl Site {
             "/bin/karmada-scheduler" => "scheduler",
             _ => "controllers",
         };
+        let webhook_port = (component == "webhook").then(|| self.lead_webhooks_to_free_port());
         let kubeconfig = self.kubeconfig_of(name, pod);
         let log = File::create(self.path(&format!("{name}.log"))).unwrap();
         let mut process = Command::new(PROGRAM);
@@ -336,7 +338,8 @@ impl Site {
         process.arg0(program);
         for argument in arguments {
             let flag = argument.split('=').next().unwrap();
-            if flag != "--kubeconfig" && !flag.ends_with("-bind-address") {
+            if !matches!(flag, "--kubeconfig" | "--secure-port") && !flag.ends_with("-bind-address")
+            {
                 process.arg(argument);
             }
         }
@@ -344,7 +347,11 @@ impl Site {
         if component == "controllers" {
             process.args(CONTROLLERS);
         }
-        process
+        if let Some(port) = webhook_port {
+            process.arg("--bind-address=127.0.0.1");
+            process.arg(format!("--secure-port={port}"));
+        }
+        let child = process
             .args(free_ports(component))
             .env("HOME", "/nonexistent")
             .env_remove("KUBECONFIG")
@@ -352,7 +359,43 @@ impl Site {
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()
-            .unwrap()
+            .unwrap();
+        if webhook_port.is_some() {
+            self.wait_for_webhooks();
+        }
+        child
+    }
+
+    /// Lets the Service and the configurations of the webhooks on the host lead to a free local port.
+    fn lead_webhooks_to_free_port(&self) -> u16 {
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let host = "kubectl --context karmada-host";
+        self.run(&format!(
+            "{host} -n karmada-system delete service karmada-webhook
+             {host} -n karmada-system create service externalname karmada-webhook --external-name=localhost"
+        ));
+        for kind in ["mutating", "validating"] {
+            let name = format!("{kind}webhookconfigurations/{kind}-config");
+            let json = self.run(&format!("{host} get {name} -o json"));
+            let mut configuration: Value = serde_json::from_str(&json).unwrap();
+            for webhook in configuration["webhooks"].as_array_mut().unwrap() {
+                webhook["clientConfig"]["service"]["port"] = json!(port);
+            }
+            std::fs::write(self.path("configuration"), configuration.to_string()).unwrap();
+            self.run(&format!("{host} replace -f configuration"));
+        }
+        port
+    }
+
+    /// Waits until the host calls the webhooks, which admit a policy.
+    fn wait_for_webhooks(&self) {
+        self.until("the webhooks", || {
+            self.attempt(
+                "kubectl --context karmada-host apply --dry-run=server -f examples/nginx.yaml",
+            )
+        });
     }
 
     /// Returns the kubeconfig of a pod: that of its secret, else that of the cluster it runs in.
