@@ -150,6 +150,11 @@ impl Proxy {
         )));
     }
 
+    /// Returns the address at which the proxy listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Returns the proxy's URL, `http://…`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)

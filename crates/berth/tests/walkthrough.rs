@@ -1,7 +1,8 @@
 //! Test of the README's walkthrough: runs its commands in two terminals, with a separate home folder and port.
 //!
-//! The line `cargo run -- …` runs the program of this build. With `BERTH_WALKTHROUGH=as-written`, it runs cargo itself,
-//! which requires a finished build.
+//! The line `cargo run -- …` runs the program of this build, and a member counts as lost or ready after 2 s instead of
+//! 30 s. With `BERTH_WALKTHROUGH=as-written`, it runs cargo itself, which requires a finished build, with the default
+//! durations.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
@@ -15,6 +16,10 @@ use std::time::{Duration, Instant};
 
 /// Timeout that covers the failure threshold of a member on a busy machine.
 const TIMEOUT: Duration = Duration::from_mins(3);
+
+/// Flags of `berth up` for a member that is lost, and ready again, within seconds.
+const SHORT_THRESHOLDS: &str = "--cluster-status-update-frequency=500ms \
+     --cluster-failure-threshold=2s --cluster-success-threshold=2s";
 
 /// A user's environment: home folder and PATH.
 struct User {
@@ -44,7 +49,12 @@ impl User {
             let shim = home.path().join("bin");
             fs::create_dir(&shim).unwrap();
             let script = format!(
-                "#!/usr/bin/env bash\n[ \"$1 $2\" = 'run --' ] || exit 97\nshift 2\nexec '{}' \"$@\"\n",
+                "#!/usr/bin/env bash
+[ \"$1 $2\" = 'run --' ] || exit 97
+shift 2
+[ \"$1\" != up ] || set -- \"$@\" {SHORT_THRESHOLDS}
+exec '{}' \"$@\"
+",
                 env!("CARGO_BIN_EXE_berth")
             );
             fs::write(shim.join("cargo"), script).unwrap();

@@ -2,7 +2,6 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, Patch, PatchParams};
@@ -11,7 +10,6 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 
 use berth_e2e::eventually;
-use berth_e2e::eventually::never;
 
 use crate::processes::Process;
 use crate::scenario::{config_map, policy};
@@ -32,13 +30,18 @@ fn leases(client: &Client) -> Api<Lease> {
     Api::namespaced(client.clone(), "karmada-system")
 }
 
+/// Returns the identity in the lease; empty when it is released.
+async fn holder(client: &Client) -> Result<String, String> {
+    let lease = leases(client).get("karmada-controller-manager").await;
+    let lease = lease.map_err(|error| error.to_string())?;
+    let holder = lease.spec.and_then(|spec| spec.holder_identity);
+    Ok(holder.unwrap_or_default())
+}
+
 /// Waits until a process other than `before` leads, and returns its identity.
 async fn next_leader(client: &Client, before: &str) -> String {
     eventually("another leader", async || {
-        let lease = leases(client).get("karmada-controller-manager").await;
-        let lease = lease.map_err(|error| error.to_string())?;
-        let holder = lease.spec.and_then(|spec| spec.holder_identity);
-        let holder = holder.unwrap_or_default();
+        let holder = holder(client).await?;
         if holder.is_empty() || holder == before {
             return Err(format!("{holder:?} leads"));
         }
@@ -184,13 +187,15 @@ async fn exactly_one_process_leads_after_the_api_server_is_killed_and_restarted(
         first.kill_and_restart();
     }
     set("3").await;
-    never("a second leader", Duration::from_secs(3), async || {
+    eventually("another leader", async || {
         let found = value_in_member(&member, &object).await?;
-        (found.as_deref() == Some("2"))
-            .then_some(())
-            .ok_or_else(|| format!("{found:?}"))
+        let holder = holder(&plane).await?;
+        if holder != leader {
+            return Ok(());
+        }
+        assert_eq!(found.as_deref(), Some("2"), "applied without the lease");
+        Err(format!("{holder:?} leads"))
     })
     .await;
-    next_leader(&plane, &leader).await;
     wait_for_value(&member, &object, "3").await;
 }

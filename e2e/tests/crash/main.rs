@@ -15,6 +15,8 @@
 
 mod clock;
 mod election;
+#[path = "../monitoring/http.rs"]
+mod http;
 mod numbers;
 mod processes;
 mod scenario;

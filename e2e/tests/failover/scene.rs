@@ -32,6 +32,7 @@ pub(crate) struct Scene {
     pub(crate) bare: BareControlPlane,
     scheduler: RunningScheduler,
     failover: JoinHandle<Result<(), ControllerError>>,
+    monitor: Monitor,
     cancel: CancellationToken,
 }
 
@@ -85,14 +86,16 @@ impl Scene {
         let bare = BareControlPlane::start(&fleet).await;
         let cancel = CancellationToken::new();
         let client = bare.remote_client().await;
+        let monitor = Monitor::default();
         Self {
             scheduler: RunningScheduler::start(Options::embedded(), client.clone()),
             failover: tokio::spawn(failover::run(
                 client,
                 options,
-                Monitor::default(),
+                monitor.clone(),
                 cancel.clone(),
             )),
+            monitor,
             cancel,
             bare,
         }
@@ -104,10 +107,11 @@ impl Scene {
         (&mut self.failover).await.unwrap().unwrap();
         self.cancel = CancellationToken::new();
         let client = self.bare.remote_client().await;
+        self.monitor = Monitor::default();
         self.failover = tokio::spawn(failover::run(
             client,
             options,
-            Monitor::default(),
+            self.monitor.clone(),
             self.cancel.clone(),
         ));
     }
@@ -179,6 +183,19 @@ impl Scene {
         marker.spec.graceful_eviction_tasks = vec![serde_json::from_value(task).unwrap()];
         self.bare.bind(&marker).await;
         self.wait_for_tasks("marker", <[_]>::is_empty).await;
+    }
+
+    /// Waits until the metrics of failover have this line.
+    pub(crate) async fn wait_for_metric(&self, line: &str) {
+        eventually(line, async || {
+            let text = self.monitor.text();
+            if text.lines().any(|found| found == line) {
+                Ok(())
+            } else {
+                Err(text)
+            }
+        })
+        .await;
     }
 
     pub(crate) async fn taint(&self, name: &str, taints: &Value) {

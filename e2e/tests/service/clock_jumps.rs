@@ -1,6 +1,6 @@
 //! Jumps of the wall clock of a running scheduler. They change recorded times, and nothing else.
 
-mod wall_clock;
+pub(crate) mod wall_clock;
 
 use berth_e2e::{BareControlPlane, eventually};
 use jiff::Timestamp;

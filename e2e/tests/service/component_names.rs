@@ -1,6 +1,7 @@
 //! Component names in requests and field managers, and log lines about an unreachable API server.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use berth_e2e::proxy::{Proxy, RecordedRequest};
 use berth_e2e::{BareControlPlane, eventually};
@@ -8,6 +9,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Resource;
 use kube::api::Api;
 use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::time::timeout;
 
 use crate::assertions::is_settled;
 use crate::objects::{binding, fleet, on_cluster};
@@ -98,6 +101,9 @@ fn warnings_and_errors(log: &str) -> Vec<&str> {
     log.lines().filter(is_problem).collect()
 }
 
+/// Number of connections that are closed at once during the outage: several of each watch and each lease.
+const RETRIES: usize = 40;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outage_of_the_api_server_is_logged_once_and_so_is_its_end() {
     let bare = BareControlPlane::start(&fleet(0)).await;
@@ -128,7 +134,14 @@ async fn an_outage_of_the_api_server_is_logged_once_and_so_is_its_end() {
         program.wait_for_log("the API server does not answer").await;
     }
     // Meanwhile, all watches and the lease are retried without further log lines.
-    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    let broken = TcpListener::bind(proxy.address()).await.unwrap();
+    let retries = async {
+        for _ in 0..RETRIES {
+            broken.accept().await.unwrap();
+        }
+    };
+    timeout(Duration::from_mins(1), retries).await.unwrap();
+    drop(broken);
     proxy.back_up();
     for (program, before) in [&scheduler, &controllers].into_iter().zip(before) {
         program.wait_for_log("the API server answers again").await;

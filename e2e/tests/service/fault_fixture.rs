@@ -48,9 +48,13 @@ impl FaultFixture {
         Self::start_as(short_timeouts(), rule).await
     }
 
-    /// Starts a scheduler with the default timeouts and without faults, and creates 20 bindings.
-    pub(crate) async fn start_with_default_timeouts() -> Self {
-        Self::start_as(Options::embedded(), |_| Fault::None).await
+    /// Starts a scheduler with these timeouts and without faults, and creates 20 bindings.
+    pub(crate) async fn start_with_timeouts(timeouts: Timeouts) -> Self {
+        let options = Options {
+            timeouts,
+            ..Options::embedded()
+        };
+        Self::start_as(options, |_| Fault::None).await
     }
 
     async fn start_as(

@@ -7,6 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = Duration::from_mins(1);
+/// The shortest and the longest pause between two checks.
+const STEP: Duration = Duration::from_millis(20);
+const LONGEST_STEP: Duration = Duration::from_millis(200);
 
 /// A running `berth up`, killed at the end of the test.
 pub(crate) struct Up {
@@ -54,14 +57,13 @@ pub(crate) fn line(output: &Output) -> String {
 pub(crate) fn until<T>(what: &str, mut check: impl FnMut() -> Result<T, String>) -> T {
     let end = Instant::now() + TIMEOUT;
     loop {
+        let began = Instant::now();
         match check() {
             Ok(answer) => return answer,
-            Err(reason) => assert!(
-                Instant::now() < end,
-                "timed out waiting for {what}: {reason}"
-            ),
+            Err(reason) => assert!(began < end, "timed out waiting for {what}: {reason}"),
         }
-        thread::sleep(Duration::from_millis(20));
+        // A check that runs kubectl leaves the processor to the program that the test waits for.
+        thread::sleep(began.elapsed().clamp(STEP, LONGEST_STEP));
     }
 }
 
