@@ -118,8 +118,7 @@ async fn arguments_of_karmadas_deployment_are_accepted() {
         let response = get(&address, path).await.unwrap();
         assert!(response.starts_with("HTTP/1.1 200"), "{path}: {response}");
     }
-    let metrics = get(&address, "/metrics").await.unwrap();
-    for sample in [
+    let samples = [
         "karmada_scheduler_schedule_attempts_total{",
         "karmada_scheduler_scheduling_algorithm_duration_seconds_count{schedule_step=\"Filter\"}",
         "karmada_scheduler_scheduling_algorithm_duration_seconds_count{schedule_step=\"AssignReplicas\"}",
@@ -128,10 +127,17 @@ async fn arguments_of_karmadas_deployment_are_accepted() {
         "rest_client_requests_total{code=\"200\",host=\"127.0.0.1:",
         "karmada_build_info{",
         "process_resident_memory_bytes ",
-    ] {
-        let found = metrics.lines().any(|line| line.starts_with(sample));
-        assert!(found, "no {sample} in\n{metrics}");
-    }
+    ];
+    // An attempt is counted after its last write.
+    eventually("the metrics", async || {
+        let metrics = get(&address, "/metrics").await.unwrap();
+        let is_missing = |sample: &&&str| !metrics.lines().any(|line| line.starts_with(**sample));
+        match samples.iter().find(is_missing) {
+            None => Ok(()),
+            Some(sample) => Err(format!("no {sample} in\n{metrics}")),
+        }
+    })
+    .await;
     let log = program.log();
     for plugin in ["APIEnablement", "TaintToleration", "ClusterAffinity"] {
         assert!(
