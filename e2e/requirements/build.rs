@@ -28,6 +28,8 @@ enum Requirement {
     Promtool,
     /// `helm` on the `PATH`.
     Helm,
+    /// `chromium` on the `PATH`.
+    Chromium,
     /// `script`, which gives a program a terminal, on the `PATH`.
     Script,
     /// `unshare` and `readelf` on the `PATH`, and the right to mount.
@@ -42,7 +44,7 @@ enum Requirement {
 
 impl Requirement {
     /// All requirements.
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Kubectl,
         Self::Apiserver,
         Self::Karmada,
@@ -50,6 +52,7 @@ impl Requirement {
         Self::Python,
         Self::Promtool,
         Self::Helm,
+        Self::Chromium,
         Self::Script,
         Self::Namespaces,
         Self::Ipv6,
@@ -67,6 +70,7 @@ impl Requirement {
             Self::Python => "python3",
             Self::Promtool => "promtool",
             Self::Helm => "helm",
+            Self::Chromium => "chromium",
             Self::Script => "script",
             Self::Namespaces => "namespaces",
             Self::Ipv6 => "ipv6",
@@ -87,6 +91,7 @@ impl Requirement {
             Self::Python => "install Python 3",
             Self::Promtool => "install promtool (Debian: prometheus)",
             Self::Helm => "install helm, or run hack/install-helm.sh",
+            Self::Chromium => "install Chromium (Debian: chromium)",
             Self::Script => "install script (Debian: bsdutils)",
             Self::Namespaces => "install unshare and readelf, and run the tests as root",
             Self::Ipv6 => "enable IPv6 on the loopback interface",
@@ -116,6 +121,7 @@ impl Requirement {
             Self::Python => on_path("python3").is_some(),
             Self::Promtool => on_path("promtool").is_some(),
             Self::Helm => on_path("helm").is_some(),
+            Self::Chromium => on_path("chromium").is_some(),
             Self::Script => on_path("script").is_some(),
             Self::Namespaces => on_path("readelf").is_some() && may_mount(),
             Self::Ipv6 => TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok(),
@@ -179,7 +185,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("cargo::rerun-if-changed=build.rs");
     // A program that is installed later appears in one of these directories.
-    for program in ["kubectl", "python3", "promtool", "helm", "script"] {
+    for program in [
+        "kubectl", "python3", "promtool", "helm", "chromium", "script",
+    ] {
         if let Some(path) = on_path(program) {
             println!("cargo::rerun-if-changed={}", path.display());
             continue;

@@ -8,13 +8,13 @@ use berth_test_requirements::needs;
 use crate::program::{Up, root, until};
 
 /// Address and token of a dashboard.
-struct Page {
+pub(crate) struct Page {
     address: String,
     token: String,
 }
 
 impl Page {
-    fn of(up: &Up) -> Self {
+    pub(crate) fn of(up: &Up) -> Self {
         let log = up.log();
         let (_, url) = log.split_once("http://").expect("the banner has the URL");
         let url = url.lines().next().unwrap();
@@ -23,6 +23,11 @@ impl Page {
             address: address.to_owned(),
             token: token.to_owned(),
         }
+    }
+
+    /// Returns the URL of a view, with the token.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}?token={}", self.address, self.token)
     }
 
     /// Sends a request, and returns the response with its headers.

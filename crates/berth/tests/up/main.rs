@@ -8,9 +8,11 @@
 
 mod application_failover;
 mod autoscaling;
+mod browser;
 mod clusters;
 mod command_output;
 mod dashboard;
+mod dashboard_views;
 mod disabled_components;
 mod documented;
 mod instance;

@@ -1,0 +1,162 @@
+//! A headless Chromium, driven through the DevTools protocol on a pipe.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::program::until;
+
+/// Maximum time until the browser answers a call.
+const TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Arguments of a browser that sends no requests of its own.
+const ARGUMENTS: [&str; 9] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--remote-debugging-pipe",
+];
+
+/// A browser with one page, killed at the end of the test.
+pub(crate) struct Browser {
+    child: Child,
+    requests: ChildStdin,
+    messages: Receiver<Value>,
+    session: Option<String>,
+    last: u64,
+    _profile: tempfile::TempDir,
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Browser {
+    /// Starts a browser with an empty page. The test needs `#[needs(chromium)]`.
+    pub(crate) fn start() -> Self {
+        let profile = tempfile::tempdir().unwrap();
+        // The browser reads requests from descriptor 3 and writes responses to descriptor 4.
+        let redirect = "exec chromium \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
+        let mut child = Command::new("sh")
+            .args(["-c", redirect, "chromium"])
+            .args(ARGUMENTS)
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .env("HOME", profile.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let requests = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, messages) = channel();
+        thread::spawn(move || {
+            for message in output.split(0).map_while(Result::ok) {
+                let message = serde_json::from_slice(&message).unwrap();
+                if sender.send(message).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut browser = Self {
+            child,
+            requests,
+            messages,
+            session: None,
+            last: 0,
+            _profile: profile,
+        };
+        let blank = json!({"url": "about:blank"});
+        let target = browser.call("Target.createTarget", &blank).unwrap();
+        let target = json!({"targetId": target["targetId"], "flatten": true});
+        let session = browser.call("Target.attachToTarget", &target).unwrap();
+        browser.session = session["sessionId"].as_str().map(str::to_owned);
+        browser
+    }
+
+    /// Returns the result of a call, or the error.
+    fn call(&mut self, method: &str, parameters: &Value) -> Result<Value, Value> {
+        self.last += 1;
+        let mut request = json!({"id": self.last, "method": method, "params": parameters});
+        if let Some(session) = &self.session {
+            request["sessionId"] = json!(session);
+        }
+        let mut bytes = request.to_string().into_bytes();
+        bytes.push(0);
+        self.requests.write_all(&bytes).unwrap();
+        loop {
+            let mut message = self.messages.recv_timeout(TIMEOUT).expect(method);
+            if message["id"] == self.last {
+                return match message["error"].take() {
+                    Value::Null => Ok(message["result"].take()),
+                    error => Err(error),
+                };
+            }
+        }
+    }
+
+    /// Opens a URL, and waits until the page is loaded.
+    pub(crate) fn open(&mut self, url: &str) {
+        self.evaluate("window.isLeft = true");
+        self.call("Page.navigate", &json!({"url": url})).unwrap();
+        self.wait("!window.isLeft && document.readyState == 'complete'");
+    }
+
+    /// Returns the value of an expression of JavaScript; null while the page is being replaced.
+    pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
+        let parameters = json!({"expression": expression, "returnByValue": true});
+        let Ok(mut result) = self.call("Runtime.evaluate", &parameters) else {
+            return Value::Null;
+        };
+        assert!(
+            result["exceptionDetails"].is_null(),
+            "{expression}: {result}"
+        );
+        result["result"]["value"].take()
+    }
+
+    /// Waits until an expression is true.
+    pub(crate) fn wait(&mut self, expression: &str) {
+        until(expression, || {
+            if self.evaluate(expression) == true {
+                Ok(())
+            } else {
+                Err(self.text())
+            }
+        });
+    }
+
+    /// Waits until the page shows all of the texts.
+    pub(crate) fn shows(&mut self, expected: &[&str]) {
+        until("texts of the page", || {
+            let text = self.text();
+            let missing = expected.iter().find(|part| !text.contains(**part));
+            missing.map_or(Ok(()), |part| Err(format!("{part:?} is not in {text}")))
+        });
+    }
+
+    fn text(&mut self) -> String {
+        let text = self.evaluate("document.querySelector('main')?.innerText ?? ''");
+        text.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Changes the width of the page and the colour scheme.
+    pub(crate) fn display(&mut self, width: u32, scheme: &str) {
+        let size = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+        self.call("Emulation.setDeviceMetricsOverride", &size)
+            .unwrap();
+        let scheme = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        self.call("Emulation.setEmulatedMedia", &scheme).unwrap();
+    }
+}

@@ -1,0 +1,214 @@
+//! Tests of the dashboard's views in a browser.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use berth_test_requirements::needs;
+
+use crate::browser::Browser;
+use crate::dashboard::Page;
+use crate::program::{Up, root};
+
+/// Returns the parts of a page that are wider than it, and the texts whose contrast is below that of WCAG AA.
+const FLAWS: &str = "(() => {
+  const flaws = [];
+  if (document.documentElement.scrollWidth > innerWidth) {
+    for (const of of document.querySelectorAll('main *, header *')) {
+      if (of.getBoundingClientRect().right > innerWidth) flaws.push('too wide: ' + of.outerHTML.slice(0, 200));
+    }
+    flaws.push('the page scrolls sideways');
+  }
+  const parse = (color) => color.match(/[\\d.]+/g).map(Number);
+  const luminance = (color) => {
+    const [r, g, b] = parse(color).map((of) => of / 255)
+      .map((of) => (of <= 0.04045 ? of / 12.92 : ((of + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const background = (of) => {
+    for (; of; of = of.parentElement) {
+      const color = getComputedStyle(of).backgroundColor;
+      if ((parse(color)[3] ?? 1) === 1) return color;
+    }
+    return 'rgb(255, 255, 255)';
+  };
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const of = texts.currentNode.parentElement;
+    if (!texts.currentNode.data.trim() || !of.checkVisibility()) continue;
+    const [a, b] = [luminance(getComputedStyle(of).color), luminance(background(of))];
+    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (contrast < 4.5) flaws.push(`contrast ${contrast.toFixed(1)}: ${texts.currentNode.data}`);
+  }
+  return flaws.join('\\n');
+})()";
+
+/// The number of ConfigMaps: one more than the rows of a page.
+const SETTINGS: usize = 101;
+
+/// Returns ConfigMaps and the policy that places them.
+fn settings() -> String {
+    let mut text = String::from(
+        "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: settings}\nspec:\n  \
+         resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]\n  \
+         placement: {clusterAffinity: {clusterNames: [member2]}}\n",
+    );
+    for index in 0..SETTINGS {
+        write!(
+            text,
+            "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings-{index:03}}}\n"
+        )
+        .unwrap();
+    }
+    text
+}
+
+/// Asserts that nothing overflows and that every text is readable, on a phone and on a desktop, light and dark.
+fn is_readable(browser: &mut Browser) {
+    for (width, scheme) in [
+        (400, "light"),
+        (400, "dark"),
+        (1280, "dark"),
+        (1280, "light"),
+    ] {
+        browser.display(width, scheme);
+        let view = browser.evaluate("location.pathname");
+        let flaws = browser.evaluate(FLAWS);
+        assert_eq!(flaws, "", "{view} with {width} px, {scheme}");
+    }
+}
+
+#[needs(kubectl, chromium)]
+#[test]
+fn a_browser_shows_every_view() {
+    let up = Up::start(&[]);
+    let page = Page::of(&up);
+    let nginx = root().join("examples/nginx.yaml");
+    let many = up.home.path().join("settings.yaml");
+    fs::write(&many, settings()).unwrap();
+    let (nginx, many) = (nginx.to_str().unwrap(), many.to_str().unwrap());
+    up.kubectl(&["apply", "-f", nginx, "-f", many]);
+    let taint = r#"{"spec":{"taints":[{"key":"disk","value":"slow","effect":"NoSchedule"}]}}"#;
+    up.kubectl(&["patch", "cluster", "member3", "--type=merge", "-p", taint]);
+
+    let mut browser = Browser::start();
+    browser.open(&page.url("/"));
+    fleet(&mut browser);
+    browser.open(&page.url("/bindings"));
+    bindings(&mut browser);
+    browser.open(&page.url("/bindings/default/nginx-deployment"));
+    one_binding(&mut browser);
+}
+
+fn fleet(browser: &mut Browser) {
+    browser.shows(&[
+        "member1",
+        "member2",
+        "member3",
+        "Ready",
+        "disk=slow:NoSchedule",
+    ]);
+    browser.shows(&["Clusters ready", "3", "GiB free of"]);
+    // CPU, memory and pods of each cluster; the filled part is visible and does not exceed the track.
+    browser.wait(
+        "(() => {
+          const bars = [...document.querySelectorAll('tbody svg.bar')];
+          const width = (bar, part) => bar.querySelector(part).getBoundingClientRect().width;
+          return bars.length == 9 && bars.every((bar) => width(bar, '.track') > 80
+            && width(bar, '.fill') <= width(bar, '.track') && bar.getAttribute('aria-label').includes('free'));
+        })()",
+    );
+    is_readable(browser);
+}
+
+fn bindings(browser: &mut Browser) {
+    let rows = |count: usize| format!("document.querySelectorAll('tbody tr').length == {count}");
+    let total = SETTINGS + 1;
+    browser.shows(&[&format!("{total} of {total} bindings match")]);
+    browser.shows(&[&format!("1 to 100 of {total}"), "Scheduled"]);
+    browser.wait(&rows(100));
+    is_readable(browser);
+    browser.evaluate("document.querySelector('a[rel=next]').click()");
+    browser.shows(&[&format!("101 to {total} of {total}")]);
+    browser.wait(&rows(2));
+    browser.evaluate("document.querySelector('a[rel=prev]').click()");
+    browser.wait(&rows(100));
+    browser.evaluate(
+        "document.querySelector('input[name=q]').value = 'NGINX';
+         document.querySelector('form').requestSubmit()",
+    );
+    browser.shows(&["1 of", "default/nginx-deployment", "nginx-propagation"]);
+    browser.wait(&rows(1));
+    browser.evaluate(
+        "document.querySelector('input[name=q]').value = '';
+         document.querySelector('input[name=cluster]').value = 'member1';
+         document.querySelector('form').requestSubmit()",
+    );
+    browser.wait("location.search.includes('cluster=member1')");
+    browser.wait(&rows(1));
+    browser.evaluate(
+        "document.querySelector('select[name=state]').value = 'unschedulable';
+         document.querySelector('form').requestSubmit()",
+    );
+    browser.shows(&["No binding matches"]);
+}
+
+fn one_binding(browser: &mut Browser) {
+    browser.shows(&[
+        "Clusters by stage",
+        "Division of replicas",
+        "Works",
+        "Events",
+    ]);
+    browser.shows(&[
+        "ScheduleBindingSucceed",
+        "Manifest has been successfully applied",
+    ]);
+    let rows = browser.evaluate(
+        "[...[...document.querySelectorAll('table')].find((of) => of.caption.innerText == 'Clusters by stage').tBodies[0].rows]
+           .map((row) => [...row.cells].map((cell) => cell.innerText.split('\\n')[0]).join('|')).join('\\n')",
+    );
+    let rows: Vec<&str> = rows.as_str().unwrap().lines().collect();
+    let [one, two, three] = rows[..] else {
+        panic!("the matrix has other rows: {rows:?}");
+    };
+    assert!(
+        one.starts_with("member1|passed|") && one.contains("|yes|1|"),
+        "{one}"
+    );
+    assert!(
+        two.starts_with("member2|passed|") && two.contains("|yes|1|"),
+        "{two}"
+    );
+    assert!(three.starts_with("member3|TaintToleration|"), "{three}");
+    let shares = "[...document.querySelectorAll('.share svg .fill')].map((of) => of.getAttribute('width')).join()";
+    // A bar for each cluster, first all replicas of the cluster and then the kept ones.
+    assert_eq!(browser.evaluate(shares), "500,500,500,500");
+    is_readable(browser);
+}
+
+#[needs(kubectl, chromium)]
+#[test]
+fn an_open_page_shows_a_new_placement() {
+    let up = Up::start(&["--members=2"]);
+    let mut browser = Browser::start();
+    browser.open(&Page::of(&up).url("/live"));
+    browser.shows(&["No binding was placed or moved yet."]);
+    browser.wait("document.getElementById('connection').textContent == 'live'");
+    browser.evaluate("window.isSamePage = true");
+    let nginx = root().join("examples/nginx.yaml");
+    up.kubectl(&["apply", "-f", nginx.to_str().unwrap()]);
+    browser.shows(&[
+        "Placed",
+        "default/nginx-deployment",
+        "member1 1",
+        "member2 1",
+    ]);
+    up.kubectl(&["delete", "-f", nginx.to_str().unwrap()]);
+    browser.shows(&["Removed"]);
+    assert_eq!(
+        browser.evaluate("window.isSamePage"),
+        true,
+        "the page was loaded again"
+    );
+    is_readable(&mut browser);
+}
