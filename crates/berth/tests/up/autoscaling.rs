@@ -37,6 +37,8 @@ spec:
     replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}
 ";
 
+const LABEL: &str = r"{.metadata.labels.resourcetemplate\.karmada\.io/retain-replicas}";
+
 fn get(up: &Up, context: &str, resource: &str, path: &str) -> String {
     let path = format!("jsonpath={path}");
     up.in_member(
@@ -88,9 +90,8 @@ fn a_template_follows_the_autoscalers_of_its_members() {
     std::fs::write(&file, WEB).unwrap();
     up.kubectl(&["apply", "-f", file.to_str().unwrap()]);
     wait_for_replicas(&up, "4 = 2 + 2, assigned 2 2");
-    let label = r"{.metadata.labels.resourcetemplate\.karmada\.io/retain-replicas}";
     until("the label in the members", || {
-        let found = ["member1", "member2"].map(|member| get(&up, member, "deployment/web", label));
+        let found = ["member1", "member2"].map(|member| get(&up, member, "deployment/web", LABEL));
         if found == ["true", "true"] {
             Ok(())
         } else {
@@ -145,4 +146,31 @@ fn a_template_follows_the_autoscalers_of_its_members() {
     // Without the autoscaler the scheduler divides again.
     up.kubectl(&["delete", "hpa/web"]);
     wait_for_replicas(&up, "8 = 4 + 4, assigned 4 4");
+}
+
+#[needs(kubectl)]
+#[test]
+fn a_workload_that_is_created_after_its_autoscaler_is_labelled() {
+    let up = Up::start(&["--members=1", "--controllers=*,hpaScaleTargetMarker"]);
+    let mut documents = WEB.split("---\n");
+    let deployment = documents.next().unwrap().to_owned();
+    let others: Vec<&str> = documents.collect();
+    for (name, text) in [
+        ("others.yaml", others.join("---\n")),
+        ("web.yaml", deployment),
+    ] {
+        let file = up.home.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        up.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+        until("the policy to claim the autoscaler", || {
+            match &*get(&up, "berth", "rb/web-horizontalpodautoscaler", "{.kind}") {
+                "ResourceBinding" => Ok(()),
+                _ => Err("no binding".to_owned()),
+            }
+        });
+    }
+    until("the label", || {
+        let found = get(&up, "berth", "deployment/web", LABEL);
+        if found == "true" { Ok(()) } else { Err(found) }
+    });
 }
