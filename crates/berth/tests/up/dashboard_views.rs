@@ -31,13 +31,20 @@ const FLAWS: &str = "(() => {
     }
     return 'rgb(255, 255, 255)';
   };
+  const check = (of, color, text) => {
+    const [a, b] = [luminance(color), luminance(background(of))];
+    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (contrast < 4.5) flaws.push(`contrast ${contrast.toFixed(1)}: ${text}`);
+  };
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     const of = texts.currentNode.parentElement;
-    if (!texts.currentNode.data.trim() || !of.checkVisibility()) continue;
-    const [a, b] = [luminance(getComputedStyle(of).color), luminance(background(of))];
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (contrast < 4.5) flaws.push(`contrast ${contrast.toFixed(1)}: ${texts.currentNode.data}`);
+    if (texts.currentNode.data.trim() && of.checkVisibility()) {
+      check(of, getComputedStyle(of).color, texts.currentNode.data);
+    }
+  }
+  for (const of of document.querySelectorAll('[placeholder]')) {
+    check(of, getComputedStyle(of, '::placeholder').color, of.placeholder);
   }
   return flaws.join('\\n');
 })()";
