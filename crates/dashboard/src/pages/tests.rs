@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::explainer::BindingName;
-use crate::query::Query;
+use crate::query::{PAGE, Query};
 use crate::store::{BindingRow, ClusterRow, Store};
 
 const HOSTILE: &str = "<script>alert(\"1\")</script>";
@@ -87,5 +87,78 @@ fn every_page_has_a_language_a_title_and_a_current_tab() {
         "href=\"#content\"",
     ] {
         assert!(page.contains(expected), "{expected}: {page}");
+    }
+}
+
+/// Returns a store with 5,000 clusters and 50,000 bindings of 3 clusters.
+fn large_store() -> Store {
+    let mut store = Store::default();
+    for index in 0..5000 {
+        let name = format!("member-{index:04}");
+        let cluster: Cluster = serde_json::from_value(json!({
+            "metadata": {"name": name},
+            "spec": {"syncMode": "Push", "provider": "cloud", "region": format!("region-{}", index % 20)},
+            "status": {"kubernetesVersion": "v1.36.2", "resourceSummary": {
+                "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "1100"}, "allocated": {"cpu": "16"}}},
+        }))
+        .unwrap();
+        store.clusters.insert(name, ClusterRow::new(&cluster));
+    }
+    for index in 0..50_000 {
+        let clusters = [0, 1, 2].map(|offset| {
+            let name = format!("member-{:04}", (index * 3 + offset) % 5000);
+            json!({"name": name, "replicas": 1 + index % 4})
+        });
+        let resource = format!("web-{index:05}");
+        let spec = json!({
+            "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": resource},
+            "replicas": 3 + 3 * (index % 4), "clusters": clusters,
+        });
+        let row = BindingRow::new(
+            &ObjectMeta::default(),
+            &serde_json::from_value(spec).unwrap(),
+            None,
+        );
+        let name = BindingName {
+            namespace: Some(format!("team-{:03}", index % 500)),
+            name: format!("{resource}-deployment"),
+        };
+        store.apply_binding(name, row, Some(jiff::Timestamp::UNIX_EPOCH));
+    }
+    store
+}
+
+#[test]
+fn pages_of_a_large_fleet_are_bounded() {
+    let store = large_store();
+    for (url, most_rows) in [
+        ("fleet", 2 * PAGE),
+        ("fleet?q=region-7&page=3", 2 * PAGE),
+        ("bindings", PAGE),
+        ("bindings?q=web-4&sort=replicas&page=20", PAGE),
+        ("bindings?q=matches-nothing", 0),
+        ("bindings?cluster=member-0042&sort=clusters", PAGE),
+        ("live", PAGE),
+    ] {
+        let (view, query) = url.split_once('?').unwrap_or((url, ""));
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let pairs: BTreeMap<String, String> = pairs.collect();
+        let start = std::time::Instant::now();
+        let Document(page) = match view {
+            "fleet" => fleet::page(&store, &fleet::View::new(&pairs)),
+            "bindings" => bindings::page(&store, &Query::new(&pairs)),
+            _ => live::page(&store),
+        };
+        let elapsed = start.elapsed();
+        println!("{url}: {elapsed:?}, {} bytes", page.len());
+        let (_, body) = page.split_once("<tbody>").unwrap_or_default();
+        let rows = body.matches("<tr").count();
+        assert!(rows <= most_rows, "{url} has {rows} rows");
+        assert_eq!(rows > 0, most_rows > 0, "{url} has {rows} rows");
+        assert!(page.len() < 300_000, "{url} has {} bytes", page.len());
+        // Debug builds and loaded machines are slower.
+        let is_optimized = !cfg!(debug_assertions);
+        assert!(!is_optimized || elapsed.as_secs() < 1, "{url}: {elapsed:?}");
     }
 }
