@@ -36,6 +36,8 @@ pub mod deployment_replicas_syncer;
 pub mod detector;
 pub mod failover;
 mod fingerprint;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod hpa_scale_target_marker;
 pub mod member_client;
 mod merge_diff;

@@ -20,6 +20,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use self::error::ApplyError;
+#[cfg(fuzzing)]
+pub(crate) use self::overriders::apply as apply_overriders;
 
 use crate::resource_selector::{Precision, ResourceIdentity, Selector};
 

@@ -21,6 +21,8 @@ mod answer_cache;
 mod answers;
 mod client;
 pub mod config;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod http;
 mod messages;
 mod metrics;

@@ -12,7 +12,7 @@ use super::json_text::{self, Document};
 use super::{image, yaml_text};
 
 /// Applies the overriders of a rule in Karmada's order.
-pub(super) fn apply(resource: &mut Value, overriders: &Overriders) -> Result<(), ApplyError> {
+pub(crate) fn apply(resource: &mut Value, overriders: &Overriders) -> Result<(), ApplyError> {
     for overrider in &overriders.image_overrider {
         image::apply(resource, overrider)?;
     }
