@@ -59,12 +59,18 @@ impl Report {
         condition: Option<StoredCondition>,
     ) -> Self {
         clusters.sort_unstable();
+        let reason = self.verdict.reason;
         // After a failure other than "no cluster fits", the binding keeps its clusters.
         let kept = matches!(
-            self.verdict.reason,
+            reason,
             VerdictReason::Unschedulable | VerdictReason::SchedulerError
         );
-        let agrees = kept || clusters == self.verdict.clusters;
+        let same_reason = match &condition {
+            Some(condition) if condition.status == "True" => reason == VerdictReason::Success,
+            Some(condition) => condition.reason == reason.as_str(),
+            None => !kept,
+        };
+        let agrees = same_reason && (kept || clusters == self.verdict.clusters);
         self.recorded = Some(Recorded {
             clusters,
             affinity,

@@ -62,29 +62,35 @@ impl Number {
     }
 }
 
-/// Returns the proposals for a cluster.
+/// Returns the proposals for a cluster, from each term whose result counts.
 pub(crate) fn for_cluster(name: &str, explained: &Explained) -> Vec<Proposal> {
-    let Some(term) = deciding_term(explained) else {
-        return Vec::new();
-    };
-    let Some(cluster) = term.clusters.get(name) else {
-        return Vec::new();
-    };
-    match cluster.stage {
-        Stage::Deleting | Stage::Placed => Vec::new(),
-        Stage::Filtered => filtered(name, cluster, explained),
-        Stage::Considered => considered(name, cluster, term, explained),
-        Stage::Selected => selected(name, cluster, term, explained),
+    let mut proposals = Vec::new();
+    for term in deciding_terms(explained) {
+        let Some(cluster) = term.clusters.get(name) else {
+            continue;
+        };
+        let of_term = match cluster.stage {
+            Stage::Deleting | Stage::Placed => Vec::new(),
+            Stage::Filtered => filtered(name, cluster, explained),
+            Stage::Considered => considered(name, cluster, term, explained),
+            Stage::Selected => selected(name, cluster, term, explained),
+        };
+        for proposal in of_term {
+            if !proposals.contains(&proposal) {
+                proposals.push(proposal);
+            }
+        }
     }
+    proposals
 }
 
-/// Returns the term whose result counts: the one in use, or the first after a failure.
-pub(crate) fn deciding_term(explained: &Explained) -> Option<&TermExplanation> {
+/// Returns the terms whose result counts: the one in use, or all tried ones after a failure.
+fn deciding_terms(explained: &Explained) -> &[TermExplanation] {
     let Explanation { terms } = &explained.explanation;
     if explained.outcome.result.is_ok() {
-        terms.last()
+        terms.last().map_or(&[], std::slice::from_ref)
     } else {
-        terms.first()
+        terms
     }
 }
 
@@ -203,7 +209,7 @@ fn considered(
             proposals.extend(groups(choice, chosen));
         }
     }
-    proposals.extend(room(name, cluster, explained));
+    proposals.extend(room(name, cluster, term, explained));
     if term.failure.is_some() {
         proposals.extend(fewer_replicas(explained));
     }
@@ -260,7 +266,7 @@ fn selected(
             ));
         }
     } else if operation != Some(DivisionOperation::Keep) {
-        proposals.extend(room(name, cluster, explained));
+        proposals.extend(room(name, cluster, term, explained));
     }
     if term.failure.is_some() {
         proposals.extend(fewer_replicas(explained));
@@ -271,12 +277,16 @@ fn selected(
 }
 
 /// Proposes more room in the cluster, up to all replicas of the fleet that compete with it.
-fn room(name: &str, cluster: &ClusterExplanation, explained: &Explained) -> Option<Proposal> {
+fn room(
+    name: &str,
+    cluster: &ClusterExplanation,
+    term: &TermExplanation,
+    explained: &Explained,
+) -> Option<Proposal> {
     if explained.request.components().len() > 1 {
         return None;
     }
     let from = cluster.estimates.values().min().copied()?;
-    let term = deciding_term(explained)?;
     let largest = term
         .clusters
         .values()

@@ -182,7 +182,7 @@ pub struct Recorded {
     /// The condition Scheduled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<StoredCondition>,
-    /// True if the decision of this report has the same clusters and replicas.
+    /// True if the decision of this report has the same clusters and replicas, or fails for the same reason.
     pub agrees: bool,
 }
 

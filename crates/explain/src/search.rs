@@ -76,11 +76,21 @@ impl Goal<'_> {
     }
 }
 
-/// Adds the fixes to the report: for the binding if it is not placed, and for the clusters without the workload.
+/// Adds the fixes to the report: for the binding if it is not placed, and for the clusters without the workload. The
+/// clusters in question come first, so that the decisions suffice for them.
 pub(crate) fn add_fixes(report: &mut Report, world: &mut World<'_>, limits: &Limits) {
+    if limits.clusters.is_some() {
+        add_fixes_of_clusters(report, world, limits);
+    }
     if !report.is_placed() {
         report.fixes = fixes_of_binding(report, world, limits);
     }
+    if limits.clusters.is_none() {
+        add_fixes_of_clusters(report, world, limits);
+    }
+}
+
+fn add_fixes_of_clusters(report: &mut Report, world: &mut World<'_>, limits: &Limits) {
     let names: Vec<String> = report
         .clusters
         .iter()

@@ -205,3 +205,40 @@ fn recorded_clusters_are_compared() {
         assert_eq!(report.recorded.unwrap().agrees, agrees);
     }
 }
+
+#[test]
+fn recorded_failures_are_compared() {
+    let clusters = [cluster("m1", 10)];
+    let report = |replicas| {
+        report(
+            &clusters,
+            &spec(replicas, json!({"replicaScheduling": dynamic()})),
+        )
+    };
+    let recorded = |report: Report, status: &str, reason: &str| {
+        let kept = vec![Share {
+            name: "m1".to_owned(),
+            replicas: 2,
+        }];
+        let condition = StoredCondition {
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: String::new(),
+        };
+        let condition = Some(condition).filter(|_| !reason.is_empty());
+        let report = report.with_recorded(kept, None, condition);
+        report.recorded.unwrap().agrees
+    };
+    assert_eq!(report(99).verdict.reason, VerdictReason::Unschedulable);
+    for (status, reason, agrees) in [
+        ("False", "Unschedulable", true),
+        ("False", "SchedulerError", false),
+        ("True", "Success", false),
+        ("", "", false),
+    ] {
+        assert_eq!(recorded(report(99), status, reason), agrees, "{reason:?}");
+    }
+    // The clusters are equal, and the recorded attempt failed.
+    assert!(recorded(report(2), "True", "Success"));
+    assert!(!recorded(report(2), "False", "Unschedulable"));
+}

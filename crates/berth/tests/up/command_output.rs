@@ -126,6 +126,54 @@ fn explain_names_the_cause_and_a_remedy_for_each_cluster() {
     assert!(message.contains("did you mean"), "{message}");
 }
 
+#[needs(kubectl)]
+#[test]
+fn explain_names_the_cause_and_the_smallest_fix_of_an_unplaced_binding() {
+    let up = Up::start(&["--members=2"]);
+    for member in ["member1", "member2"] {
+        run(&up, &["taint", member, "maintenance=night:NoSchedule"]);
+    }
+    let manifest = root().join("examples/nginx.yaml");
+    up.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    let explained = |arguments: &[&str]| {
+        until("the failure", || {
+            let arguments = [&["explain", "deployment/nginx"], arguments].concat();
+            let output = berth(up.home.path(), &arguments).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            if output.status.success() && text.contains("0/2 clusters are available") {
+                Ok(text)
+            } else {
+                Err(text)
+            }
+        })
+    };
+    let text = explained(&[]);
+    for expected in [
+        "Not placed (NoClusterFit): none of 2 clusters fits",
+        "Recorded: nowhere; the decision would be the same now",
+        "Condition: NoClusterFit: 0/2 clusters are available: 2 cluster(s) had untolerated taint {maintenance: night}.",
+        "tolerate maintenance=night:NoSchedule in the policy",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let report: serde_json::Value = serde_json::from_str(&explained(&["--output=json"])).unwrap();
+    let fixes = report["fixes"].as_array().unwrap();
+    assert_eq!(fixes[0]["changes"].as_array().unwrap().len(), 1, "{report}");
+    // The proposed remedy works.
+    for member in ["member1", "member2"] {
+        run(&up, &["taint", member, "maintenance-"]);
+    }
+    until("the Deployment to be placed", || {
+        let output = berth(up.home.path(), &["explain", "deployment/nginx"]).output();
+        let text = String::from_utf8_lossy(&output.unwrap().stdout).into_owned();
+        if text.contains("member1:1, member2:1; the decision would be the same now") {
+            Ok(())
+        } else {
+            Err(text)
+        }
+    });
+}
+
 #[test]
 fn a_closed_stdout_is_not_an_error() {
     let up = Up::start(&["--members=1"]);

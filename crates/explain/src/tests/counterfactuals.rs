@@ -22,6 +22,10 @@ fn clusters(list: &[Value]) -> BTreeMap<String, Cluster> {
 }
 
 fn analyse(list: &[Value], spec: &Value) -> Report {
+    analyse_with(list, spec, &Limits::default())
+}
+
+fn analyse_with(list: &[Value], spec: &Value, limits: &Limits) -> Report {
     let spec: BindingSpec = serde_json::from_value(spec.clone()).unwrap();
     let case = Case {
         clusters: &clusters(list),
@@ -34,7 +38,7 @@ fn analyse(list: &[Value], spec: &Value) -> Report {
         assumed: &Assumed::default(),
     };
     let mut engine = Engine::new(EngineOptions::default()).unwrap();
-    explain(&mut engine, &case, &Limits::default()).unwrap()
+    explain(&mut engine, &case, limits).unwrap()
 }
 
 fn summaries(fixes: &[Fix]) -> Vec<&str> {
@@ -234,6 +238,54 @@ fn each_lack_of_capacity_or_selection_has_its_smallest_fix() {
             ],
         ),
     ]);
+}
+
+#[test]
+fn each_affinity_term_has_its_fixes() {
+    let list = [
+        tainted("m1", "maintenance"),
+        with(cluster("m2", 10), "/status/apiEnablements", json!([])),
+    ];
+    let placement = json!({
+        "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
+        "clusterAffinities": [
+            {"affinityName": "first", "clusterNames": ["m1"]},
+            {"affinityName": "second", "clusterNames": ["m2"]},
+        ],
+    });
+    let report = analyse(&list, &spec(1, placement));
+    let fixes = |name| summaries(&report.cluster(name).unwrap().fixes);
+    assert_eq!(
+        fixes("m1"),
+        [
+            "remove the taint maintenance=x:NoSchedule of m1",
+            "tolerate maintenance=x:NoSchedule in the policy",
+        ]
+    );
+    assert_eq!(fixes("m2"), ["install the API apps/v1 Deployment in m2"]);
+    let of_binding = summaries(&report.fixes);
+    assert!(of_binding.contains(&fixes("m2")[0]), "{of_binding:?}");
+}
+
+#[test]
+fn a_cluster_in_question_is_searched_first() {
+    let list: Vec<Value> = (10..40)
+        .map(|number| tainted(&format!("m{number}"), "maintenance"))
+        .collect();
+    let limits = Limits {
+        decisions: 10,
+        clusters: Some(vec!["m39".to_owned()]),
+    };
+    let spec = spec(2, json!({"replicaScheduling": dynamic()}));
+    let report = analyse_with(&list, &spec, &limits);
+    assert!(!report.cluster("m39").unwrap().fixes.is_empty());
+    assert!(report.notes.is_empty(), "{:?}", report.notes);
+    let all = Limits {
+        clusters: None,
+        ..limits
+    };
+    let report = analyse_with(&list, &spec, &all);
+    assert!(!report.fixes.is_empty() && !report.notes.is_empty());
 }
 
 #[test]
