@@ -151,7 +151,7 @@ fn explain_names_the_cause_and_the_smallest_fix_of_an_unplaced_binding() {
     for expected in [
         "Not placed (NoClusterFit): none of 2 clusters fits",
         "Recorded: nowhere; the decision would be the same now",
-        "Condition: NoClusterFit: 0/2 clusters are available: 2 cluster(s) had untolerated taint {maintenance: night}.",
+        "Condition: NoClusterFit: 0/2 clusters are available: 2 cluster(s) had untolerated taint {maintenance=night:NoSchedule}.",
         "tolerate maintenance=night:NoSchedule in the policy",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
