@@ -171,6 +171,16 @@ pub(crate) fn overrides(kind: PolicyKind) -> Arc<ResourceType> {
     resource_type("policy.karmada.io/v1alpha1", name, plural, namespaced)
 }
 
+/// Returns the type of interpreter customizations.
+pub(crate) fn customizations() -> Arc<ResourceType> {
+    resource_type(
+        "config.karmada.io/v1alpha1",
+        "ResourceInterpreterCustomization",
+        "resourceinterpretercustomizations",
+        false,
+    )
+}
+
 /// Returns the type of bindings.
 pub(crate) fn bindings(kind: BindingKind) -> Arc<ResourceType> {
     let plural = match kind {

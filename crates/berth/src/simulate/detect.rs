@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use berth_api::ResourceInterpreterCustomization;
 use berth_api::admission::{self, SystemEnvironment};
 use berth_api::binding::BindingSpec;
 use berth_controllers::binding_key::BindingKind;
@@ -50,6 +51,9 @@ pub(crate) struct Unbound {
 pub(crate) struct Detector {
     state: State,
     validates: bool,
+    interpreter: Interpreter,
+    /// Customizations of the interpreter by name.
+    customizations: BTreeMap<String, ResourceInterpreterCustomization>,
     /// Template of each updated binding.
     owners: HashMap<BindingKey, TemplateKey>,
     /// Policies that had claimed templates before the manifests were applied.
@@ -72,6 +76,8 @@ impl Detector {
                 ..DetectorOptions::default()
             }),
             validates: !args.no_validate,
+            interpreter: Interpreter::default(),
+            customizations: BTreeMap::new(),
             owners: HashMap::new(),
             initial_claims: HashMap::new(),
             processed: Vec::new(),
@@ -168,6 +174,28 @@ impl Detector {
         keys
     }
 
+    /// Applies a customization, and plans the templates of its kinds again. Returns the error if it is invalid.
+    pub(crate) fn customization_applied(&mut self, object: Value) -> Option<String> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let name = name.to_owned();
+        let new: ResourceInterpreterCustomization = match serde_json::from_value(object) {
+            Ok(new) => new,
+            Err(error) => {
+                return Some(format!(
+                    "ResourceInterpreterCustomization {name} is not applied: {error}"
+                ));
+            }
+        };
+        let target = new.spec.target.clone();
+        let old = self.customizations.insert(name, new);
+        let all = self.customizations.values().cloned().collect();
+        self.interpreter.load(all);
+        for kind in old.map(|old| old.spec.target).into_iter().chain([target]) {
+            self.state.enqueue_kind(&kind);
+        }
+        None
+    }
+
     /// Adds the name of an override policy.
     pub(crate) fn override_policy(&mut self, kind: PolicyKind, namespace: &str, name: &str) {
         self.state
@@ -179,7 +207,7 @@ impl Detector {
         let Ok(object) = serde_json::from_value(object) else {
             return;
         };
-        let template = Template::from_object(kind, object);
+        let template = with_content(kind, object);
         if !self.state.skips(&template.key) {
             if let Some(claim) = &template.claim {
                 let policy = claim.policy.clone();
@@ -214,8 +242,7 @@ impl Detector {
         match serde_json::from_value::<DynamicObject>(object) {
             Ok(object) => {
                 self.state.serve(Arc::clone(kind));
-                self.state
-                    .template_applied(Template::from_object(kind, object));
+                self.state.template_applied(with_content(kind, object));
             }
             Err(error) => {
                 self.errors.insert(key, error.to_string());
@@ -308,8 +335,8 @@ impl Detector {
         let priority = existing
             .and_then(|binding| BindingSpec::deserialize(&binding["spec"]).ok())
             .and_then(|spec| spec.schedule_priority?.priority);
-        let (gates, interpreter) = (self.state.options().gates, Interpreter::default());
-        let desired = binding_for(template, policy, priority, gates, &interpreter)
+        let gates = self.state.options().gates;
+        let desired = binding_for(template, policy, priority, gates, &self.interpreter)
             .map_err(|error| error.to_string())?;
         match existing {
             None => {
@@ -386,6 +413,14 @@ impl Detector {
             Plan::None | Plan::Release(_) | Plan::Apply(_) => error,
         }
     }
+}
+
+/// Returns a template with its content, which customizations read.
+fn with_content(kind: &Arc<ResourceType>, object: DynamicObject) -> Template {
+    let content = serde_json::to_value(&object).ok().map(Arc::new);
+    let mut template = Template::from_object(kind, object);
+    template.body = content;
+    template
 }
 
 /// Returns the kinds that a policy selects.

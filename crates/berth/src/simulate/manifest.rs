@@ -21,6 +21,8 @@ pub(crate) enum Role {
     Binding(BindingKind),
     /// An override policy, which propagation policies may depend on.
     Override(PolicyKind),
+    /// A ResourceInterpreterCustomization.
+    Customization,
     /// A kind of Karmada without influence on scheduling.
     Ignored,
     /// An object that policies may select.
@@ -131,7 +133,7 @@ const KARMADA: &[(&str, &str, Role)] = &[
     (
         "config.karmada.io/v1alpha1",
         "ResourceInterpreterCustomization",
-        Role::Ignored,
+        Role::Customization,
     ),
     (
         "config.karmada.io/v1alpha1",

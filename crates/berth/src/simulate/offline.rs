@@ -84,6 +84,7 @@ pub(crate) async fn read_state(
             Role::Binding(kind) => {
                 bindings.insert(kind_resolution::binding_key(kind, &manifest), object);
             }
+            Role::Customization => notes.extend(detector.customization_applied(object)),
             Role::Template => templates.push((kind, object)),
             Role::Ignored => {}
         }

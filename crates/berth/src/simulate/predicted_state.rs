@@ -36,6 +36,11 @@ enum Change {
         namespace: String,
         name: String,
     },
+    /// A customization of the interpreter is created, or changed from `before`.
+    Customization {
+        before: Option<Value>,
+        object: Value,
+    },
     /// A template is created, or changed from `before`.
     Template {
         kind: Arc<ResourceType>,
@@ -95,6 +100,14 @@ impl PredictedState {
         )
         .await?;
         let mut policies = self.live_policies(live, notes).await?;
+        match live.list_if_served(&catalogue::customizations()).await {
+            Ok(objects) => {
+                for object in objects {
+                    notes.extend(self.detector.customization_applied(object));
+                }
+            }
+            Err(error) => notes.push(format!("customizations are left out: {error}")),
+        }
         for typed in typed {
             let TypedManifest { manifest, kind, .. } = &typed;
             let Manifest {
@@ -174,6 +187,10 @@ impl PredictedState {
                 namespace: manifest.namespace,
                 name: manifest.name,
             }),
+            Role::Customization => self.changes.push(Change::Customization {
+                before: old,
+                object,
+            }),
             Role::Template => self.changes.push(Change::Template {
                 kind,
                 before: old,
@@ -224,6 +241,9 @@ impl PredictedState {
                     namespace,
                     name,
                 } => self.detector.override_policy(kind, &namespace, &name),
+                Change::Customization { object, .. } => {
+                    notes.extend(self.detector.customization_applied(object));
+                }
                 Change::Template { kind, object, .. } => {
                     self.detector
                         .template_applied(&kind, object, &self.bindings);
@@ -277,7 +297,7 @@ impl PredictedState {
     }
 
     /// Returns the kinds and namespaces that changes may affect: those that changed policies select, before or after,
-    /// and those of policies that depend on a changed override policy.
+    /// those of policies that depend on a changed override policy, and those of changed customizations.
     fn affected_kinds(&self, changes: &[Change]) -> BTreeSet<(ApiKind, Option<String>)> {
         let mut affected = BTreeSet::new();
         let mut add = |record: &PolicyRecord| {
@@ -311,7 +331,21 @@ impl PredictedState {
                     };
                     self.detector.policies().filter(depends).for_each(&mut add);
                 }
-                Change::Template { .. } => {}
+                Change::Customization { .. } | Change::Template { .. } => {}
+            }
+        }
+        for change in changes {
+            let Change::Customization { before, object } = change else {
+                continue;
+            };
+            for object in before.iter().chain([object]) {
+                let target = |field: &str| object["spec"]["target"][field].as_str();
+                let target = target("apiVersion").zip(target("kind"));
+                affected.extend(
+                    target.map(|(api_version, kind)| {
+                        ((api_version.to_owned(), kind.to_owned()), None)
+                    }),
+                );
             }
         }
         // A kind that is read in all namespaces is not read again in one namespace.

@@ -204,7 +204,7 @@ impl State {
     }
 
     /// Queues the templates of a kind, because their interpretation may have changed.
-    pub(super) fn enqueue_kind(&mut self, kind: &CustomizationTarget) {
+    pub fn enqueue_kind(&mut self, kind: &CustomizationTarget) {
         let is_of_kind = |key: &&TemplateKey| {
             (key.api_version(), key.kind()) == (kind.api_version.as_str(), kind.kind.as_str())
         };
