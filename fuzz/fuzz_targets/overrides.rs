@@ -8,12 +8,13 @@ use libfuzzer_sys::{Corpus, fuzz_target};
 use serde_json::Value;
 
 fuzz_target!(|input: &[u8]| -> Corpus {
-    let Ok(mut input) = serde_json::from_slice::<Value>(input) else {
+    let Ok(Value::Object(mut fields)) = serde_json::from_slice(input) else {
         return Corpus::Reject;
     };
-    let Ok(overriders) = serde_json::from_value::<Overriders>(input["overriders"].take()) else {
+    let mut take = |name| fields.remove(name).unwrap_or_default();
+    let Ok(overriders) = serde_json::from_value::<Overriders>(take("overriders")) else {
         return Corpus::Reject;
     };
-    apply_overriders(&mut input["resource"], &overriders);
+    apply_overriders(&mut take("resource"), &overriders);
     Corpus::Keep
 });

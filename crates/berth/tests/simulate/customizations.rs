@@ -3,7 +3,7 @@
 use berth_test_requirements::needs;
 
 use crate::live_diff::Plane;
-use crate::program::{Files, app, simulate_with_input};
+use crate::program::{app, simulate_with_input};
 
 const FLEET: &str = "
 apiVersion: cluster.karmada.io/v1alpha1
