@@ -73,7 +73,7 @@ async fn conflicting_writes_are_retried() {
     let mut fixture = FaultFixture::start_with(|_| Fault::Delay(Duration::from_millis(5))).await;
     let api = fixture.bare.bindings("default");
     let storm = tokio::spawn(async move {
-        for round in 0..20 {
+        for round in 0..40 {
             let stored = api.list(&Default::default()).await.unwrap().items;
             let mark =
                 Patch::Merge(json!({ "metadata": { "annotations": { "by": round.to_string() } } }));

@@ -124,9 +124,9 @@ async fn a_waiting_binding_is_placed_within_a_second_of_its_event() {
 }
 
 /// Number of waiting bindings. The load generator measures with 10,000.
-const WAITING: u32 = 500;
+const WAITING: u32 = 1000;
 /// Number of bindings created while a cluster flaps.
-const NEW: usize = 40;
+const NEW: usize = 100;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_bindings_and_a_flapping_cluster_do_not_delay_new_bindings() {
