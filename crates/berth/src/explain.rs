@@ -109,8 +109,8 @@ pub async fn run(args: ExplainArgs) -> Result<(), ExplainError> {
     {
         return Err(ExplainError::no_cluster(name, clusters.keys()));
     }
-    let estimators = estimators
-        .map(|options| crate::simulate::estimators::Estimators::new(client.clone(), &options));
+    let estimators =
+        estimators.map(|options| crate::what_if::Estimators::new(client.clone(), &options));
     let report =
         analysis::analyse(&args, &binding, &bindings, &clusters, estimators.as_ref()).await?;
     let mut text = String::new();

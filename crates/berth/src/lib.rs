@@ -11,7 +11,8 @@
 //! - [`controllers`]: the controller set and its flags
 //! - [`webhook`]: admission webhooks and their flags
 //! - [`join`], [`clusters`]: registering and managing members
-//! - [`simulate`], [`watch`], [`top`]: decisions without writes, the live view, and free capacity
+//! - [`simulate`], [`watch`], [`top`]: decisions without writes, the live view, and free capacity; `what_if` compares
+//!   two states
 //! - [`explain`], [`replay`]: one decision in detail, and all recorded ones again
 //! - [`interpret`]: scripts of custom kinds, checked and run on files
 //! - [`dashboard`]: the page about a control plane
@@ -50,3 +51,4 @@ pub mod up;
 mod version;
 pub mod watch;
 pub mod webhook;
+mod what_if;

@@ -1,43 +1,36 @@
 //! `berth simulate`: scheduling decisions for manifests, without writing anything.
 //!
 //! ```text
-//! source ──> manifest ──> sandbox ──> detect ──> decide ──> report
-//!  files      roles,       refusals,   bindings   engine     tables, JSON
-//!             duplicates   defaults       ^
+//! source ──> manifest ──> sandbox ──> detect ──> what_if ──> report
+//!  files      roles,       refusals,   bindings   decisions,   tables, JSON
+//!             duplicates   defaults       ^        moves
 //!                                         │
-//!              live (get and list) ──> live_diff ──> triggers, moves
+//!              live (get and list) ──> live_diff
 //! ```
 //!
-//! All rules come from other crates: an embedded API server validates manifests and fills in defaults ([`sandbox`]),
-//! the detector's state creates the bindings ([`detect`]), the scheduler's rules select the bindings to decide
-//! ([`triggers`]), and the engine decides ([`decide`]). A live control plane is only read.
+//! All rules come from elsewhere: an embedded API server validates manifests and fills in defaults ([`sandbox`]), the
+//! detector's state creates the bindings ([`detect`]), and [`what_if`] selects the bindings to decide by the
+//! scheduler's rules and decides with the engine. A live control plane is only read.
 
 pub(crate) mod args;
 mod catalogue;
 mod configuration;
-mod decide;
 mod detect;
 mod error;
-pub(crate) mod estimators;
-pub(crate) mod fleet_changes;
 mod idle_policies;
 mod kind_resolution;
 mod live;
 mod live_diff;
 mod manifest;
 mod merge;
-mod moves;
 mod notes;
 mod offline;
 mod predicted_state;
 mod progress;
-mod rejection_summary;
 mod report;
 mod sandbox;
 mod skip_validation;
 mod source;
-mod state;
-pub(crate) mod triggers;
 
 pub use args::{Format, SimulateArgs, TaintArg};
 pub use error::{Problem, SimulateError, SourceLocation};
@@ -49,6 +42,7 @@ use std::io::Write as _;
 use tokio_util::sync::CancellationToken;
 
 use self::notes::Notes;
+use crate::what_if;
 
 /// Runs the simulation, and prints its result.
 ///
@@ -76,7 +70,7 @@ async fn simulate(args: SimulateArgs) -> Result<(), SimulateError> {
     let manifests = manifest::from_documents(documents, &mut problems);
     let mut notes = Notes::default();
     if !args.taint.is_empty() {
-        notes.push(fleet_changes::TAINT_NOTE);
+        notes.push(what_if::TAINT_NOTE);
     }
     let width = terminal_width();
     // Buffered, so that a pipe gets the complete output or none.

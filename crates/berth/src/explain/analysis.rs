@@ -12,8 +12,7 @@ use berth_scheduler::rules::condition::stored;
 
 use super::ExplainArgs;
 use super::error::ExplainError;
-use crate::simulate::estimators::Estimators;
-use crate::simulate::triggers::schedule_trigger;
+use crate::what_if::{Estimators, schedule_trigger};
 
 /// Decides about the binding, and explains the decision.
 pub(crate) async fn analyse(

@@ -7,8 +7,10 @@ use berth_scheduler::estimator::EstimatorArgs;
 use clap::{Args, ValueEnum};
 use k8s_openapi::api::core::v1::Taint;
 
+use super::error::SimulateError;
 use super::source::Input;
 use crate::engine_flags::EngineFlags;
+use crate::what_if::{Clusters, FleetChange};
 
 /// Flags of `berth simulate`.
 #[derive(Args, Clone, Debug)]
@@ -89,6 +91,31 @@ impl SimulateArgs {
     /// Reports whether the flags change the fleet.
     pub(crate) fn changes_fleet(&self) -> bool {
         !self.without.is_empty() || !self.taint.is_empty()
+    }
+
+    /// Returns the clusters with the changes of the flags.
+    ///
+    /// # Errors
+    /// When a flag names a cluster that does not exist.
+    pub(crate) fn changed_fleet(&self, mut clusters: Clusters) -> Result<Clusters, SimulateError> {
+        let lost = self.without.iter().map(|cluster| {
+            let cluster = cluster.clone();
+            ("--without", FleetChange::Lose { cluster })
+        });
+        let tainted = self.taint.iter().map(|TaintArg { cluster, taint }| {
+            let (cluster, taint) = (cluster.clone(), taint.clone());
+            ("--taint", FleetChange::Taint { cluster, taint })
+        });
+        for (flag, change) in lost.chain(tainted) {
+            if change.apply(&mut clusters).is_err() {
+                return Err(SimulateError::NoSuchCluster {
+                    flag,
+                    cluster: change.cluster().to_owned(),
+                    clusters: clusters.into_keys().collect(),
+                });
+            }
+        }
+        Ok(clusters)
     }
 }
 

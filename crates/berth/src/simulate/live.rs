@@ -16,8 +16,9 @@ use super::args::SimulateArgs;
 use super::catalogue::{Catalogue, Lookup};
 use super::detect::ApiKind;
 use super::error::SimulateError;
-use super::estimators::Estimators;
+
 use crate::control_plane::target;
+use crate::what_if::Estimators;
 
 /// Number of objects per page of a list.
 const PAGE_SIZE: u32 = 500;

@@ -6,24 +6,19 @@ use berth_api::Cluster;
 use berth_controllers::binding_key::BindingKind;
 use berth_scheduler::binding::{Binding, BindingKey};
 use berth_scheduler::estimator::EstimatorOptions;
-use berth_scheduler::rules::responsibility;
 use serde_json::Value;
 
-use super::args::SimulateArgs;
+use super::args::{Format, SimulateArgs};
 use super::catalogue;
 use super::configuration;
-use super::decide::{self, Decider};
 use super::detect::Bindings;
 use super::error::{Problem, SimulateError};
-use super::fleet_changes;
 use super::live::LivePlane;
 use super::manifest::Manifest;
-use super::moves::{Move, Moves};
 use super::notes::Notes;
 use super::predicted_state::{PredictedState, names};
 use super::progress::Progress;
-use super::state::State;
-use super::triggers::Triggers;
+use crate::what_if::{Decider, Moves, State, decode_binding, moves_between};
 
 /// Returns the bindings that the manifests and flags would move on the control plane of a context.
 ///
@@ -67,62 +62,22 @@ pub(crate) async fn moves(
         clusters: read_clusters(&predicted.clusters, &mut Notes::default()),
         bindings: read_bindings(&predicted.bindings, &mut Notes::default()),
     };
-    after.clusters = fleet_changes::changed(&after.clusters, args)?;
+    after.clusters = args.changed_fleet(after.clusters)?;
     let config_maps = configuration::config_maps(&live).await;
     notes.push(configuration::note(&after.bindings, &config_maps));
     let estimators = estimators.map(|options| live.estimators(&options));
-    let decider = Decider::new(args, &after, estimators)?;
-    decide_all(
-        decider,
-        &before,
+    let decider = Decider::new(
+        args.engine.options(),
+        args.output != Format::Table,
         &after,
-        takes_over,
-        args,
-        notes,
-        &mut progress,
-    )
-    .await
-}
-
-async fn decide_all(
-    mut decider: Decider,
-    before: &State,
-    after: &State,
-    takes_over: bool,
-    args: &SimulateArgs,
-    notes: &mut Notes,
-    progress: &mut Progress,
-) -> Result<Moves, SimulateError> {
-    notes.extend(std::mem::take(&mut decider.capacity_faults));
-    let triggers = Triggers::new(
-        (&before.clusters, &before.bindings),
-        &after.clusters,
-        takes_over,
-        args.engine
-            .feature_gates
-            .engine
-            .multiple_pod_templates_scheduling,
-    );
-    let mut moves = Moves::default();
-    for (key, binding) in &after.bindings {
-        let old = before.bindings.get(key);
-        let decision = if triggers.needs_decision(binding) {
-            decider.decide(binding).await
-        } else {
-            if old.is_none() && !responsibility::passes(binding, binding.spec.scheduler()) {
-                notes.push(format!(
-                    "{} {key}: no scheduler takes it, because no policy has claimed it or scheduling is suspended",
-                    key.kind()
-                ));
-            }
-            decide::unchanged(binding)
-        };
-        let from = old.map(|old| decide::shares(&old.spec)).unwrap_or_default();
-        let was_schedulable = old.is_none_or(|old| !decide::has_failed(&old.status));
-        moves.add(Move::new(from, was_schedulable, decision));
-        progress.report(format_args!("looked at {} bindings", moves.examined));
-    }
-    Ok(moves)
+        estimators,
+    )?;
+    let comparison = moves_between(decider, &before, &after, takes_over, |examined| {
+        progress.report(format_args!("looked at {examined} bindings"));
+    });
+    let comparison = comparison.await;
+    notes.extend(comparison.remarks);
+    Ok(comparison.moves)
 }
 
 fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
@@ -164,7 +119,7 @@ fn read_clusters(
 fn read_bindings(objects: &Bindings, notes: &mut Notes) -> BTreeMap<BindingKey, Binding> {
     let mut bindings = BTreeMap::new();
     for (key, object) in objects {
-        match decide::binding(key, object) {
+        match decode_binding(key, object) {
             Ok(binding) => {
                 bindings.insert(key.clone(), binding);
             }

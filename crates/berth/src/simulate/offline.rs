@@ -5,20 +5,17 @@ use std::collections::BTreeMap;
 use berth_api::Cluster;
 use berth_scheduler::binding::{Binding, BindingKey};
 
-use super::args::SimulateArgs;
-use super::decide::{self, Decider, Decision};
+use super::args::{Format, SimulateArgs};
 use super::detect::{Bindings, Detector};
 use super::error::{Problem, SimulateError};
-use super::fleet_changes;
 use super::idle_policies::{self, Apis};
 use super::kind_resolution::{self, TypedManifest};
 use super::manifest::{Manifest, Role};
-use super::moves::{Move, Moves};
 use super::notes::Notes;
 use super::progress::Progress;
 use super::sandbox::Sandbox;
-use super::state::State;
 use crate::members::is_simulated;
+use crate::what_if::{Decider, Decision, Move, Moves, State, decode_binding};
 
 /// Builds the state that the manifests describe.
 ///
@@ -129,7 +126,12 @@ pub(crate) async fn decisions(
     args: &SimulateArgs,
     notes: &mut Notes,
 ) -> Result<Vec<Decision>, SimulateError> {
-    let mut decider = Decider::new(args, state, None)?;
+    let mut decider = Decider::new(
+        args.engine.options(),
+        args.output != Format::Table,
+        state,
+        None,
+    )?;
     notes.extend(std::mem::take(&mut decider.capacity_faults));
     let mut progress = Progress::start();
     let mut decisions = Vec::with_capacity(state.bindings.len());
@@ -151,7 +153,7 @@ pub(crate) async fn moves(
     notes: &mut Notes,
 ) -> Result<Moves, SimulateError> {
     let changed = State {
-        clusters: fleet_changes::changed(&state.clusters, args)?,
+        clusters: args.changed_fleet(state.clusters.clone())?,
         bindings: state.bindings.clone(),
     };
     let before = decisions(state, args, notes).await?;
@@ -174,7 +176,7 @@ pub(crate) fn read_all(
     let mut read = BTreeMap::new();
     let mut problems = Vec::new();
     for (key, object) in bindings {
-        match decide::binding(key, object) {
+        match decode_binding(key, object) {
             Ok(binding) => {
                 read.insert(key.clone(), binding);
             }

@@ -8,9 +8,8 @@ mod wire;
 use std::io::{self, Write};
 
 use super::args::Format;
-use super::decide::{Decision, Share};
-use super::moves::Moves;
 use super::notes::Notes;
+use crate::what_if::{Decision, Moves, Share};
 
 /// Prints decisions, fitted to the width of a terminal. Notes follow a table; for JSON and YAML, they are printed on
 /// standard error.

@@ -2,11 +2,10 @@
 
 use berth_scheduler::binding::BindingKey;
 
-use super::super::decide::Decision;
-use super::super::moves::Move;
 use super::fit::fit;
 use super::listed;
 use crate::columns::cell;
+use crate::what_if::{Decision, Move};
 
 /// Maximum number of clusters in a cell. `-o wide` names all.
 const MAX_CLUSTERS: usize = 6;

@@ -6,11 +6,10 @@ use berth_core::{Basis, ClusterExplanation, Stage, TermExplanation};
 
 use berth_scheduler::estimator::AccurateEstimator;
 
-use super::super::decide::Decision;
-use super::super::moves::Move;
 use super::fit::fit;
 use super::listed;
 use crate::columns::cell;
+use crate::what_if::{Decision, Move};
 
 const HEADER: [&str; 10] = [
     "  CLUSTER",

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use berth_core::ClusterExplanation;
 use serde::Serialize;
 
-use super::super::decide::{self, Failure, Share};
-use super::super::moves::Move;
+use crate::what_if::{self, Failure, Move, Share};
 
 /// Result for a binding.
 #[derive(Debug, Serialize)]
@@ -31,7 +30,7 @@ struct Binding<'a> {
 }
 
 impl<'a> Decision<'a> {
-    pub(super) fn new(decision: &'a decide::Decision) -> Self {
+    pub(super) fn new(decision: &'a what_if::Decision) -> Self {
         let clusters = decision.term().map(|term| &term.clusters);
         Self {
             binding: Binding {

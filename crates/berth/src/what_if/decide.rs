@@ -6,7 +6,8 @@ use std::sync::Arc;
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{ClusterResourceBinding, ResourceBinding};
 use berth_core::{
-    Engine, Explanation, Fleet, Outcome, Plugins, Request, ScheduleError, TermExplanation,
+    Engine, EngineError, EngineOptions, Explanation, Fleet, Outcome, Plugins, Request,
+    ScheduleError, TermExplanation,
 };
 use berth_scheduler::AffinityGroups;
 use berth_scheduler::binding::{Binding, BindingKey};
@@ -14,8 +15,6 @@ use berth_scheduler::rules::condition::Reason;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::args::{Format, SimulateArgs};
-use super::error::SimulateError;
 use super::estimators::Estimators;
 use super::rejection_summary;
 use super::state::State;
@@ -92,6 +91,7 @@ pub(crate) struct Decider {
     engine: Engine,
     /// True if explanations are kept.
     explains: bool,
+    multiple_pod_templates: bool,
     fleet: Fleet,
     /// Accurate estimators, if enabled.
     estimators: Option<Estimators>,
@@ -103,16 +103,16 @@ pub(crate) struct Decider {
 }
 
 impl Decider {
-    /// Returns a decider for the clusters and bindings of a state.
+    /// Returns a decider for the clusters and bindings of a state. With `explains`, decisions keep their explanations.
     ///
     /// # Errors
     /// When the engine refuses its options.
     pub(crate) fn new(
-        args: &SimulateArgs,
+        options: EngineOptions,
+        explains: bool,
         state: &State,
         estimators: Option<Estimators>,
-    ) -> Result<Self, SimulateError> {
-        let options = args.engine.options();
+    ) -> Result<Self, EngineError> {
         let mut plugins = Plugins::in_tree(options.gates);
         if let Some(estimators) = &estimators {
             estimators.follow(state.clusters.values());
@@ -135,14 +135,20 @@ impl Decider {
             groups
         });
         Ok(Self {
+            explains,
+            multiple_pod_templates: options.gates.multiple_pod_templates_scheduling,
             engine: Engine::with_plugins(options, plugins)?,
-            explains: args.output != Format::Table,
             fleet,
             estimators,
             groups,
             bindings,
             capacity_faults,
         })
+    }
+
+    /// Reports whether replicas of several pod templates are scheduled.
+    pub(crate) const fn multiple_pod_templates(&self) -> bool {
+        self.multiple_pod_templates
     }
 
     /// Decides about a binding, for any scheduler name.
@@ -285,7 +291,7 @@ pub(crate) fn unchanged(binding: &Binding) -> Decision {
 ///
 /// # Errors
 /// When the object is not a valid binding.
-pub(crate) fn binding(key: &BindingKey, object: &Value) -> Result<Binding, String> {
+pub(crate) fn decode_binding(key: &BindingKey, object: &Value) -> Result<Binding, String> {
     let typed = if key.namespace.is_some() {
         serde_json::from_value::<ResourceBinding>(object.clone()).map(Binding::from)
     } else {

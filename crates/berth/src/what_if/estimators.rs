@@ -1,6 +1,6 @@
 //! Decisions with the members' accurate estimators: decide, query the estimators, decide again with their answers.
 //!
-//! Only a control plane knows the addresses of estimators, so they require `--against`.
+//! Only a control plane knows the addresses of estimators.
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use berth_scheduler::rules::condition::{Reason, stored};
 use berth_scheduler::rules::responsibility;
 use berth_scheduler::rules::schedule_trigger::{ScheduleType, schedule_type};
 
-use super::fleet_changes::Clusters;
+use super::state::Clusters;
 
 /// A changed cluster.
 struct Change<'a> {

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use berth_api::Cluster;
 use berth_scheduler::binding::{Binding, BindingKey};
 
-use super::fleet_changes::Clusters;
+/// Clusters by name.
+pub(crate) type Clusters = BTreeMap<String, Cluster>;
 
 /// Clusters and bindings.
 #[derive(Default)]

@@ -1,0 +1,63 @@
+//! Changes of a fleet.
+
+use k8s_openapi::api::core::v1::Taint;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::state::Clusters;
+
+/// Note for simulations with a taint.
+pub(crate) const TAINT_NOTE: &str = "a taint keeps out what is not placed yet, and moves nothing that is placed; evicting by \
+     NoExecute is up to the taint manager and is not simulated";
+
+/// A change of the fleet.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum FleetChange {
+    /// A cluster is lost.
+    Lose {
+        /// Name of the cluster.
+        cluster: String,
+    },
+    /// A cluster gets a taint.
+    Taint {
+        /// Name of the cluster.
+        cluster: String,
+        /// The added taint.
+        taint: Taint,
+    },
+}
+
+/// A change of a cluster that does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no such cluster")]
+pub(crate) struct UnknownCluster;
+
+impl FleetChange {
+    /// Returns the name of the changed cluster.
+    pub(crate) fn cluster(&self) -> &str {
+        match self {
+            Self::Lose { cluster } | Self::Taint { cluster, .. } => cluster,
+        }
+    }
+
+    /// Applies the change.
+    ///
+    /// # Errors
+    /// When the cluster does not exist.
+    pub(crate) fn apply(&self, clusters: &mut Clusters) -> Result<(), UnknownCluster> {
+        let cluster = clusters.get_mut(self.cluster()).ok_or(UnknownCluster)?;
+        match self {
+            // A deletion makes the scheduler process the bindings of the cluster.
+            Self::Lose { .. } => {
+                cluster.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::now()));
+            }
+            Self::Taint { taint, .. } => {
+                let taints = &mut cluster.spec.taints;
+                taints.retain(|known| known.key != taint.key || known.effect != taint.effect);
+                taints.push(taint.clone());
+                let generation = cluster.metadata.generation.unwrap_or(0);
+                cluster.metadata.generation = Some(generation.saturating_add(1));
+            }
+        }
+        Ok(())
+    }
+}
