@@ -55,7 +55,7 @@ metrics:
 reference:
     BERTH_WRITE_PAGES=1 cargo test -p berth-e2e --test pages is_current
 
-# Measure a scenario: burst, steady, starvation, scale, server, hostile, propagation, members, expressions
+# Measure a scenario: burst, steady, starvation, scale, server, propagation, members, expressions
 load SCENARIO *ARGS:
     cargo run --release -p berth-e2e --bin load -- {{SCENARIO}} {{ARGS}}
 

@@ -11,7 +11,6 @@
 //! | [`bare_control_plane`] | control plane without controllers |
 //! | [`eventually`](mod@eventually) | polling for conditions |
 //! | [`proxy`] | fault-injecting proxy |
-//! | [`hostile`] | hostile clients of an API server |
 //! | [`kubectl`] | runner of kubectl |
 //! | [`conformance`] | comparison with Karmada's decisions |
 //! | [`load`] | load generator |
@@ -20,7 +19,6 @@ pub mod bare_control_plane;
 mod bootstrap;
 pub mod conformance;
 pub mod eventually;
-pub mod hostile;
 pub mod kubectl;
 pub mod load;
 pub mod plane;

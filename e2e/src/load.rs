@@ -6,7 +6,6 @@
 mod burst;
 mod expressions;
 mod fan_out;
-mod hostile;
 mod members;
 mod process;
 mod propagation;
@@ -22,7 +21,6 @@ mod workload;
 
 pub use burst::{Burst, burst};
 pub use expressions::{Expressions, expressions};
-pub use hostile::{AttackedServer, Hostile, Latencies, hostile};
 pub use members::{Members, members};
 pub use propagation::{Propagation, propagation};
 pub use scale::{Scale, scale};

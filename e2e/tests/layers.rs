@@ -41,7 +41,7 @@ const APISERVER: &[(&str, &[&str])] = &[
             "allocation",
             "authentication",
             "authorization",
-            "flow_control",
+            "in_flight",
             "tls",
             "webhooks",
         ],

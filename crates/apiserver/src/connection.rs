@@ -1,7 +1,5 @@
 //! Connections: accepting, TLS, and HTTP/2 or HTTP/1.1 by ALPN.
 
-mod stall_timeout;
-
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +19,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::authentication::certificate::ClientCertificates;
-use crate::flow_control::{Connection, ConnectionLimiter};
 use crate::http::drain_body::DrainedBody;
 use crate::http::handle;
 use crate::shared::Shared;
-use stall_timeout::StallTimeout;
 
 /// Maximum concurrent streams of an HTTP/2 connection, watches included. The default of Go.
 const MAX_STREAMS: u32 = 250;
@@ -60,11 +56,7 @@ pub(crate) struct Tls {
 
 impl Tls {
     /// Performs the handshake. Returns `None` if it fails.
-    async fn handshake(
-        &self,
-        mut stream: TcpStream,
-        timeout: Duration,
-    ) -> Option<TlsStream<StallTimeout<TcpStream>>> {
+    async fn handshake(&self, mut stream: TcpStream) -> Option<TlsStream<TcpStream>> {
         if is_plaintext_http(&stream).await {
             // Closing with unread data could reset the connection before the client reads the response.
             let mut request = [0; 4096];
@@ -72,11 +64,7 @@ impl Tls {
             drop(stream.write_all(PLAINTEXT_RESPONSE).await);
             return None;
         }
-        match self
-            .acceptor
-            .accept(StallTimeout::new(stream, timeout))
-            .await
-        {
+        match self.acceptor.accept(stream).await {
             Ok(tls) => Some(tls),
             Err(error) => {
                 tracing::debug!(%error, "TLS handshake failed");
@@ -98,7 +86,6 @@ pub(crate) async fn serve(
     listener: TcpListener,
     tls: Tls,
     shared: Arc<Shared>,
-    limiter: Arc<ConnectionLimiter>,
     connections: TaskTracker,
     reachable: watch::Receiver<bool>,
     stopping: CancellationToken,
@@ -111,13 +98,8 @@ pub(crate) async fn serve(
         match accepted {
             Ok((stream, _)) if !*reachable.borrow() => drop(stream),
             Ok((stream, _)) => {
-                let Some(slot) = limiter.open() else {
-                    tracing::debug!("refused a connection: too many are open");
-                    continue;
-                };
                 connections.spawn(connection(
                     stream,
-                    Arc::new(slot),
                     tls.clone(),
                     shared.clone(),
                     reachable.clone(),
@@ -126,7 +108,6 @@ pub(crate) async fn serve(
             }
             Err(error) => {
                 tracing::warn!(%error, "failed to accept a connection");
-                limiter.evict();
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -144,20 +125,14 @@ async fn wait_unreachable(reachable: &mut watch::Receiver<bool>) {
 
 async fn connection(
     stream: TcpStream,
-    slot: Arc<Connection>,
     tls: Tls,
     shared: Arc<Shared>,
     mut reachable: watch::Receiver<bool>,
     stopping: CancellationToken,
 ) {
     drop(stream.set_nodelay(true));
-    let timeout = shared.flow_control.limits.slow_client;
-    let handshake = tokio::time::timeout(timeout, tls.handshake(stream, timeout));
-    let result = tokio::select! {
-        result = handshake => result,
-        () = slot.evicted.cancelled() => return,
-    };
-    let Ok(Some(mut stream)) = result else {
+    let timeout = shared.in_flight.limits.slow_client;
+    let Ok(Some(stream)) = tokio::time::timeout(timeout, tls.handshake(stream)).await else {
         tracing::debug!("TLS handshake failed or timed out");
         return;
     };
@@ -166,14 +141,9 @@ async fn connection(
     let client = session
         .peer_certificates()
         .and_then(|chain| tls.clients.check(chain));
-    if !http2 {
-        stream.get_mut().0.pause_reads_on_stall();
-    }
-    let owned = slot.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let shared = shared.clone();
         let mut request = request.map(DrainedBody::wrap);
-        request.extensions_mut().insert(owned.clone());
         if let Some(client) = &client {
             request.extensions_mut().insert(client.clone());
         }
@@ -185,12 +155,6 @@ async fn connection(
         ($served:expr) => {{
             let served = $served;
             tokio::pin!(served);
-            let finishing = async {
-                tokio::select! {
-                    () = stopping.cancelled() => {}
-                    () = slot.finishing.cancelled() => {}
-                }
-            };
             tokio::select! {
                 result = served.as_mut() => {
                     if let Err(error) = result {
@@ -198,8 +162,7 @@ async fn connection(
                     }
                 }
                 () = wait_unreachable(&mut reachable) => {}
-                () = slot.evicted.cancelled() => {}
-                () = finishing => {
+                () = stopping.cancelled() => {
                     served.as_mut().graceful_shutdown();
                     drop(tokio::time::timeout(SHUTDOWN_TIMEOUT, served).await);
                 }

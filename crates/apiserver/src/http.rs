@@ -1,4 +1,4 @@
-//! The HTTP interface: authentication, flow control and authorization of requests, routing, and responses.
+//! The HTTP interface: authentication and authorization of requests, routing, and responses.
 //!
 //! The effect of a request on a resource is in [`crate::verbs`].
 
@@ -31,7 +31,6 @@ use tokio::time::Instant;
 use crate::authentication::impersonation;
 use crate::authorization::attributes::{Attributes, Hints};
 use crate::error::ApiError;
-use crate::flow_control::{Connection, Kind, Level, RequestPermit};
 use crate::identity::Identity;
 use crate::metrics::RequestLabels;
 use crate::query::Query;
@@ -56,11 +55,10 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
         component: "apiserver".to_owned(),
         ..RequestLabels::default()
     };
-    let mut permit = None;
     let response = loop {
         let before = shared.store.mark();
         let body = std::mem::take(&mut body);
-        let result = respond_to(&shared, &parts, body, &mut labels, &mut permit).await;
+        let result = respond_to(&shared, &parts, body, &mut labels).await;
         // A response, even an error, must not reveal state that is not durable.
         let durable = shared.store.wait_durable_since(before).await;
         break match (durable, result) {
@@ -79,10 +77,7 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
     shared
         .metrics
         .record(labels, response.status().as_u16(), began.elapsed());
-    match permit {
-        Some(permit) => permit.hold_until_sent(response),
-        None => response,
-    }
+    response
 }
 
 /// Returns a client that calls the server without sockets, authenticated as the administrator.
@@ -102,13 +97,12 @@ fn is_read(parts: &Parts) -> bool {
     parts.method == Method::GET || parts.method == Method::HEAD
 }
 
-/// Authenticates, admits, authorizes and routes a request.
+/// Authenticates, authorizes and routes a request.
 async fn respond_to(
     shared: &Arc<Shared>,
     parts: &Parts,
     body: Body,
     labels: &mut RequestLabels,
-    permit: &mut Option<RequestPermit>,
 ) -> Result<Response<Body>, ApiError> {
     let Some(path) = percent_encoding::path(&parts.uri) else {
         return Ok(respond::malformed_request());
@@ -126,14 +120,6 @@ async fn respond_to(
             .and_then(|s| s.strip_prefix("metadata.name=")),
     };
     let attributes = Attributes::of(&parts.method, &path, hints);
-    let level = Level::of(&identity, &attributes);
-    if let Some(connection) = parts.extensions.get::<Arc<Connection>>()
-        && let Err(rejection) = connection.claim(&identity)
-        && (level != Level::Exempt)
-    {
-        return Err(shared.flow_control.rejections().count(rejection));
-    }
-    let permit = &*permit.insert(shared.flow_control.admit(&identity, level)?);
     let identity = impersonation::apply(&shared.access, identity, &parts.headers)?;
     authorization::check(&shared.access, &identity, &attributes)?;
     let snapshot = shared.registry.snapshot();
@@ -141,7 +127,7 @@ async fn respond_to(
         connected_subresource::find(shared, &snapshot, &attributes, parts, labels)?
     {
         return connection
-            .handle(shared, permit, identity, parts.clone(), body)
+            .handle(shared, identity, parts.clone(), body)
             .await;
     }
     let route = route::parse(&path, &snapshot).ok_or_else(ApiError::path_not_found)?;
@@ -151,13 +137,7 @@ async fn respond_to(
         identity,
         parts,
         query: &query,
-        permit,
     };
-    if is_read(parts) && query.is_watch() {
-        let watch_permit = permit.watch_permit()?;
-        let response = context.dispatch(body, &snapshot, route).await?;
-        return Ok(watch_permit.hold_until_sent(response));
-    }
     context.dispatch(body, &snapshot, route).await
 }
 
@@ -167,7 +147,6 @@ struct RequestContext<'a> {
     identity: Identity,
     parts: &'a Parts,
     query: &'a Query,
-    permit: &'a RequestPermit,
 }
 
 impl RequestContext<'_> {
@@ -178,6 +157,7 @@ impl RequestContext<'_> {
         snapshot: &Arc<Snapshot>,
         route: Route<'_>,
     ) -> Result<Response<Body>, ApiError> {
+        let in_flight = &self.shared.in_flight;
         match route {
             Route::Target(target) => {
                 if let Some(name) = target.subresource.as_deref()
@@ -190,15 +170,12 @@ impl RequestContext<'_> {
                 handle_resource(self, body, target).await
             }
             Route::NonResource(path, slash) => {
-                let path = (&*path, slash);
-                let _permit = self
-                    .permit
-                    .work_permit(Kind::of(&self.parts.method))
-                    .await?;
-                let work = async {
-                    non_resource::handle(self.shared, snapshot, self.parts, self.query, path)
+                let _permit = match path.first() {
+                    Some(&("healthz" | "livez" | "readyz")) => None,
+                    _ => in_flight.enter(&self.identity, &self.parts.method)?,
                 };
-                self.permit.execute(work).await
+                let path = (&*path, slash);
+                non_resource::handle(self.shared, snapshot, self.parts, self.query, path)
             }
         }
     }
@@ -210,7 +187,7 @@ impl RequestContext<'_> {
 
     /// Returns the timeout of the request.
     fn timeout(&self) -> Result<Duration, ApiError> {
-        let max = self.shared.flow_control.limits.patience;
+        let max = self.shared.in_flight.limits.request_timeout;
         let requested = self.query.timeout()?;
         Ok(requested.map_or(max, |requested| requested.min(max)))
     }
@@ -263,7 +240,7 @@ async fn handle_resource(
     body: Body,
     target: Target,
 ) -> Result<Response<Body>, ApiError> {
-    let (parts, query, permit) = (context.parts, context.query, context.permit);
+    let (parts, query, shared) = (context.parts, context.query, context.shared);
     if let Some(name) = &target.name {
         check_name(name)?;
     }
@@ -296,7 +273,7 @@ async fn handle_resource(
         _ => return Err(ApiError::method_not_allowed()),
     };
     let bytes = if has_body {
-        body::receive(body, timeout, permit).await?
+        body::receive(body, timeout).await?
     } else {
         Bytes::new()
     };
@@ -305,31 +282,23 @@ async fn handle_resource(
         form = form.with_include(query)?;
     }
     if parts.method == Method::GET && !has_name && query.is_watch() {
-        let work = async { verbs::watch::watch(&call, query) };
-        let watcher = permit.execute(work).await?;
+        let watcher = verbs::watch::watch(&call, query)?;
         return Ok(render::watch(&call.resource, form, watcher));
     }
-    let _permit = permit.work_permit(Kind::of(&parts.method)).await?;
-    let work = async {
-        let result = match (&parts.method, has_name) {
-            (&Method::POST, false) if is_review => {
-                verbs::reviews::create(&call, &content_type, &bytes)
-            }
-            (&Method::POST, false) => verbs::create::create(&call, &content_type, &bytes).await,
-            (&Method::PUT, true) => verbs::update::replace(&call, &content_type, &bytes).await,
-            (&Method::PATCH, true) => verbs::update::patch(&call, &content_type, &bytes).await,
-            (&Method::DELETE, true) => {
-                verbs::delete::delete(&call, query, &content_type, &bytes).await
-            }
-            (&Method::DELETE, false) => {
-                verbs::delete::collection(&call, query, &content_type, &bytes).await
-            }
-            (_, true) => verbs::read::get(&call, query),
-            (_, false) => verbs::read::list(&call, query),
-        };
-        finish(&call, form, result)
+    let _permit = shared.in_flight.enter(&call.identity, &parts.method)?;
+    let result = match (&parts.method, has_name) {
+        (&Method::POST, false) if is_review => verbs::reviews::create(&call, &content_type, &bytes),
+        (&Method::POST, false) => verbs::create::create(&call, &content_type, &bytes).await,
+        (&Method::PUT, true) => verbs::update::replace(&call, &content_type, &bytes).await,
+        (&Method::PATCH, true) => verbs::update::patch(&call, &content_type, &bytes).await,
+        (&Method::DELETE, true) => verbs::delete::delete(&call, query, &content_type, &bytes).await,
+        (&Method::DELETE, false) => {
+            verbs::delete::collection(&call, query, &content_type, &bytes).await
+        }
+        (_, true) => verbs::read::get(&call, query),
+        (_, false) => verbs::read::list(&call, query),
     };
-    permit.execute(work).await
+    finish(&call, form, result)
 }
 
 /// Renders the result of a verb with the warnings of webhooks.

@@ -9,11 +9,11 @@
 //! | Layer | Modules |
 //! |---|---|
 //! | server | `server` `connection` `credentials` |
-//! | http | `http`: authentication, flow control, routing, rendering, discovery, OpenAPI |
+//! | http | `http`: authentication, routing, rendering, discovery, OpenAPI |
 //! | tasks | `tasks`: garbage collection, namespace deletion, event expiry and other background work |
 //! | verbs | `verbs`: one module each; `verbs::pipeline` is the path of every write |
 //! | shared state | `shared` `metrics` |
-//! | access | `authentication` `authorization` `tls` `flow_control` `webhooks` `allocation` |
+//! | access | `authentication` `authorization` `tls` `in_flight` `webhooks` `allocation` |
 //! | registry | `registry`: the served resources, built-in and custom |
 //! | built-in kinds | `builtins`: defaults, validation and warnings; `selector` |
 //! | patch | `patch`: JSON, merge, strategic merge and apply patches |
@@ -36,10 +36,10 @@ mod connect;
 mod connection;
 mod credentials;
 mod error;
-mod flow_control;
 mod go_text;
 mod http;
 mod identity;
+mod in_flight;
 mod metrics;
 mod names;
 mod patch;
@@ -66,8 +66,8 @@ pub use admission::{Admission, AdmissionRequest, Cause, Denial, GroupResource, O
 pub use axum::body::Body;
 pub use connect::{Connect, ConnectRequest, ConnectedSubresource, Requester};
 pub use error::{ApiError, Reason};
-pub use flow_control::{Limits, Share};
 pub use identity::ADMIN;
+pub use in_flight::Limits;
 pub use server::{Reachability, Server, ServerConfig, StartError};
 pub use storage::data_dir::{DataDir, DataDirError};
 pub use storage::durable::Durable;

@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::flow_control::FlowControl;
+use crate::in_flight::InFlight;
 use crate::registry::Registry as Resources;
 use crate::store::Store;
 
@@ -46,11 +46,6 @@ struct ResponseLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestKind {
     request_kind: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RejectionReason {
-    reason: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -94,7 +89,7 @@ impl Metrics {
         &self,
         store: &Store,
         resources: &Resources,
-        flow_control: &FlowControl,
+        in_flight: &InFlight,
     ) -> String {
         let mut registry = Registry::default();
         registry.register(
@@ -107,31 +102,16 @@ impl Metrics {
             "Time until the head of the response",
             self.durations.clone(),
         );
-        let (reading, writing, watches) = flow_control.in_flight();
-        let inflight: Family<RequestKind, Gauge> = Family::default();
-        for (request_kind, now) in [("readOnly", reading), ("mutating", writing)] {
-            inflight
+        let executing: Family<RequestKind, Gauge> = Family::default();
+        for (request_kind, now) in in_flight.counts() {
+            executing
                 .get_or_create(&RequestKind { request_kind })
                 .set(count(now));
         }
         registry.register(
             "apiserver_current_inflight_requests",
             "Requests executing now, without watches",
-            inflight,
-        );
-        let long: Gauge = Gauge::default();
-        long.set(count(watches));
-        registry.register("apiserver_longrunning_requests", "Open watches", long);
-        let rejected: Family<RejectionReason, Counter> = Family::default();
-        for (reason, number) in flow_control.rejections().all() {
-            rejected
-                .get_or_create(&RejectionReason { reason })
-                .inc_by(number);
-        }
-        registry.register(
-            "apiserver_flowcontrol_rejected_requests",
-            "Rejected requests by the limit that they exceeded",
-            rejected,
+            executing,
         );
         let objects: Family<ResourceName, Gauge> = Family::default();
         for table in resources.snapshot().by_table.keys() {

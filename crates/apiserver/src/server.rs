@@ -23,8 +23,8 @@ use crate::builtins::seed;
 use crate::connect::Connect;
 use crate::credentials::Credentials;
 use crate::error::{ApiError, Reason};
-use crate::flow_control::{ConnectionLimiter, FlowControl, Limits};
 use crate::http::in_process_client;
+use crate::in_flight::Limits;
 use crate::shared::{Hooks, Shared, StoreObservers};
 use crate::storage::{Storage, StorageError, Volatile};
 use crate::store::{Key, Store};
@@ -165,10 +165,7 @@ impl Server {
                 accounts,
                 authority.certificate_pem.clone(),
             ),
-            FlowControl::new(
-                config.limits,
-                tokio::runtime::Handle::current().metrics().num_workers(),
-            ),
+            config.limits,
             stopping.clone(),
             reachable_at(address),
         ));
@@ -183,14 +180,12 @@ impl Server {
         let durable = shared.store.wait_durable_since(before).await;
         durable.map_err(|error| StorageError(error.to_string()))?;
         let mut tasks = tasks::start(&shared, config.events_live);
-        let limiter = ConnectionLimiter::new(&config.limits.within_open_files());
         let connections = TaskTracker::new();
         let (reachable, watched) = watch::channel(true);
         tasks.spawn(connection::serve(
             listener,
             connection::Tls { acceptor, clients },
             shared.clone(),
-            Arc::new(limiter),
             connections.clone(),
             watched,
             stopping.clone(),

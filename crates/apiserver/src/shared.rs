@@ -16,13 +16,13 @@ use crate::allocation::Allocation;
 use crate::authentication::Authenticator;
 use crate::authorization::index::Index;
 use crate::connect::Connect;
-use crate::flow_control::FlowControl;
+use crate::in_flight::{InFlight, Limits};
 use crate::metrics::Metrics;
 use crate::registry::{Registry, custom};
 use crate::resource::Resource;
 use crate::store::{Change, Store, TableName};
 use crate::tables::DEFINITIONS;
-use crate::webhooks::{CallLimit, Webhooks};
+use crate::webhooks::Webhooks;
 use event_ages::EventAges;
 use work_queue::{Work, WorkQueue};
 
@@ -38,9 +38,8 @@ pub(crate) struct Shared {
     /// The node ports and cluster IPs of services.
     pub(crate) allocation: Arc<Allocation>,
     pub(crate) webhooks: Arc<Webhooks>,
-    pub(crate) webhook_calls: CallLimit,
     pub(crate) event_ages: Arc<EventAges>,
-    pub(crate) flow_control: FlowControl,
+    pub(crate) in_flight: InFlight,
     pub(crate) metrics: Metrics,
     pub(crate) work: Arc<WorkQueue>,
     pub(crate) stopping: CancellationToken,
@@ -108,7 +107,7 @@ impl Shared {
         hooks: Hooks,
         observers: StoreObservers,
         authenticator: Authenticator,
-        flow_control: FlowControl,
+        limits: Limits,
         stopping: CancellationToken,
         advertised: SocketAddr,
     ) -> Self {
@@ -130,9 +129,8 @@ impl Shared {
             access: observers.access,
             allocation: observers.allocation,
             webhooks: observers.webhooks,
-            webhook_calls: CallLimit::new(flow_control.limits.requests),
             event_ages: observers.event_ages,
-            flow_control,
+            in_flight: InFlight::new(limits),
             metrics: Metrics::default(),
             work: observers.work,
             stopping,

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::store::{Change, Store, TableName};
 use crate::tables::{MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS};
@@ -101,21 +100,5 @@ impl Webhooks {
             Phase::Validating => &registered.validating,
         };
         configurations.values().flatten().filter_map(keep).collect()
-    }
-}
-
-/// Limits the client requests that wait for webhooks to half of all executing requests, so that webhooks can call back into
-/// the server.
-#[derive(Debug)]
-pub(crate) struct CallLimit(Semaphore);
-
-impl CallLimit {
-    pub(crate) fn new(requests: usize) -> Self {
-        Self(Semaphore::new(requests.div_ceil(2)))
-    }
-
-    /// Returns a permit, or `None` if too many requests wait.
-    pub(crate) fn acquire(&self) -> Option<SemaphorePermit<'_>> {
-        self.0.try_acquire().ok()
     }
 }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use berth_e2e::load::{
-    self, Burst, Expressions, Hostile, LoadError, Members, Propagation, Scale, ServerLoad,
-    Starvation, Steady, Storage,
+    self, Burst, Expressions, LoadError, Members, Propagation, Scale, ServerLoad, Starvation,
+    Steady, Storage,
 };
 use clap::{Parser, Subcommand};
 use serde_json::Value;
@@ -38,8 +38,6 @@ enum Scenario {
     Expressions(Expressions),
     /// The API server alone, in a separate process
     Server(ServerLoad),
-    /// Hostile connections to the API server: latency of other clients
-    Hostile(Hostile),
     /// The API server itself, for `load server`
     #[command(hide = true)]
     Serve {
@@ -83,7 +81,6 @@ fn run(scenario: &Scenario) -> Result<Value, LoadError> {
             Scenario::Members(load) => load::members(load).await,
             Scenario::Expressions(load) => load::expressions(load),
             Scenario::Server(server) => load::server(server).await,
-            Scenario::Hostile(hostile) => load::hostile(hostile).await,
             Scenario::Serve {
                 kubeconfig,
                 storage,

@@ -31,7 +31,6 @@ mod garbage_collection;
 mod gitops;
 mod go_clients;
 mod helm;
-mod hostile_clients;
 mod impersonation;
 mod invalid_objects;
 mod k9s;

@@ -3,20 +3,15 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use crate::codec::MAX_BODY;
 use crate::error::{ApiError, Reason};
-use crate::flow_control::RequestPermit;
 
-/// Receives the whole body within the limits on size, time and memory.
-pub(super) async fn receive(
-    body: Body,
-    timeout: Duration,
-    permit: &RequestPermit,
-) -> Result<Bytes, ApiError> {
-    let received = tokio::time::timeout(timeout, receive_all(body, permit)).await;
+/// Receives the whole body within the limits on size and time.
+pub(super) async fn receive(body: Body, timeout: Duration) -> Result<Bytes, ApiError> {
+    let received = tokio::time::timeout(timeout, receive_all(body)).await;
     received.unwrap_or_else(|_| {
         let mut error = ApiError::new(
             Reason::Timeout,
@@ -27,21 +22,14 @@ pub(super) async fn receive(
     })
 }
 
-async fn receive_all(body: Body, permit: &RequestPermit) -> Result<Bytes, ApiError> {
-    let mut body = Limited::new(body, MAX_BODY);
-    let mut received = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                ApiError::too_large(&format!("limit is {MAX_BODY}"))
-            } else {
-                ApiError::bad_request(format!("failed to read the request body: {error}"))
-            }
-        })?;
-        if let Ok(data) = frame.into_data() {
-            permit.buffer(data.len())?;
-            received.extend_from_slice(&data);
+async fn receive_all(body: Body) -> Result<Bytes, ApiError> {
+    match Limited::new(body, MAX_BODY).collect().await {
+        Ok(received) => Ok(received.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            Err(ApiError::too_large(&format!("limit is {MAX_BODY}")))
         }
+        Err(error) => Err(ApiError::bad_request(format!(
+            "failed to read the request body: {error}"
+        ))),
     }
-    Ok(received.freeze())
 }

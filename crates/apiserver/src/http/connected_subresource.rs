@@ -14,7 +14,6 @@ use super::in_process_client;
 use crate::authorization::attributes::{Attributes, ResourceTarget, Target};
 use crate::connect::{Connect, ConnectRequest, Requester};
 use crate::error::ApiError;
-use crate::flow_control::{LongRunning, RequestPermit, WatchPermit};
 use crate::identity::Identity;
 use crate::metrics::RequestLabels;
 use crate::percent_encoding::decode;
@@ -114,12 +113,10 @@ impl Connection {
     pub(super) async fn handle(
         self,
         shared: &Arc<Shared>,
-        permit: &RequestPermit,
         identity: Identity,
         mut parts: Parts,
         body: Body,
     ) -> Result<Response<Body>, ApiError> {
-        let watch_permit = permit.watch_permit()?;
         let client_upgrade = parts.extensions.remove::<OnUpgrade>();
         parts.extensions.clear();
         remove_credentials(&mut parts.headers);
@@ -134,17 +131,15 @@ impl Connection {
             request: Request::from_parts(parts, body),
         };
         let mut response = self.handler.connect(request).await?;
-        response.extensions_mut().insert(LongRunning);
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let handler_upgrade = response.extensions_mut().remove::<OnUpgrade>();
             let (Some(client), Some(handler)) = (client_upgrade, handler_upgrade) else {
                 let message = "this connection cannot be upgraded; use HTTP/1.1";
                 return Err(ApiError::bad_request(message));
             };
-            tokio::spawn(join(client, handler, watch_permit, shared.stopping.clone()));
-            return Ok(response);
+            tokio::spawn(join(client, handler, shared.stopping.clone()));
         }
-        Ok(watch_permit.hold_until_sent(response))
+        Ok(response)
     }
 }
 
@@ -160,12 +155,7 @@ fn remove_credentials(headers: &mut HeaderMap) {
 }
 
 /// Copies data in both directions until one side closes or the server stops.
-async fn join(
-    client: OnUpgrade,
-    handler: OnUpgrade,
-    _permit: WatchPermit,
-    stopping: CancellationToken,
-) {
+async fn join(client: OnUpgrade, handler: OnUpgrade, stopping: CancellationToken) {
     let (client, handler) = match tokio::try_join!(client, handler) {
         Ok(sides) => sides,
         Err(error) => {

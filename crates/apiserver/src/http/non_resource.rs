@@ -45,7 +45,7 @@ pub(super) fn handle(
         ["metrics"] => {
             let text = shared
                 .metrics
-                .render(&shared.store, &shared.registry, &shared.flow_control);
+                .render(&shared.store, &shared.registry, &shared.in_flight);
             Ok(respond::typed_text(metrics::CONTENT_TYPE, &text))
         }
         ["version"] => Ok(respond::json_value(StatusCode::OK, &discovery::version())),

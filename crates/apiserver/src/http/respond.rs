@@ -9,7 +9,6 @@ use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 
 use crate::error::{ApiError, Reason};
-use crate::flow_control::LongRunning;
 
 fn response(code: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(body.into());
@@ -109,13 +108,6 @@ pub(crate) fn json_chunks(chunks: impl Stream<Item = Bytes> + Send + 'static) ->
     let end = stream::iter([Bytes::from_static(b"\n")]);
     let body = Body::from_stream(chunks.chain(end).map(Ok::<_, Infallible>));
     response(StatusCode::OK, "application/json", body)
-}
-
-/// Returns a long-running JSON response.
-pub(crate) fn long_running(body: Body) -> Response<Body> {
-    let mut response = self::response(StatusCode::OK, "application/json", body);
-    response.extensions_mut().insert(LongRunning);
-    response
 }
 
 /// Returns the `Status` of an error.

@@ -8,7 +8,6 @@ use super::render::Form;
 use super::route::Target;
 use super::{RequestContext, body, finish, header_text};
 use crate::error::ApiError;
-use crate::flow_control::Kind;
 use crate::resource::Subresource;
 use crate::{registry, verbs};
 
@@ -48,8 +47,7 @@ impl VirtualSubresource {
         let method = &context.parts.method;
         let content_type = context.content_type();
         let accept = header_text(context.parts, &header::ACCEPT);
-        let timeout = context.shared.flow_control.limits.patience;
-        let permit = context.permit;
+        let in_flight = &context.shared.in_flight;
         let mut call = context.call(target)?;
         if self == Self::Kubelet {
             return Err(verbs::kubelet::refuse(&call));
@@ -58,23 +56,20 @@ impl VirtualSubresource {
             return Err(ApiError::method_not_allowed());
         }
         accept::negotiate(accept, ResponseKind::Review)?;
-        let bytes = body::receive(body, timeout, permit).await?;
-        let _permit = permit.work_permit(Kind::Mutating).await?;
-        let work = async {
-            let result = match self {
-                Self::Kubelet => Err(ApiError::method_not_allowed()),
-                Self::Token => verbs::token_request::create(&call, &content_type, &bytes),
-                Self::Binding => {
-                    call.subresource = Some(Subresource::Binding);
-                    verbs::binding::create(&call, &content_type, &bytes).await
-                }
-                Self::Eviction => {
-                    call.resource = registry::eviction().clone();
-                    verbs::eviction::create(&call, &content_type, &bytes).await
-                }
-            };
-            finish(&call, Form::full(), result)
+        let bytes = body::receive(body, in_flight.limits.request_timeout).await?;
+        let _permit = in_flight.enter(&call.identity, method)?;
+        let result = match self {
+            Self::Kubelet => Err(ApiError::method_not_allowed()),
+            Self::Token => verbs::token_request::create(&call, &content_type, &bytes),
+            Self::Binding => {
+                call.subresource = Some(Subresource::Binding);
+                verbs::binding::create(&call, &content_type, &bytes).await
+            }
+            Self::Eviction => {
+                call.resource = registry::eviction().clone();
+                verbs::eviction::create(&call, &content_type, &bytes).await
+            }
         };
-        permit.execute(work).await
+        finish(&call, Form::full(), result)
     }
 }

@@ -36,7 +36,7 @@ pub(in crate::http) fn watch(
             Some((Ok::<_, Infallible>(chunk), (watcher, encoder)))
         },
     );
-    let response = respond::long_running(Body::from_stream(chunks));
+    let response = respond::bytes_as("application/json", Body::from_stream(chunks));
     respond::warn(response, resource.deprecation.as_slice())
 }
 

@@ -61,15 +61,21 @@ async fn a_webhook_may_write_to_the_server_during_its_call() {
 }
 
 #[tokio::test]
-async fn requests_that_wait_for_webhooks_leave_capacity_for_others() {
+async fn requests_beyond_the_bound_are_refused_except_those_of_administrators() {
     let h = Harness::with(ServerConfig {
         limits: Limits {
-            requests: 2,
+            requests: 1,
+            mutating_requests: 1,
             ..Limits::default()
         },
         ..ServerConfig::default()
     })
     .await;
+    let binding = json!({"metadata": {"name": "carol"},
+        "roleRef": {"kind": "ClusterRole", "name": "edit", "apiGroup": "rbac.authorization.k8s.io"},
+        "subjects": [{"kind": "User", "name": "carol", "apiGroup": "rbac.authorization.k8s.io"}]});
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    ok(&h, "POST", bindings, binding).await;
     let hook = Hook::start(|_, _| Answer::Silence).await;
     let slow = with(
         webhook("w", hook.at("/"), rule("", "v1", "configmaps")),
@@ -78,22 +84,38 @@ async fn requests_that_wait_for_webhooks_leave_capacity_for_others() {
     register(&h, "Validating", "c", json!([slow])).await;
     // An in-process client does not retry.
     let client = h.server.client();
-    let post = |name: &str| {
-        let request = http::Request::post(MAPS).header("content-type", JSON);
-        let body = kube::client::Body::from(map(name).to_string().into_bytes());
-        let (client, request) = (client.clone(), request.body(body).unwrap());
+    let send_as_carol = |method: &str, path: &str, body: Value| {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", JSON)
+            .header("impersonate-user", "carol")
+            .body(kube::client::Body::from(body.to_string().into_bytes()))
+            .unwrap();
+        let client = client.clone();
         async move { client.send(request).await.unwrap() }
     };
-    let first = tokio::spawn(post("a"));
+    let first = tokio::spawn(send_as_carol("POST", MAPS, map("a")));
     let until = tokio::time::Instant::now() + TIMEOUT;
     while hook.take().is_empty() {
         assert!(tokio::time::Instant::now() < until);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let second = post("b").await;
+    let second = send_as_carol("POST", MAPS, map("b")).await;
     assert_eq!(second.status().as_u16(), 429);
     assert_eq!(second.headers()["retry-after"], "1");
-    ok(&h, "GET", MAPS, Value::Null).await;
+    let watch = format!("{MAPS}?watch=true");
+    let watches = [
+        send_as_carol("GET", &watch, Value::Null).await,
+        send_as_carol("GET", &watch, Value::Null).await,
+    ];
+    for response in watches {
+        assert_eq!(response.status().as_u16(), 200, "watches do not count");
+    }
+    let read = send_as_carol("GET", MAPS, Value::Null).await;
+    assert_eq!(read.status().as_u16(), 200, "writes leave room for reads");
+    let secret = json!({"metadata": {"name": "s"}});
+    ok(&h, "POST", "/api/v1/namespaces/default/secrets", secret).await;
     assert!(!first.is_finished());
     first.abort();
 }

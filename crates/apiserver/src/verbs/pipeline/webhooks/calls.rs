@@ -4,15 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 
 use super::Reviewed;
 use super::request::{Invocation, Objects, Request};
 use crate::error::{ApiError, Reason};
-use crate::flow_control::Rejection;
 use crate::patch::json::Operations;
-use crate::verbs::Origin;
 use crate::webhooks::Phase;
 use crate::webhooks::client::{Client, Resolver};
 use crate::webhooks::configuration::{FailurePolicy, Webhook};
@@ -26,7 +23,7 @@ enum Failure {
     Denied(ApiError),
 }
 
-impl<'a> Request<'a> {
+impl Request<'_> {
     /// Calls one webhook.
     async fn call_webhook(
         &self,
@@ -104,18 +101,6 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Returns a permit to wait for webhooks. Background tasks need none.
-    fn call_permit(&self) -> Result<Option<SemaphorePermit<'a>>, ApiError> {
-        if self.call.origin == Origin::Task {
-            return Ok(None);
-        }
-        let shared = &self.call.shared;
-        let permit = shared.webhook_calls.acquire();
-        permit
-            .map(Some)
-            .ok_or_else(|| shared.flow_control.rejections().count(Rejection::Webhooks))
-    }
-
     /// Calls the mutating webhooks in sequence. `complete` defaults an object that was changed.
     pub(super) async fn mutate(
         &self,
@@ -127,7 +112,6 @@ impl<'a> Request<'a> {
         if invocations.is_empty() {
             return Ok(Reviewed::No);
         }
-        let _permit = self.call_permit()?;
         // Webhooks with reinvocation that were called, and those that a later change affects.
         let (mut called, mut again): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
         for (at, invocation) in invocations.iter().enumerate() {
@@ -220,7 +204,6 @@ impl<'a> Request<'a> {
         if invocations.is_empty() {
             return Ok(Reviewed::No);
         }
-        let _permit = self.call_permit()?;
         let responses = invocations.iter().map(async |invocation| {
             match self
                 .call_webhook(Phase::Validating, invocation, objects)
