@@ -3,6 +3,8 @@
 //! `berth-dashboard` serves it; [`Explainer`] makes the decisions of `berth explain`.
 
 mod explainer;
+#[cfg(test)]
+mod large_fleet;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -80,7 +80,7 @@ impl ClusterChange {
 }
 
 /// The latest state of all Cluster objects.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Fleet {
     rows: BTreeMap<Arc<str>, Arc<Row>>,
     symbols: SymbolTable,

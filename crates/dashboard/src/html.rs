@@ -1,6 +1,7 @@
 //! A writer of HTML that escapes by type: names of elements and attributes are `'static`, everything else is escaped.
 
 use std::fmt::{self, Display, Write as _};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Elements without content.
 const VOID: [&str; 4] = ["input", "link", "meta", "rect"];
@@ -16,6 +17,18 @@ impl Html {
     /// Returns the text.
     pub(crate) fn into_string(self) -> String {
         self.0
+    }
+
+    /// Returns the length of the text so far.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns a number that changes with the text after `start`.
+    pub(crate) fn fingerprint(&self, start: usize) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.get(start..).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Appends the document type.

@@ -14,5 +14,5 @@ mod query;
 mod server;
 mod store;
 
-pub use explainer::{BindingName, Explain};
+pub use explainer::{BindingName, Explain, Search};
 pub use server::{Dashboard, DashboardError};

@@ -13,13 +13,16 @@ use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use berth_explain::Report;
 use futures::{Stream, stream};
 use kube::Client;
+use serde::Deserialize;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, Admission};
-use crate::explainer::{BindingName, Explain};
+use crate::explainer::{BindingName, Explain, Search};
 use crate::pages::{self, binding, bindings, fleet, live};
 use crate::query::Query;
 use crate::store::{self, Shared};
@@ -30,6 +33,9 @@ const ICON: &str = include_str!("assets/icon.svg");
 
 /// Minimum time between two updates of a page.
 const UPDATE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Searches of smallest changes that run at the same time.
+const SEARCHES: usize = 1;
 
 /// Headers of every response. Scripts and styles come from this server only.
 const HEADERS: [(header::HeaderName, &str); 5] = [
@@ -68,6 +74,8 @@ struct Context {
     client: Client,
     explainer: Arc<dyn Explain>,
     shared: Shared,
+    /// Searches that run at the same time.
+    searches: Arc<Semaphore>,
     cancel: CancellationToken,
 }
 
@@ -98,6 +106,7 @@ impl Dashboard {
                 client,
                 explainer,
                 shared: Shared::default(),
+                searches: Arc::new(Semaphore::new(SEARCHES)),
                 cancel: CancellationToken::new(),
             }),
         })
@@ -138,13 +147,17 @@ fn router(context: Arc<Context>) -> Router {
         .route("/", get(show_fleet))
         .route("/bindings", get(show_bindings))
         .route("/bindings/{namespace}/{name}", get(show_binding))
-        .route("/clusterbindings/{name}", get(show_cluster_binding))
+        .route("/bindings/{namespace}/{name}/changes", get(show_changes))
+        .route("/bindings/{namespace}/{name}/objects", get(show_objects))
+        .route("/clusterbindings/{name}", get(show_binding))
+        .route("/clusterbindings/{name}/changes", get(show_changes))
+        .route("/clusterbindings/{name}/objects", get(show_objects))
         .route("/live", get(show_live))
         .route("/updates", get(updates))
         .route("/style.css", get(async || asset("text/css", STYLE)))
         .route("/icon.svg", get(async || asset("image/svg+xml", ICON)))
         .route("/script.js", get(async || asset("text/javascript", SCRIPT)))
-        .fallback(|| async { (StatusCode::NOT_FOUND, pages::not_found()) })
+        .fallback(async || not_found())
         .layer(middleware::from_fn_with_state(Arc::clone(&context), guard))
         .with_state(context)
 }
@@ -194,27 +207,86 @@ async fn show_live(State(context): Shown) -> Response {
     live::page(&context.shared.store.read()).into_response()
 }
 
-async fn show_binding(
-    State(context): Shown,
-    Path((namespace, name)): Path<(String, String)>,
-) -> Response {
-    let namespace = Some(namespace);
-    one_binding(&context, BindingName { namespace, name }).await
+/// The name of a binding in a path.
+#[derive(Debug, Deserialize)]
+struct NamePath {
+    namespace: Option<String>,
+    name: String,
 }
 
-async fn show_cluster_binding(State(context): Shown, Path(name): Path<String>) -> Response {
-    let namespace = None;
-    one_binding(&context, BindingName { namespace, name }).await
-}
-
-async fn one_binding(context: &Context, name: BindingName) -> Response {
-    if !context.shared.store.read().bindings.contains_key(&name) {
-        return (StatusCode::NOT_FOUND, pages::not_found()).into_response();
+impl From<NamePath> for BindingName {
+    fn from(NamePath { namespace, name }: NamePath) -> Self {
+        Self { namespace, name }
     }
-    let explained = context.explainer.explain(name.clone());
-    let details = binding::Details::read(&context.client, &name);
-    let (explained, details) = tokio::join!(explained, details);
-    binding::page(&context.shared.store.read(), &name, &explained, &details).into_response()
+}
+
+async fn show_binding(State(context): Shown, Path(name): Path<NamePath>) -> Response {
+    let name = name.into();
+    let explained = match context.known(&name) {
+        Known::No => return not_found(),
+        Known::NotYet => Err("the first lists are being read".to_owned()),
+        Known::Yes => {
+            let (explainer, fleet) = (&context.explainer, context.shared.fleet());
+            explainer.explain(fleet, name.clone(), Search::None).await
+        }
+    };
+    binding::page(&context.shared.store.read(), &name, &explained).into_response()
+}
+
+async fn show_changes(State(context): Shown, Path(name): Path<NamePath>) -> Response {
+    let name = name.into();
+    let explained = match context.known(&name) {
+        Known::No => return not_found(),
+        Known::NotYet => Err("the first lists are being read".to_owned()),
+        Known::Yes => context.search(name.clone()).await,
+    };
+    binding::changes_page(&name, &explained).into_response()
+}
+
+async fn show_objects(State(context): Shown, Path(name): Path<NamePath>) -> Response {
+    let name = name.into();
+    if context.known(&name) == Known::No {
+        return not_found();
+    }
+    let details = binding::Details::read(&context.client, &name).await;
+    binding::objects_page(&name, &details).into_response()
+}
+
+fn not_found() -> Response {
+    (StatusCode::NOT_FOUND, pages::not_found()).into_response()
+}
+
+/// State of a binding in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Yes,
+    No,
+    /// The first lists are not complete.
+    NotYet,
+}
+
+impl Context {
+    fn known(&self, name: &BindingName) -> Known {
+        let store = self.shared.store.read();
+        match (store.bindings.contains_key(name), store.is_complete) {
+            (false, _) => Known::No,
+            (true, false) => Known::NotYet,
+            (true, true) => Known::Yes,
+        }
+    }
+
+    /// Searches the smallest changes. A search ends even if the browser has left, so that the limit holds.
+    async fn search(&self, name: BindingName) -> Result<Report, String> {
+        let permit = Arc::clone(&self.searches).acquire_owned().await;
+        let permit = permit.map_err(|error| error.to_string())?;
+        let (explainer, fleet) = (Arc::clone(&self.explainer), self.shared.fleet());
+        let search = tokio::spawn(async move {
+            let found = explainer.explain(fleet, name, Search::Changes).await;
+            drop(permit);
+            found
+        });
+        search.await.map_err(|error| error.to_string())?
+    }
 }
 
 /// Sends an event after changes, at most one in an interval.

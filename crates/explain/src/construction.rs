@@ -8,22 +8,24 @@ use berth_core::{
 };
 
 use crate::fix::Share;
+use crate::reason::{self, Choices};
 use crate::report::{
     API_VERSION, BindingSummary, ClusterReport, EstimateReport, KIND, Minimum, Recorded, Report,
     ResourceSummary, ScoreReport, StageCount, StoredCondition, StrategyName, TermOutcome,
     TermReport, Verdict, VerdictReason,
 };
-use crate::{reason, summary};
+use crate::summary;
 
 impl Report {
     /// Builds the report of a decision.
     pub fn new(request: &Request, outcome: &Outcome, explanation: &Explanation) -> Self {
         let empty = TermExplanation::default();
         let deciding = deciding_term(outcome, explanation).unwrap_or(&empty);
+        let choices = Choices::new(deciding);
         let clusters: Vec<ClusterReport> = deciding
             .clusters
             .iter()
-            .map(|(name, cluster)| ClusterReport::new(name, cluster, deciding, request))
+            .map(|(name, cluster)| ClusterReport::new(name, cluster, (deciding, &choices), request))
             .collect();
         let counts = summary::counts(&clusters);
         Self {
@@ -165,7 +167,7 @@ impl ClusterReport {
     fn new(
         name: &str,
         cluster: &ClusterExplanation,
-        term: &TermExplanation,
+        (term, choices): (&TermExplanation, &Choices<'_>),
         request: &Request,
     ) -> Self {
         let refusal = cluster.refusal.as_ref();
@@ -197,7 +199,7 @@ impl ClusterReport {
         Self {
             name: name.to_owned(),
             stage: cluster.stage,
-            why: reason::why(name, cluster, minimum.as_ref(), term, request),
+            why: reason::why(name, cluster, minimum.as_ref(), (term, choices), request),
             plugin: refusal.map(|refusal| refusal.plugin.clone()),
             reason: refusal.map(|refusal| refusal.reason.clone()),
             replicas: cluster.replicas,

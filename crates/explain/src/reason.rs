@@ -1,5 +1,7 @@
 //! The reason for the stage of a cluster, in one sentence.
 
+use std::collections::HashMap;
+
 use berth_core::{
     ClusterExplanation, DividedShare, DivisionOperation, DivisionStep, GroupChoice,
     GroupExplanation, RemainderRule, Request, Stage, TermExplanation, TieBreak, WeightBasis,
@@ -7,12 +9,55 @@ use berth_core::{
 
 use crate::report::Minimum;
 
+/// The choices of a term by cluster. Without it, the reasons of a large fleet take quadratic time.
+#[derive(Debug)]
+pub(crate) struct Choices<'a>(Vec<ChoiceIndex<'a>>);
+
+/// A choice between groups, by cluster.
+#[derive(Debug)]
+struct ChoiceIndex<'a> {
+    choice: &'a GroupChoice,
+    /// The chosen groups.
+    chosen: Vec<&'a GroupExplanation>,
+    /// The ranks of the groups of each cluster.
+    ranks: HashMap<&'a str, Vec<usize>>,
+}
+
+impl<'a> Choices<'a> {
+    pub(crate) fn new(term: &'a TermExplanation) -> Self {
+        let choices = term.selection.iter().flat_map(|of| &of.choices);
+        Self(choices.map(ChoiceIndex::new).collect())
+    }
+}
+
+impl<'a> ChoiceIndex<'a> {
+    fn new(choice: &'a GroupChoice) -> Self {
+        let mut ranks: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (rank, group) in choice.groups.iter().enumerate() {
+            for cluster in &group.clusters {
+                ranks.entry(cluster).or_default().push(rank);
+            }
+        }
+        Self {
+            choice,
+            chosen: choice.groups.iter().filter(|group| group.chosen).collect(),
+            ranks,
+        }
+    }
+
+    /// Returns the groups of a cluster with their ranks.
+    fn groups(&self, cluster: &str) -> impl Iterator<Item = (usize, &'a GroupExplanation)> {
+        let ranks = self.ranks.get(cluster).into_iter().flatten();
+        ranks.filter_map(|rank| Some((*rank, self.choice.groups.get(*rank)?)))
+    }
+}
+
 /// Returns the reason for the stage of a cluster.
 pub(crate) fn why(
     name: &str,
     cluster: &ClusterExplanation,
     minimum: Option<&Minimum>,
-    term: &TermExplanation,
+    (term, choices): (&TermExplanation, &Choices<'_>),
     request: &Request,
 ) -> String {
     match cluster.stage {
@@ -24,25 +69,24 @@ pub(crate) fn why(
             }
             None => "rejected".to_owned(),
         },
-        Stage::Considered => not_selected(name, cluster, term),
+        Stage::Considered => not_selected(name, cluster, term, choices),
         Stage::Selected => without_replicas(name, cluster, minimum, term),
         Stage::Placed => placed(name, cluster, term, request),
     }
 }
 
-fn not_selected(name: &str, cluster: &ClusterExplanation, term: &TermExplanation) -> String {
-    let choices = term
-        .selection
-        .as_ref()
-        .map_or(&[][..], |selection| &selection.choices);
-    for choice in choices {
-        let member = |group: &&GroupExplanation| group.clusters.iter().any(|c| c == name);
-        let groups: Vec<&GroupExplanation> = choice.groups.iter().filter(member).collect();
-        if groups.iter().any(|group| group.chosen) {
+fn not_selected(
+    name: &str,
+    cluster: &ClusterExplanation,
+    term: &TermExplanation,
+    choices: &Choices<'_>,
+) -> String {
+    for choice in &choices.0 {
+        if choice.groups(name).any(|(_, group)| group.chosen) {
             continue;
         }
-        if let Some(group) = groups.first() {
-            return not_chosen(choice, group, cluster);
+        if let Some((rank, group)) = choice.groups(name).next() {
+            return not_chosen(choice, rank, group, cluster);
         }
     }
     match &term.failure {
@@ -52,12 +96,11 @@ fn not_selected(name: &str, cluster: &ClusterExplanation, term: &TermExplanation
 }
 
 fn not_chosen(
-    choice: &GroupChoice,
+    ChoiceIndex { choice, chosen, .. }: &ChoiceIndex<'_>,
+    rank: usize,
     group: &GroupExplanation,
     cluster: &ClusterExplanation,
 ) -> String {
-    let chosen: Vec<&GroupExplanation> =
-        choice.groups.iter().filter(|group| group.chosen).collect();
     let bounds = match choice.max {
         Some(max) => format!("minGroups {}, maxGroups {max}", choice.min),
         None => format!("minGroups {}", choice.min),
@@ -72,7 +115,7 @@ fn not_chosen(
     }
     let best = chosen.iter().map(|group| group.score).min().unwrap_or(0);
     if choice.by == "cluster" {
-        let rank = position(choice, &group.name);
+        let rank = rank + 1;
         let limit = match choice.max {
             Some(max) => format!("maxGroups of the spread constraint by cluster is {max}"),
             None => "the spread constraints need no more clusters".to_owned(),
@@ -95,14 +138,6 @@ fn not_chosen(
         group.score,
         names.join(", "),
     )
-}
-
-fn position(choice: &GroupChoice, name: &str) -> usize {
-    choice
-        .groups
-        .iter()
-        .position(|group| group.name == name)
-        .map_or(0, |index| index + 1)
 }
 
 fn without_replicas(

@@ -43,6 +43,16 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Returns the limits of an explanation without a search.
+    pub fn none() -> Self {
+        Self {
+            decisions: 0,
+            clusters: Some(Vec::new()),
+        }
+    }
+}
+
 /// The wanted result.
 #[derive(Clone, Copy, Debug)]
 enum Goal<'a> {

@@ -1,6 +1,6 @@
 //! The fleet and the binding of a decision, and decisions about changed ones.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use berth_api::Cluster;
@@ -16,8 +16,8 @@ use crate::change::Change;
 /// The input of a decision.
 #[derive(Clone, Debug)]
 pub struct Case<'a> {
-    /// The clusters by name.
-    pub clusters: &'a BTreeMap<String, Cluster>,
+    /// The clusters, with their objects ([`Fleet::keeping_objects`]).
+    pub fleet: &'a Fleet,
     /// The namespace of a ResourceBinding.
     pub namespace: Option<&'a str>,
     /// The name of the binding.
@@ -73,15 +73,10 @@ impl BindingObject for ChangedBinding {
 
 impl<'a> World<'a> {
     pub(crate) fn new(engine: &'a mut Engine, case: &'a Case<'a>) -> Self {
-        // Plugins may read the objects.
-        let mut fleet = Fleet::new().keeping_objects();
-        for cluster in case.clusters.values() {
-            fleet.apply(cluster);
-        }
         Self {
             case,
             engine,
-            fleet,
+            fleet: case.fleet.clone(),
             decisions: 0,
         }
     }
@@ -147,12 +142,15 @@ impl<'a> World<'a> {
         self.decisions += 1;
         let case = self.case;
         let names: BTreeSet<&str> = changes.iter().filter_map(Change::cluster).collect();
-        let originals: Vec<&Cluster> = names
+        let snapshot = self.fleet.snapshot();
+        let originals: Vec<Arc<Cluster>> = names
             .iter()
-            .filter_map(|name| case.clusters.get(*name))
+            .filter_map(|name| snapshot.cluster(snapshot.ordinal(name)?)?.object().cloned())
             .collect();
+        // Changes are cheaper in a snapshot that nothing else refers to.
+        drop(snapshot);
         for original in &originals {
-            let mut cluster = (*original).clone();
+            let mut cluster = Cluster::clone(original);
             let name = original.metadata.name.as_deref();
             for change in changes.iter().filter(|change| change.cluster() == name) {
                 change.apply_to_cluster(&mut cluster, case.spec);
@@ -161,7 +159,7 @@ impl<'a> World<'a> {
         }
         let decided = decide(self.engine, &self.fleet.snapshot(), case.assumed);
         for original in originals {
-            self.fleet.apply(original);
+            self.fleet.apply(&original);
         }
         decided
     }

@@ -1,26 +1,22 @@
 //! Explanations of the dashboard: the report of a decision with the present clusters.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use berth_api::Cluster;
 use berth_apimachinery::api_error::api_error_message;
-use berth_core::{Assumed, Engine, EngineOptions, WorkloadPeers};
-use berth_dashboard::{BindingName, Explain};
+use berth_core::{Assumed, Engine, EngineOptions, Fleet, WorkloadPeers};
+use berth_dashboard::{BindingName, Explain, Search};
 use berth_explain::{Case, Limits, Report, Share, StoredCondition};
 use berth_scheduler::binding::Binding;
 use berth_scheduler::rules::condition::stored;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use kube::api::{Api, ListParams};
-use kube::{Client, ResourceExt as _};
+use kube::Client;
+use kube::api::Api;
 
 /// Decisions about changed fleets for a page: fewer than for the command, so that the page stays fast.
 const DECISIONS: usize = 200;
-/// Objects per page of a list.
-const PAGE: u32 = 500;
 
-/// Reads binding and clusters, and decides with the engine.
+/// Reads the binding, and decides with the engine.
 #[derive(Clone)]
 pub(crate) struct Explainer {
     client: Client,
@@ -33,13 +29,16 @@ impl fmt::Debug for Explainer {
 }
 
 impl Explain for Explainer {
-    fn explain(&self, binding: BindingName) -> BoxFuture<'_, Result<Report, String>> {
+    fn explain(
+        &self,
+        fleet: Fleet,
+        binding: BindingName,
+        search: Search,
+    ) -> BoxFuture<'_, Result<Report, String>> {
         async move {
             let found = self.binding(&binding).await;
             let found = found.map_err(|error| api_error_message(&error))?;
-            let clusters = self.clusters().await;
-            let clusters = clusters.map_err(|error| api_error_message(&error))?;
-            let decided = tokio::task::spawn_blocking(move || decide(&found, &clusters));
+            let decided = tokio::task::spawn_blocking(move || decide(&found, &fleet, search));
             decided.await.map_err(|error| error.to_string())?
         }
         .boxed()
@@ -61,28 +60,13 @@ impl Explainer {
             api.get(&name.name).await.map(Binding::from)
         }
     }
-
-    async fn clusters(&self) -> Result<BTreeMap<String, Cluster>, kube::Error> {
-        let api = Api::<Cluster>::all(self.client.clone());
-        let mut params = ListParams::default().limit(PAGE);
-        let mut clusters = BTreeMap::new();
-        loop {
-            let page = api.list(&params).await?;
-            let named = page.items.into_iter();
-            clusters.extend(named.map(|cluster| (cluster.name_any(), cluster)));
-            match page.metadata.continue_ {
-                Some(token) if !token.is_empty() => params = params.continue_token(&token),
-                _ => return Ok(clusters),
-            }
-        }
-    }
 }
 
-fn decide(binding: &Binding, clusters: &BTreeMap<String, Cluster>) -> Result<Report, String> {
+pub(super) fn decide(binding: &Binding, fleet: &Fleet, search: Search) -> Result<Report, String> {
     let mut engine = Engine::new(EngineOptions::default()).map_err(|error| error.to_string())?;
     let assumed = Assumed::default();
     let case = Case {
-        clusters,
+        fleet,
         namespace: binding.key.namespace.as_deref(),
         name: &binding.key.name,
         metadata: &binding.metadata,
@@ -91,9 +75,12 @@ fn decide(binding: &Binding, clusters: &BTreeMap<String, Cluster>) -> Result<Rep
         peers: WorkloadPeers::default(),
         assumed: &assumed,
     };
-    let limits = Limits {
-        decisions: DECISIONS,
-        ..Limits::default()
+    let limits = match search {
+        Search::Changes => Limits {
+            decisions: DECISIONS,
+            ..Limits::default()
+        },
+        Search::None => Limits::none(),
     };
     let report = berth_explain::explain(&mut engine, &case, &limits);
     let report = report.map_err(|error| error.to_string())?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use berth_api::Cluster;
-use berth_core::{Assumed, Engine, Plugins, WorkloadPeers};
+use berth_core::{Assumed, Engine, Fleet, Plugins, WorkloadPeers};
 use berth_explain::{Case, Limits, Report, Share, StoredCondition};
 use berth_scheduler::AffinityGroups;
 use berth_scheduler::binding::Binding;
@@ -36,8 +36,13 @@ pub(crate) async fn analyse(
         WorkloadPeers::default()
     };
     let assumed = Assumed::default();
+    // Plugins may read the objects.
+    let mut fleet = Fleet::new().keeping_objects();
+    for cluster in clusters.values() {
+        fleet.apply(cluster);
+    }
     let case = Case {
-        clusters,
+        fleet: &fleet,
         namespace: binding.key.namespace.as_deref(),
         name: &binding.key.name,
         metadata: &binding.metadata,

@@ -106,14 +106,16 @@ fn every_view_shows_the_placed_workload() {
     holds("/bindings?q=NGINX&state=scheduled", &[name]);
     holds("/live", &[name, "Placed"]);
     let path = format!("/bindings/{name}");
-    // The report, the Works and the events.
-    let expected = [
-        "Clusters by stage",
-        "ClusterAffinity",
+    holds(&path, &["Clusters by stage", "ClusterAffinity"]);
+    holds(
+        &format!("{path}/changes"),
+        &["member3", "Smallest changes by cluster"],
+    );
+    let objects = [
         "Manifest has been successfully applied",
         "ScheduleBindingSucceed",
     ];
-    holds(&path, &expected);
+    holds(&format!("{path}/objects"), &objects);
     assert!(
         page.get("/bindings/default/none")
             .starts_with("HTTP/1.1 404")

@@ -166,9 +166,11 @@ fn one_binding(browser: &mut Browser) {
         "Works",
         "Events",
     ]);
+    // The script loads these parts.
     browser.shows(&[
         "ScheduleBindingSucceed",
         "Manifest has been successfully applied",
+        "A cluster would get the workload with one of these changes",
     ]);
     let rows = browser.evaluate(
         "[...[...document.querySelectorAll('table')].find((of) => of.caption.innerText == 'Clusters by stage').tBodies[0].rows]

@@ -53,7 +53,7 @@ fn shard_of(text: &str) -> usize {
 }
 
 /// Reference-counted symbols, freed with their last use.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SymbolTable {
     symbols: Symbols,
     texts: Vec<Option<Arc<str>>>,

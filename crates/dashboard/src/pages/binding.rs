@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 
-use super::format::{age, full_name};
+use super::format::{age, full_name, path};
 use super::parts::{self, Column, Tone, number, text};
 use super::{Tab, bindings, explanation, frame, live, not_found};
 use crate::explainer::BindingName;
@@ -93,12 +93,11 @@ fn time_of(event: &Event) -> Option<Timestamp> {
     })
 }
 
-/// Returns the page.
+/// Returns the page. Searches and lists of objects are separate views, so that the decision is shown at once.
 pub(crate) fn page(
     store: &Store,
     name: &BindingName,
     explained: &Result<Report, String>,
-    details: &Details,
 ) -> Document<String> {
     let Some(row) = store.bindings.get(name) else {
         return not_found();
@@ -107,17 +106,20 @@ pub(crate) fn page(
     frame(&title, Tab::Bindings, |html| {
         html.leaf("h1", &[], &title);
         html.el("div", &[("data-live", &"binding")], |html| {
+            let start = html.len();
             summary(html, row);
             html.leaf("h2", &[], "Decision");
             match explained {
-                Ok(report) => explanation::write(html, report),
+                Ok(report) => explanation::write(html, report, |html| {
+                    let path = format!("{}/changes", path(name));
+                    let fingerprint = html.fingerprint(start);
+                    parts::later(html, &path, fingerprint, "Search the smallest changes");
+                }),
                 Err(reason) => {
                     let text = format!("There is no explanation: {reason}");
                     html.leaf("p", &[("class", &"muted")], text);
                 }
             }
-            html.leaf("h2", &[], "Works");
-            listed(html, &details.works, "No Works.", work_table);
             html.leaf("h2", &[], "Moves since the dashboard started");
             let moves = || store.moves.iter().rev().filter(|of| of.binding == *name);
             if moves().next().is_none() {
@@ -125,9 +127,46 @@ pub(crate) fn page(
             } else {
                 live::moves(html, moves().take(PAGE));
             }
-            html.leaf("h2", &[], "Events");
-            listed(html, &details.events, "No events.", event_table);
+            let objects = format!("{}/objects", path(name));
+            let fingerprint = html.fingerprint(start);
+            parts::later(html, &objects, fingerprint, "Show Works and events");
         });
+    })
+}
+
+/// Returns the view of the smallest changes.
+pub(crate) fn changes_page(
+    name: &BindingName,
+    explained: &Result<Report, String>,
+) -> Document<String> {
+    part(name, "What would change it", |html| match explained {
+        Ok(report) => explanation::changes(html, report),
+        Err(reason) => {
+            let text = format!("There is no explanation: {reason}");
+            html.leaf("p", &[("class", &"muted")], text);
+        }
+    })
+}
+
+/// Returns the view of Works and events.
+pub(crate) fn objects_page(name: &BindingName, details: &Details) -> Document<String> {
+    part(name, "Works and events", |html| {
+        html.leaf("h2", &[], "Works");
+        listed(html, &details.works, "No Works.", work_table);
+        html.leaf("h2", &[], "Events");
+        listed(html, &details.events, "No events.", event_table);
+    })
+}
+
+/// Returns a view that the script also shows as a part of the page of the binding.
+fn part(name: &BindingName, title: &str, content: impl FnOnce(&mut Html)) -> Document<String> {
+    let full = full_name(name);
+    frame(&format!("{title}: {full}"), Tab::Bindings, |html| {
+        html.leaf("h1", &[], title);
+        html.el("p", &[], |html| {
+            html.leaf("a", &[("href", &path(name))], &full);
+        });
+        html.el("div", &[("data-part", &"")], content);
     })
 }
 

@@ -7,9 +7,10 @@ use std::fmt::Display;
 use berth_core::Stage;
 use berth_explain::{ClusterReport, Fix, Report, Share};
 
-use super::format::thousands;
+use super::format::{count, thousands};
 use super::parts::{self, Column, number, text};
 use crate::html::Html;
+use crate::query::PAGE;
 
 const COLUMNS: [Column; 7] = [
     text("Cluster"),
@@ -24,8 +25,11 @@ const COLUMNS: [Column; 7] = [
 /// Clusters to show in the matrix: those that came furthest first.
 const MOST_CLUSTERS: usize = 200;
 
-/// Writes a report.
-pub(super) fn write(html: &mut Html, report: &Report) {
+/// Clusters to name in a sentence.
+const MOST_SHARES: usize = 10;
+
+/// Writes a report. `changes` writes the section of the smallest changes, or the link to it.
+pub(super) fn write(html: &mut Html, report: &Report, changes: impl FnOnce(&mut Html)) {
     let is_placed = report.is_placed();
     let class = if is_placed {
         "verdict"
@@ -50,10 +54,6 @@ pub(super) fn write(html: &mut Html, report: &Report) {
             html.leaf("p", &[("class", &"no")], text);
         }
     });
-    if !report.fixes.is_empty() {
-        html.leaf("h2", &[], "What would place it");
-        fixes(html, &report.fixes);
-    }
     html.leaf("h2", &[], "Clusters by stage");
     matrix(html, report);
     if report
@@ -64,6 +64,49 @@ pub(super) fn write(html: &mut Html, report: &Report) {
         html.leaf("h2", &[], "Division of replicas");
         division(html, report);
     }
+    notes(html, report);
+    html.leaf("h2", &[], "What would change it");
+    changes(html);
+}
+
+/// Writes the smallest changes that would alter the decision.
+pub(super) fn changes(html: &mut Html, report: &Report) {
+    let columns = [text("Cluster"), text("Smallest changes")];
+    let [c_cluster, c_changes] = &columns;
+    let found = || report.clusters.iter().filter(|of| !of.fixes.is_empty());
+    if report.fixes.is_empty() && found().next().is_none() {
+        let none = "No change of up to four settings that would alter the decision was found.";
+        html.leaf("p", &[("class", &"muted")], none);
+    }
+    if !report.fixes.is_empty() {
+        html.leaf(
+            "p",
+            &[],
+            "The binding would be placed with one of these changes:",
+        );
+        fixes(html, &report.fixes);
+    }
+    if found().next().is_some() {
+        html.leaf(
+            "p",
+            &[],
+            "A cluster would get the workload with one of these changes:",
+        );
+        parts::table(html, "Smallest changes by cluster", &columns, |html| {
+            for of in found().take(PAGE) {
+                html.el("tr", &[], |html| {
+                    parts::cell(html, c_cluster, |html| {
+                        html.leaf("span", &[("class", &"name")], &of.name);
+                    });
+                    parts::cell(html, c_changes, |html| fixes(html, &of.fixes));
+                });
+            }
+        });
+    }
+    notes(html, report);
+}
+
+fn notes(html: &mut Html, report: &Report) {
     if !report.notes.is_empty() {
         html.el("ul", &[("class", &"muted")], |html| {
             for note in &report.notes {
@@ -79,8 +122,13 @@ fn shares(shares: &[Share]) -> String {
     }
     let texts = shares
         .iter()
+        .take(MOST_SHARES)
         .map(|share| format!("{} {}", share.name, share.replicas));
-    texts.collect::<Vec<_>>().join(", ")
+    let text = texts.collect::<Vec<_>>().join(", ");
+    match shares.len().saturating_sub(MOST_SHARES) {
+        0 => text,
+        more => format!("{text} and {more} more"),
+    }
 }
 
 fn fixes(html: &mut Html, fixes: &[Fix]) {
@@ -106,9 +154,17 @@ fn matrix(html: &mut Html, report: &Report) {
         }
     });
     if hidden > 0 {
-        let text = format!("{hidden} more clusters: `berth explain` prints all");
-        html.leaf("p", &[("class", &"muted")], text);
+        more(html, hidden);
     }
+}
+
+/// Writes the number of clusters that a table leaves out.
+fn more(html: &mut Html, hidden: usize) {
+    let text = format!(
+        "{} more clusters: `berth explain` prints all",
+        count(hidden)
+    );
+    html.leaf("p", &[("class", &"muted")], text);
 }
 
 /// Orders the stages.
@@ -170,15 +226,7 @@ fn cluster(html: &mut Html, of: &ClusterReport) {
             _ => html.text("-"),
         });
         parts::cell(html, c_replicas, |html| optional(html, of.replicas));
-        parts::cell(html, c_why, |html| {
-            html.leaf("span", &[], &of.why);
-            if !of.fixes.is_empty() {
-                html.el("details", &[], |html| {
-                    html.leaf("summary", &[], "What would place it here");
-                    fixes(html, &of.fixes);
-                });
-            }
-        });
+        parts::cell(html, c_why, |html| html.text(&of.why));
     });
 }
 
@@ -205,7 +253,7 @@ fn division(html: &mut Html, report: &Report) {
     let total: i64 = assigned.iter().map(|(_, replicas)| replicas).sum();
     parts::table(html, "Division of replicas", &columns, |html| {
         let [c_name, c_before, c_assigned, c_room, c_share] = &columns;
-        for (of, replicas) in assigned {
+        for &(of, replicas) in assigned.iter().take(MOST_CLUSTERS) {
             html.el("tr", &[], |html| {
                 parts::cell(html, c_name, |html| {
                     html.leaf("span", &[("class", &"name")], &of.name);
@@ -219,6 +267,10 @@ fn division(html: &mut Html, report: &Report) {
             });
         }
     });
+    let hidden = assigned.len().saturating_sub(MOST_CLUSTERS);
+    if hidden > 0 {
+        more(html, hidden);
+    }
 }
 
 /// Writes a bar of the kept and the new replicas.

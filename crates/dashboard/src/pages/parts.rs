@@ -149,6 +149,16 @@ pub(crate) fn bar(html: &mut Html, permille: i64, label: &str) {
     });
 }
 
+/// Writes a link to a view whose part with `data-part` the script loads in its place.
+pub(crate) fn later(html: &mut Html, path: &str, fingerprint: u64, label: &str) {
+    let source = format!("{path}?of={fingerprint:x}");
+    html.el("div", &[("data-later", &source)], |html| {
+        html.el("p", &[], |html| {
+            html.leaf("a", &[("href", &path)], label);
+        });
+    });
+}
+
 /// Writes a headline number.
 pub(crate) fn tile(html: &mut Html, label: &str, value: &str, note: &str) {
     html.el("div", &[("class", &"tile")], |html| {

@@ -5,12 +5,13 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_core::Fleet;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::api::Api;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, ResourceExt as _};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -18,10 +19,12 @@ use tokio_util::sync::CancellationToken;
 use super::{BindingRow, ClusterRow, Store};
 use crate::explainer::BindingName;
 
-/// The store and its version.
+/// The store and its version, and the clusters for decisions.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub(crate) store: Arc<RwLock<Store>>,
+    /// The clusters with their objects.
+    fleet: Arc<Mutex<Fleet>>,
     /// Grows with each change.
     pub(crate) version: Arc<watch::Sender<u64>>,
 }
@@ -30,12 +33,21 @@ impl Default for Shared {
     fn default() -> Self {
         Self {
             store: Arc::default(),
+            fleet: Arc::new(Mutex::new(Fleet::new().keeping_objects())),
             version: Arc::new(watch::Sender::new(0)),
         }
     }
 }
 
 impl Shared {
+    /// Returns a copy of the present fleet, which shares the objects.
+    pub(crate) fn fleet(&self) -> Fleet {
+        let mut fleet = self.fleet.lock();
+        // The copy would have to build it otherwise.
+        fleet.snapshot();
+        fleet.clone()
+    }
+
     fn change(&self, change: impl FnOnce(&mut Store)) {
         change(&mut self.store.write());
         self.version.send_modify(|version| *version += 1);
@@ -97,6 +109,7 @@ fn on_cluster(
         watcher::Event::Init => listed.clear(),
         watcher::Event::InitApply(cluster) => {
             listed.insert(cluster.name_any());
+            shared.fleet.lock().apply(&cluster);
             let row = ClusterRow::new(&cluster);
             shared
                 .store
@@ -105,11 +118,20 @@ fn on_cluster(
                 .insert(cluster.name_any(), row);
         }
         watcher::Event::InitDone => {
-            shared.change(|store| store.clusters.retain(|name, _| listed.contains(name)));
+            shared.change(|store| {
+                store.clusters.retain(|name, _| {
+                    let is_listed = listed.contains(name);
+                    if !is_listed {
+                        shared.fleet.lock().remove(name);
+                    }
+                    is_listed
+                });
+            });
             listed.clear();
             return true;
         }
         watcher::Event::Apply(cluster) => {
+            shared.fleet.lock().apply(&cluster);
             let (name, row) = (cluster.name_any(), ClusterRow::new(&cluster));
             let is_known = shared.store.read().clusters.get(&name) == Some(&row);
             if !is_known {
@@ -118,9 +140,12 @@ fn on_cluster(
                 });
             }
         }
-        watcher::Event::Delete(cluster) => shared.change(|store| {
-            store.clusters.remove(&cluster.name_any());
-        }),
+        watcher::Event::Delete(cluster) => {
+            shared.fleet.lock().remove(&cluster.name_any());
+            shared.change(|store| {
+                store.clusters.remove(&cluster.name_any());
+            });
+        }
     }
     false
 }

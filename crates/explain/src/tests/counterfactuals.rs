@@ -27,8 +27,12 @@ fn analyse(list: &[Value], spec: &Value) -> Report {
 
 fn analyse_with(list: &[Value], spec: &Value, limits: &Limits) -> Report {
     let spec: BindingSpec = serde_json::from_value(spec.clone()).unwrap();
+    let mut fleet = Fleet::new().keeping_objects();
+    for cluster in clusters(list).values() {
+        fleet.apply(cluster);
+    }
     let case = Case {
-        clusters: &clusters(list),
+        fleet: &fleet,
         namespace: Some("shop"),
         name: "web-deployment",
         metadata: &ObjectMeta::default(),

@@ -1,0 +1,184 @@
+//! Times of the view of a binding with 5,000 clusters and 50,000 bindings. Run with `--nocapture` to print them.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use berth_dashboard::Dashboard;
+use http::{Request, Response};
+use http_body_util::Full;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_util::bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+
+use super::Explainer;
+
+const CLUSTERS: usize = 5000;
+const BINDINGS: usize = 50_000;
+
+/// Maximum time of the server for the view of a binding.
+const MOST: Duration = Duration::from_millis(200);
+
+/// Factor of debug builds and loaded machines.
+const TOLERANCE: u32 = 10;
+
+fn cluster(index: usize) -> Value {
+    let groups = (0..25).map(|group| {
+        let resources =
+            (0..3).map(|of| json!({"name": format!("things{of}"), "kind": format!("Thing{of}")}));
+        let resources: Vec<Value> = resources.collect();
+        json!({"groupVersion": format!("group{group}.example.com/v1"), "resources": resources})
+    });
+    let apps = json!({"groupVersion": "apps/v1", "resources": [{"name": "deployments", "kind": "Deployment"}]});
+    let groups: Vec<Value> = groups.chain([apps]).collect();
+    let taints = if index.is_multiple_of(10) {
+        json!([{"key": "dedicated", "value": "db", "effect": "NoSchedule"}])
+    } else {
+        json!([])
+    };
+    json!({
+        "metadata": {"name": format!("member-{index:04}"), "resourceVersion": "1", "generation": 1,
+            "labels": {"tier": format!("t{}", index % 7)}},
+        "spec": {"syncMode": "Push", "provider": "cloud", "region": format!("region-{}", index % 20), "taints": taints},
+        "status": {"kubernetesVersion": "v1.36.2", "apiEnablements": groups,
+            "conditions": [{"type": "Ready", "status": "True", "reason": "ClusterReady", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+            "resourceSummary": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "1100"},
+                "allocated": {"cpu": "16", "memory": "64Gi", "pods": "200"}}},
+    })
+}
+
+/// Placements of the bindings in turn.
+fn placements() -> [Value; 5] {
+    let divided = json!({"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"dynamicWeight": "AvailableReplicas"}});
+    let by = |property: &str, groups: usize| json!({"spreadByField": property, "minGroups": groups, "maxGroups": groups});
+    [
+        json!({"replicaScheduling": divided}),
+        json!({"replicaScheduling": divided, "spreadConstraints": [by("cluster", 3)]}),
+        json!({"replicaScheduling": divided, "spreadConstraints": [by("region", 3), by("cluster", 30)]}),
+        json!({"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}),
+        json!({"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "none"}}}, "replicaScheduling": divided}),
+    ]
+}
+
+fn binding(index: usize, placement: &Value) -> Value {
+    let clusters = [0, 1, 2].map(|offset| {
+        let name = format!("member-{:04}", (index * 3 + offset) % CLUSTERS);
+        json!({"name": name, "replicas": 2})
+    });
+    json!({
+        "metadata": {"name": format!("web-{index:05}"), "namespace": "team", "resourceVersion": "1", "generation": 1},
+        "spec": {"replicas": 6, "clusters": clusters, "placement": placement,
+            "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "team",
+                "name": format!("web-{index:05}"), "uid": index.to_string()},
+            "replicaRequirements": {"resourceRequest": {"cpu": "500m", "memory": "1Gi"}}},
+    })
+}
+
+fn list(items: &[Value]) -> Bytes {
+    let list = json!({"metadata": {"resourceVersion": "1"}, "items": items});
+    list.to_string().into()
+}
+
+/// Returns the client of a control plane whose objects do not change.
+fn control_plane() -> Client {
+    let placements = placements();
+    let clusters: Vec<Value> = (0..CLUSTERS).map(cluster).collect();
+    let bindings: Vec<Value> = (0..BINDINGS)
+        .map(|index| binding(index, &placements[index % placements.len()]))
+        .collect();
+    let lists = Arc::new((list(&clusters), list(&bindings)));
+    let bindings = Arc::new(bindings);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (lists, bindings) = (Arc::clone(&lists), Arc::clone(&bindings));
+        async move {
+            let (path, query) = (
+                request.uri().path(),
+                request.uri().query().unwrap_or_default(),
+            );
+            if query.contains("watch=true") {
+                std::future::pending::<()>().await;
+            }
+            let (_, name) = path.rsplit_once('/').unwrap_or_default();
+            let body = match name {
+                "clusters" => lists.0.clone(),
+                "resourcebindings" => lists.1.clone(),
+                _ => match name
+                    .strip_prefix("web-")
+                    .and_then(|index| index.parse::<usize>().ok())
+                {
+                    Some(index) => bindings[index].to_string().into(),
+                    None => list(&[]),
+                },
+            };
+            Ok::<_, Infallible>(Response::new(Full::new(body)))
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// Returns the response to a request with the cookie, and its time.
+async fn get(address: &str, cookie: &str, path: &str) -> (String, Duration) {
+    let start = Instant::now();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    (response, start.elapsed())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_binding_of_a_large_fleet_is_shown_at_once() {
+    let client = control_plane();
+    let explainer = Arc::new(Explainer::new(client.clone()));
+    let address = ([127, 0, 0, 1], 0).into();
+    let dashboard = Dashboard::listen(address, client, explainer).await.unwrap();
+    let url = dashboard.url();
+    let (address, token) = url
+        .trim_start_matches("http://")
+        .split_once("/?token=")
+        .unwrap();
+    let (_, port) = address.split_once(':').unwrap();
+    let cookie = format!("berth-dashboard-{port}={token}");
+    let cancel = CancellationToken::new();
+    let served = tokio::spawn(dashboard.serve(cancel.clone()));
+    let start = Instant::now();
+    while get(address, &cookie, "/")
+        .await
+        .0
+        .contains("The first lists are being read")
+    {
+        assert!(
+            start.elapsed() < Duration::from_mins(2),
+            "the lists are not read"
+        );
+    }
+    println!("read after {:?}", start.elapsed());
+    for index in 0..placements().len() {
+        for (view, expected, most) in [
+            ("", "Clusters by stage", MOST),
+            ("/changes", "What would change it", 10 * MOST),
+            ("/objects", "No events.", MOST),
+        ] {
+            let path = format!("/bindings/team/web-{index:05}{view}");
+            let (page, elapsed) = get(address, &cookie, &path).await;
+            println!("{path}: {elapsed:?}, {} bytes", page.len());
+            assert!(
+                page.starts_with("HTTP/1.1 200") && page.contains(expected),
+                "{page}"
+            );
+            assert!(page.len() < 300_000, "{path} has {} bytes", page.len());
+            assert!(elapsed < TOLERANCE * most, "{path}: {elapsed:?}");
+        }
+    }
+    cancel.cancel();
+    served.await.unwrap().unwrap();
+}
