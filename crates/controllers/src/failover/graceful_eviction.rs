@@ -42,7 +42,7 @@ pub(super) fn update_tasks(binding: &Binding, timeout: Duration, now: Timestamp)
         let end = end(task, created.0, timeout);
         let done = match task.suppress_deletion {
             Some(suppressed) => !suppressed,
-            None => now > end || has_recovered,
+            None => now >= end || has_recovered,
         };
         if done {
             finished.push(task.from_cluster.clone());
@@ -61,12 +61,16 @@ pub(super) fn update_tasks(binding: &Binding, timeout: Duration, now: Timestamp)
     }
 }
 
+/// Returns the time from which the grace period is over. Timestamps have whole seconds, so the task may be up to a second
+/// younger than its creation timestamp says.
 fn end(task: &GracefulEvictionTask, created: Timestamp, timeout: Duration) -> Timestamp {
     let grace = match task.grace_period_seconds {
         Some(seconds) => SignedDuration::from_secs(seconds.into()),
         None => SignedDuration::try_from(timeout).unwrap_or(SignedDuration::MAX),
     };
-    let end = created.saturating_add(grace);
+    let end = created
+        .saturating_add(grace)
+        .and_then(|end| end.saturating_add(SignedDuration::from_secs(1)));
     end.unwrap_or(Timestamp::MAX)
 }
 
@@ -229,7 +233,9 @@ pub(super) mod tests {
                 &json!({ "clusters": [{ "name": "m2" }], "gracefulEvictionTasks": [task("m1", &more)] }),
                 &json!({ "schedulerObservedGeneration": seen, "aggregatedStatus": health }),
             );
-            let update = update_tasks(&binding, TIMEOUT, at(now));
+            // A task that stays does so for the whole second.
+            let within = SignedDuration::from_millis(if stays { 999 } else { 0 });
+            let update = update_tasks(&binding, TIMEOUT, at(now) + within);
             assert_eq!(update.patch.is_none(), stays, "{about}");
             assert_eq!(update.finished.is_empty(), stays, "{about}");
         }
@@ -271,7 +277,7 @@ pub(super) mod tests {
         );
         assert_eq!(
             update_tasks(&binding, TIMEOUT, at(1001)).next,
-            Some(at(1030))
+            Some(at(1031))
         );
     }
 }
