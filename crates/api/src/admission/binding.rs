@@ -1,4 +1,6 @@
-//! Admission of bindings: the permanent id and the annotation with the dependencies.
+//! Admission of bindings: the permanent id, the annotation with the dependencies and the names of components.
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -22,6 +24,12 @@ pub(super) fn mutate(
 }
 
 pub(super) fn check(binding: &Value) -> Vec<FieldError> {
+    let mut errors = check_dependencies(binding);
+    errors.extend(check_components(binding));
+    errors
+}
+
+fn check_dependencies(binding: &Value) -> Vec<FieldError> {
     let Some(text) = entry(binding, "annotations", DEPENDENCIES) else {
         return Vec::new();
     };
@@ -34,4 +42,26 @@ pub(super) fn check(binding: &Value) -> Vec<FieldError> {
                 .invalid(format!("must be a JSON array of references: {error}")),
         ],
     }
+}
+
+/// Rejects components without a name and components with the name of an earlier one.
+fn check_components(binding: &Value) -> Vec<FieldError> {
+    let path = Path::new("spec.components");
+    let components = binding.pointer("/spec/components");
+    let components = components.and_then(Value::as_array).into_iter().flatten();
+    let mut names = BTreeSet::new();
+    let mut errors = Vec::new();
+    for (index, component) in components.enumerate() {
+        let name = component.get("name").and_then(Value::as_str);
+        let name = name.unwrap_or_default();
+        let message = if name.is_empty() {
+            "component names must be non-empty"
+        } else if names.insert(name) {
+            continue;
+        } else {
+            "component names must be unique"
+        };
+        errors.push(path.index(index).child("name").invalid(message));
+    }
+    errors
 }

@@ -522,3 +522,30 @@ fn protected_objects_cannot_be_deleted() {
     assert_eq!(check_deletion(&labelled("")), Ok(()));
     assert_eq!(check_deletion(&json!({"metadata": {}})), Ok(()));
 }
+
+#[test]
+fn components_of_bindings_have_unique_names() {
+    let binding = |names: &[&str]| {
+        let components: Vec<Value> = names
+            .iter()
+            .map(|name| json!({"name": name, "replicas": 1}))
+            .collect();
+        json!({"metadata": {"name": "b"}, "spec": {"components": components}})
+    };
+    for (names, expected) in [
+        (&[][..], &[][..]),
+        (&["master", "worker"], &[]),
+        (
+            &["master", "worker", "master", ""],
+            &["spec.components[2].name", "spec.components[3].name"],
+        ),
+    ] {
+        let refused = refused_fields(GuardedKind::ResourceBinding, &binding(names));
+        assert_eq!(refused, expected, "{names:?}");
+        let of_cluster = refused_fields(GuardedKind::ClusterResourceBinding, &binding(names));
+        assert_eq!(
+            of_cluster, [""; 0],
+            "Karmada checks namespaced bindings only"
+        );
+    }
+}

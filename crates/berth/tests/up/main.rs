@@ -11,6 +11,7 @@ mod autoscaling;
 mod browser;
 mod clusters;
 mod command_output;
+mod components;
 mod dashboard;
 mod dashboard_views;
 mod disabled_components;

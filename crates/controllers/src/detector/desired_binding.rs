@@ -210,43 +210,4 @@ fn affinity_groups(labels: &BTreeMap<String, String>, policy: &Policy) -> Option
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::claim::{PolicyKey, PolicyKind};
-    use super::*;
-
-    #[test]
-    fn values_that_go_omits_are_not_copied() {
-        let raw_spec = json!({
-            "resourceSelectors": [],
-            "schedulerName": "",
-            "conflictResolution": "Abort",
-            "preserveResourcesOnDeletion": false,
-            "placement": { "clusterTolerations": [{ "key": "", "operator": "Equal", "value": "x" }],
-                "spreadConstraints": [], "unknownField": "kept" },
-            "suspension": { "dispatching": false, "dispatchingOnClusters": { "clusterNames": [] } },
-            "failover": { "cluster": { "purgeMode": "" } },
-        });
-        let policy = Policy {
-            key: PolicyKey {
-                kind: PolicyKind::Namespaced,
-                namespace: "default".to_owned(),
-                name: "p".to_owned(),
-            },
-            id: "id".to_owned(),
-            spec: serde_json::from_value(raw_spec.clone()).unwrap(),
-            raw_spec,
-            selectors: Vec::new(),
-            preemptible: None,
-        };
-        assert_eq!(
-            Value::Object(policy_fields(&policy)),
-            json!({
-                "conflictResolution": "Abort",
-                "preserveResourcesOnDeletion": false,
-                "placement": { "clusterTolerations": [{ "operator": "Equal", "value": "x" }], "unknownField": "kept" },
-                "suspension": { "dispatching": false, "dispatchingOnClusters": {} },
-                "failover": { "cluster": {} },
-            })
-        );
-    }
-}
+mod tests;

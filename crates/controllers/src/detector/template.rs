@@ -9,7 +9,7 @@ use berth_api::well_known;
 use berth_interpreter::has_built_in_replicas;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::claim::{Claim, PolicyKind};
 use crate::fingerprint::Fingerprints;
@@ -35,7 +35,7 @@ pub struct Template {
     pub deleting: bool,
     /// The fingerprints, to classify changes.
     pub fingerprints: Fingerprints,
-    /// The content without metadata, for kinds with built-in rules.
+    /// The content for kinds with built-in rules, without metadata except the namespace of custom resources.
     pub body: Option<Arc<Value>>,
 }
 
@@ -47,6 +47,11 @@ impl Template {
         let labels = object.metadata.labels.unwrap_or_default();
         let annotations = object.metadata.annotations.unwrap_or_default();
         let interpreted = has_built_in_replicas(&resource.api.api_version, &resource.api.kind);
+        let mut body = object.data;
+        // Rules for custom resources also read the namespace.
+        if resource.api.group.contains('.') && !namespace.is_empty() && body.is_object() {
+            body["metadata"] = json!({ "namespace": namespace });
+        }
         Self {
             key: resource.key(&namespace, &object.metadata.name.unwrap_or_default()),
             uid: object.metadata.uid.unwrap_or_default(),
@@ -58,7 +63,7 @@ impl Template {
             labels,
             deleting: object.metadata.deletion_timestamp.is_some(),
             fingerprints,
-            body: interpreted.then(|| Arc::new(object.data)),
+            body: interpreted.then(|| Arc::new(body)),
         }
     }
 

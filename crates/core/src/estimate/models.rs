@@ -170,4 +170,40 @@ mod tests {
             );
         }
     }
+
+    /// Places pods one by one, each on the first node with capacity, and returns the complete sets.
+    fn sets_one_by_one(counts: &[(i64, u32)], set: &[(i64, u32)], bound: i64) -> i64 {
+        let mut free: Vec<u32> = Vec::new();
+        for &(count, cpu) in counts {
+            free.extend(std::iter::repeat_n(cpu, usize::try_from(count).unwrap()));
+        }
+        for sets in 0..bound {
+            for &(replicas, cpu) in set {
+                for _ in 0..replicas {
+                    let Some(node) = free.iter_mut().find(|free| **free >= cpu) else {
+                        return sets;
+                    };
+                    *node -= cpu;
+                }
+            }
+        }
+        bound
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn runs_of_equal_nodes_give_the_result_of_single_nodes(
+            counts in proptest::collection::vec((0_i64..4, 1_u32..12), 0..4),
+            set in proptest::collection::vec((1_i64..4, 1_u32..6), 1..4),
+            bound in 1_i64..20,
+        ) {
+            let runs: Vec<(i64, String)> =
+                counts.iter().map(|(count, cpu)| (*count, cpu.to_string())).collect();
+            let runs: Vec<(i64, &str)> = runs.iter().map(|(count, cpu)| (*count, &**cpu)).collect();
+            let pods: Vec<(i64, PodShape)> =
+                set.iter().map(|(replicas, cpu)| (*replicas, pod(&cpu.to_string()))).collect();
+            let found = nodes(&runs).sets_that_fit(&pods, bound);
+            proptest::prop_assert_eq!(found, sets_one_by_one(&counts, &set, bound));
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "fixtures of tests may fail loudly")]
 
+mod component_sets;
 mod deviations;
 mod explanation;
 mod fixtures;
