@@ -65,7 +65,7 @@ const EFFECTS: [(&str, &str); 12] = [
     ),
     (
         "MultiplePodTemplatesScheduling",
-        "estimates for workloads with several pod templates",
+        "[workloads with several pod templates](interpreter.md#workloads-with-several-pod-templates) go to one cluster as a set",
     ),
     (
         "WorkloadAffinity",
