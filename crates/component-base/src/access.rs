@@ -30,10 +30,11 @@ pub trait Authorizer: Debug + Send + Sync + 'static {
     -> BoxFuture<'static, Result<Permission, String>>;
 }
 
-/// The protection of `/metrics` and `/configz`.
+/// The protection of `/metrics`, `/configz` and the debug endpoints.
 #[derive(Clone, Debug, Default)]
 pub enum Access {
-    /// Plain HTTP, as Karmada's components serve it. Only this machine reads `/configz`.
+    /// Plain HTTP, as Karmada's components serve it. Only this machine reads `/configz` and the debug
+    /// endpoints.
     #[default]
     Open,
     /// TLS at the address of the metrics, for callers that the authorizer allows. The probe address serves probes alone.

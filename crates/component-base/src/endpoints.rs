@@ -2,12 +2,13 @@
 //!
 //! A check returns the reason for which the component is not live or not ready.
 
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 
 use axum::Router;
-use axum::extract::{ConnectInfo, Request};
+use axum::extract::{ConnectInfo, Query, Request};
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, HOST};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
@@ -38,6 +39,21 @@ pub struct Addresses {
     pub probes: BindAddress,
     /// The address of metrics and configuration.
     pub metrics: BindAddress,
+}
+
+/// The parameters of a request's query.
+pub type Parameters = BTreeMap<String, String>;
+
+/// A response of a debug endpoint: a JSON document, or a status code and the reason.
+pub type DebugResponse = Result<String, (StatusCode, String)>;
+
+/// The addresses that are listened on; `None` if nothing is served there.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bound {
+    /// The address of the probes.
+    pub probes: Option<SocketAddr>,
+    /// The address of metrics, configuration and debug endpoints.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// The endpoints of a component. With [`Access::Open`] every address serves all of them.
@@ -88,6 +104,22 @@ impl Endpoints {
         self
     }
 
+    /// Serves documents in JSON at a path, protected like the configuration.
+    #[must_use]
+    pub fn debug<F>(mut self, path: &str, respond: F) -> Self
+    where
+        F: Fn(Parameters) -> BoxFuture<'static, DebugResponse> + Clone + Send + Sync + 'static,
+    {
+        let answer = get(async move |Query(parameters): Query<Parameters>| {
+            match respond(parameters).await {
+                Ok(document) => ([(CONTENT_TYPE, "application/json")], document).into_response(),
+                Err((status, reason)) => (status, format!("{reason}\n")).into_response(),
+            }
+        });
+        self.configuration = self.configuration.route(path, answer);
+        self
+    }
+
     fn check<C>(mut self, path: &str, check: C) -> Self
     where
         C: Fn() -> Result<(), String> + Clone + Send + Sync + 'static,
@@ -100,7 +132,8 @@ impl Endpoints {
         self
     }
 
-    /// Serves the endpoints at the addresses until the token is cancelled. Equal addresses share one server.
+    /// Serves the endpoints at the addresses until the token is cancelled. Equal addresses share one server. Returns the
+    /// addresses with their ports.
     ///
     /// # Errors
     /// When an address cannot be bound.
@@ -109,17 +142,22 @@ impl Endpoints {
         addresses: Addresses,
         access: Access,
         cancel: &CancellationToken,
-    ) -> Result<(), ListenError> {
+    ) -> Result<Bound, ListenError> {
         let Addresses { probes, metrics } = addresses;
-        match access {
+        Ok(match access {
             Access::Open => {
                 let mut all = self.probes.merge(self.metrics);
                 if self.configuration.has_routes() {
                     all = all.merge(self.configuration.route_layer(from_fn(only_this_machine)));
                 }
-                serve(all.clone(), probes, None, cancel).await?;
-                if metrics != probes || metrics.is_any_port() {
-                    serve(all, metrics, None, cancel).await?;
+                let bound = serve(all.clone(), probes, None, cancel).await?;
+                Bound {
+                    probes: bound,
+                    metrics: if metrics != probes || metrics.is_any_port() {
+                        serve(all, metrics, None, cancel).await?
+                    } else {
+                        bound
+                    },
                 }
             }
             Access::Authorized {
@@ -128,23 +166,24 @@ impl Endpoints {
             } => {
                 let protected = self.metrics.merge(self.configuration);
                 let protected = protected.layer(from_fn_with_state(authorizer, authorize));
-                serve(self.probes, probes, None, cancel).await?;
-                serve(protected, metrics, Some(certificate), cancel).await?;
+                Bound {
+                    probes: serve(self.probes, probes, None, cancel).await?,
+                    metrics: serve(protected, metrics, Some(certificate), cancel).await?,
+                }
             }
-        }
-        Ok(())
+        })
     }
 }
 
-/// Serves a router at an address, with TLS if there is a certificate.
+/// Serves a router at an address, with TLS if there is a certificate. Returns the address with its port.
 async fn serve(
     router: Router,
     address: BindAddress,
     certificate: Option<ServingCertificate>,
     cancel: &CancellationToken,
-) -> Result<(), ListenError> {
+) -> Result<Option<SocketAddr>, ListenError> {
     let BindAddress::At(address) = address else {
-        return Ok(());
+        return Ok(None);
     };
     let failed = |source| ListenError { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -174,19 +213,34 @@ async fn serve(
             tracing::error!(%error, "the endpoints for health and metrics stopped");
         }
     });
-    Ok(())
+    Ok(Some(bound))
 }
 
-/// Refuses callers from other machines.
+/// Refuses callers from other machines, and pages in a browser of this machine whose host name was rebound to it.
 async fn only_this_machine(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
     next: Next,
 ) -> Response {
-    if peer.ip().to_canonical().is_loopback() {
+    if peer.ip().to_canonical().is_loopback() && !names_another_host(&request) {
         return next.run(request).await;
     }
     let text =
         "only this machine reads the configuration; --metrics-secure admits authorized callers\n";
     (StatusCode::FORBIDDEN, text).into_response()
+}
+
+/// Reports whether the request is addressed to a host name other than `localhost`.
+fn names_another_host(request: &Request) -> bool {
+    let host = request.headers().get(HOST);
+    let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if is_port(port) => name,
+        _ => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    !name.is_empty()
+        && !name.eq_ignore_ascii_case("localhost")
+        && address.parse::<IpAddr>().is_err()
 }

@@ -33,6 +33,7 @@ impl Report {
             kind: KIND.to_owned(),
             binding: BindingSummary::new(request),
             verdict: Verdict::new(request, outcome, counts),
+            source: None,
             recorded: None,
             terms: terms(request, outcome, explanation),
             selection: deciding.selection.clone(),

@@ -21,9 +21,9 @@ pub use analysis::explain;
 pub use change::{Change, TaintRef};
 pub use fix::{Fix, Share};
 pub use report::{
-    API_VERSION, BindingSummary, ClusterReport, EstimateReport, KIND, Minimum, Recorded, Report,
-    ResourceSummary, ScoreReport, StageCount, StoredCondition, StrategyName, TermOutcome,
-    TermReport, Verdict, VerdictReason,
+    API_VERSION, BindingSummary, ClusterReport, EstimateReport, KIND, Minimum, Origin, Recorded,
+    Report, ResourceSummary, ScoreReport, Source, StageCount, StoredCondition, StrategyName,
+    TermOutcome, TermReport, Verdict, VerdictReason,
 };
 pub use search::Limits;
 pub use world::Case;

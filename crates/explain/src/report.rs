@@ -25,6 +25,9 @@ pub struct Report {
     pub binding: BindingSummary,
     /// The result.
     pub verdict: Verdict,
+    /// Origin of the report; absent for a decision that was made for the report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
     /// The result that the binding records, and whether the decision agrees with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Recorded>,
@@ -184,6 +187,43 @@ pub struct Recorded {
     pub condition: Option<StoredCondition>,
     /// True if the decision of this report has the same clusters and replicas, or fails for the same reason.
     pub agrees: bool,
+}
+
+/// Origin of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Origin {
+    /// The scheduler's record of the decision that it made.
+    Record,
+    /// A decision that was made again from the present clusters.
+    #[default]
+    Recomputed,
+}
+
+/// The decision that a report explains.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Source {
+    /// Origin of the report.
+    pub origin: Origin,
+    /// The reason why there is no record of use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Time of the recorded decision, in RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// The profile that decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler_name: Option<String>,
+    /// The rule by which the binding was scheduled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<String>,
+    /// True if the same decision would be made now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_now: Option<bool>,
+    /// The decision that would be made now, if it differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub now: Option<Verdict>,
 }
 
 /// A condition of the binding.

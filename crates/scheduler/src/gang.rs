@@ -9,4 +9,5 @@ mod membership;
 mod queue_sort;
 
 pub(crate) use self::coscheduling::Coscheduling;
+pub(crate) use self::membership::gang_by_labels;
 pub(crate) use self::queue_sort::GroupQueueSort;

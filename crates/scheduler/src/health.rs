@@ -4,9 +4,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use berth_component_base::endpoints::Endpoints;
+use berth_core::Gates;
+use futures::FutureExt as _;
+use http::StatusCode;
 
 use crate::config::Effective;
 use crate::decision_log::DroppedEntries;
+use crate::decision_record::format::{
+    API_VERSION, ActiveConfiguration, CONFIGURATION_PATH, DECISIONS_PATH,
+};
+use crate::decision_record::query::DebugClient;
 use crate::estimator::EstimatorClient;
 use crate::extender::ExtenderMetrics;
 use crate::metrics::{Metrics, ShadowMetrics};
@@ -21,6 +28,17 @@ pub(crate) struct Probes {
     shadow: Arc<OnceLock<Arc<ShadowMetrics>>>,
     decision_log: Arc<OnceLock<DroppedEntries>>,
     configuration: Effective,
+    settings: DecisionSettings,
+    /// Reads the record of decisions; `None` if there is none.
+    decisions: Option<DebugClient>,
+}
+
+/// Settings of decisions that are not part of the configuration file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DecisionSettings {
+    pub(crate) gates: Gates,
+    pub(crate) empty_workload_propagation: bool,
+    pub(crate) estimators: bool,
 }
 
 impl Probes {
@@ -34,7 +52,19 @@ impl Probes {
             shadow: Arc::default(),
             decision_log: Arc::default(),
             configuration,
+            settings: DecisionSettings::default(),
+            decisions: None,
         }
+    }
+
+    /// Adds the settings to the configuration.
+    pub(crate) fn with_settings(self, settings: DecisionSettings) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// Serves the record of decisions.
+    pub(crate) fn with_decisions(self, decisions: Option<DebugClient>) -> Self {
+        Self { decisions, ..self }
     }
 
     /// Adds the estimators' metrics.
@@ -75,6 +105,17 @@ impl Probes {
         text
     }
 
+    fn active_configuration(&self) -> ActiveConfiguration {
+        ActiveConfiguration {
+            api_version: API_VERSION.to_owned(),
+            kind: "ActiveConfiguration".to_owned(),
+            configuration: self.configuration.document(),
+            feature_gates: self.settings.gates,
+            enable_empty_workload_propagation: self.settings.empty_workload_propagation,
+            enable_scheduler_estimator: self.settings.estimators,
+        }
+    }
+
     /// Marks the caches as filled.
     pub(crate) fn set_ready(&self) {
         self.ready.store(true, Ordering::Release);
@@ -88,6 +129,7 @@ impl Probes {
     /// Returns the endpoints that serve the content.
     pub(crate) fn endpoints(&self) -> Endpoints {
         let (metrics, readiness, configuration) = (self.clone(), self.clone(), self.clone());
+        let (active, decisions) = (self.clone(), self.decisions.clone());
         Endpoints::default()
             .live(|| Ok(()))
             .ready(move || {
@@ -99,5 +141,20 @@ impl Probes {
             })
             .metrics(move || metrics.metrics_text())
             .configuration(move || configuration.configuration.json())
+            .debug(CONFIGURATION_PATH, move |_| {
+                let document = serde_json::to_string(&active.active_configuration());
+                let document = document
+                    .map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()));
+                std::future::ready(document).boxed()
+            })
+            .debug(DECISIONS_PATH, move |parameters| {
+                if let Some(decisions) = decisions.clone() {
+                    return decisions.decisions(parameters).boxed();
+                }
+                let reason = "no decisions are recorded: --debug-decisions is 0, or the scheduler \
+                              runs with --shadow";
+                let refused = Err((StatusCode::NOT_FOUND, reason.to_owned()));
+                std::future::ready(refused).boxed()
+            })
     }
 }

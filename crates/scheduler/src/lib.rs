@@ -56,12 +56,14 @@
 //! | `scheduler` | the task that owns the state and decides |
 //! | `shadow` | comparison with the decisions of another scheduler, without writes |
 //! | [`replay`] | decisions of a log, made again |
+//! | [`offline`] | profiles of a configuration without a running scheduler |
 //! | `clusters` | clusters as last seen |
 //! | `capacity_book` | capacity and placements that clusters do not report yet |
 //! | `profiles` | frameworks built from a configuration, and their reload |
 //! | [`expression`], `gang`, `preemption` | in-tree plugins around the engine's |
 //! | `health` | HTTP endpoints for probes, metrics and configuration |
 //! | [`config`] | flags, configuration file and ConfigMap |
+//! | `decision_record` | the last decisions with their inputs, in memory |
 //! | [`decision_log`] | log of decisions with their inputs |
 //! | `extender`, [`estimator`] | HTTP extenders and the members' accurate estimators |
 //! | [`framework`], [`template`] | plugin API |
@@ -79,6 +81,7 @@ mod command;
 pub mod config;
 pub mod connect;
 pub mod decision_log;
+pub mod decision_record;
 pub mod estimator;
 pub mod expression;
 pub mod extender;
@@ -92,6 +95,7 @@ mod lazy_object;
 pub mod lease;
 pub mod metrics;
 pub mod metrics_access;
+pub mod offline;
 mod preemption;
 pub mod process;
 mod profiles;

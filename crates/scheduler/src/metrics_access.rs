@@ -34,7 +34,7 @@ const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(10);
 /// Flags of the protection of metrics.
 #[derive(Args, Clone, Debug, Default)]
 pub struct MetricsAccessFlags {
-    /// Serve /metrics and /configz over TLS, to callers that may get them by a TokenReview and SubjectAccessReview
+    /// Serve /metrics, /configz and /debug over TLS, to callers that may get them by a TokenReview and SubjectAccessReview
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
     pub metrics_secure: bool,

@@ -19,6 +19,7 @@ mod bindings;
 mod config_reload;
 mod cycle;
 mod cycle_span;
+mod debug;
 mod event_hints;
 mod eviction;
 mod in_flight;
@@ -40,6 +41,7 @@ use self::async_estimates::AsyncEstimates;
 pub(crate) use self::async_estimates::EstimatorHandle;
 use self::bind::FinishedWrite;
 use self::bindings::Bindings;
+use self::debug::Configurations;
 use self::eviction::Evictions;
 use self::permit::ParkedBindings;
 use self::preemption::PreemptionRetries;
@@ -47,6 +49,8 @@ use crate::capacity_book::CapacityBook;
 use crate::clusters::Clusters;
 use crate::config::Options;
 use crate::decision_log::Recorder;
+use crate::decision_record::DecisionRecord;
+use crate::decision_record::query::DebugQuery;
 use crate::framework::State;
 use crate::framework::permit::PermitMessage;
 use crate::health::Probes;
@@ -80,6 +84,8 @@ pub(crate) struct Inputs {
     pub(crate) watches: mpsc::Receiver<Input>,
     pub(crate) permits: mpsc::UnboundedReceiver<PermitMessage>,
     pub(crate) config_changes: mpsc::Receiver<ConfigChange>,
+    /// Requests to the debug endpoints.
+    pub(crate) debug: mpsc::Receiver<DebugQuery>,
     /// True while this process leads.
     pub(crate) leading: tokio::sync::watch::Receiver<bool>,
 }
@@ -106,6 +112,9 @@ pub(crate) struct Scheduler {
     writes: JoinSet<FinishedWrite>,
     recorder: EventRecorder,
     decision_log: Option<Recorder>,
+    /// The last decisions, for the debug endpoints.
+    record: Option<DecisionRecord>,
+    configurations: Configurations,
     metrics: Metrics,
     /// Age of the oldest ready key, and the time of its last update.
     oldest_ready: (Instant, Duration),
@@ -155,6 +164,8 @@ impl Scheduler {
             writes: JoinSet::new(),
             recorder,
             decision_log: None,
+            record: DecisionRecord::new(options.debug_decisions),
+            configurations: Configurations::default(),
             metrics,
             oldest_ready: (Instant::now(), Duration::ZERO),
             probes,
@@ -217,6 +228,7 @@ impl Scheduler {
                     self.handle_permit_messages(vec![message], Instant::now());
                 }
                 Some(change) = inputs.config_changes.recv() => self.apply_config_change(change),
+                Some(query) = inputs.debug.recv() => self.answer_debug(query),
                 input = inputs.watches.recv() => {
                     let Some(input) = input else { break };
                     self.handle_watch_event(input);

@@ -20,8 +20,9 @@ use crate::config::{ConfigError, Effective, Mode, Options};
 use crate::connect::{self, RateLimit};
 use crate::decision_log::Recorder;
 use crate::decision_log::format::Configuration;
+use crate::decision_record::query::DebugClient;
 use crate::framework::{RegistryError, State};
-use crate::health::Probes;
+use crate::health::{DecisionSettings, Probes};
 use crate::lease::{Candidate, Leadership};
 use crate::metrics::{Metrics, ShadowMetrics};
 use crate::metrics_access::MetricsAccessError;
@@ -136,7 +137,7 @@ async fn run_shadow(
     let cancel = cancel.child_token();
     let _end_of_tasks = cancel.clone().drop_guard();
     let effective = Effective::new(options.configuration.clone());
-    let probes = Probes::new(metrics.clone(), effective.clone());
+    let probes = Probes::new(metrics.clone(), effective.clone()).with_settings(settings(&options));
     // Parked bindings are an effect of decisions that are written.
     let (permit_sender, _permits) = mpsc::unbounded_channel();
     let builder = FrameworkBuilder {
@@ -155,17 +156,9 @@ async fn run_shadow(
     if config.extenders.is_some() {
         return Err(ServiceError::Shadow("extenders"));
     }
-    let addresses = Addresses {
-        probes: options.health,
-        metrics: options.metrics,
-    };
-    let access = options
-        .metrics_access
-        .access(Component::Scheduler, &client, &cancel)
-        .await?;
     let comparison = Arc::new(ShadowMetrics::default());
     probes.show_shadow(comparison.clone());
-    probes.endpoints().serve(addresses, access, &cancel).await?;
+    serve(&options, &probes, &client, &cancel).await?;
     accepted_flags::log_given(&options.meaningless);
     let watches = start_watches(&client, options.timeouts.watch, &cancel);
     Shadow::new(&options, config, comparison, probes)
@@ -184,7 +177,10 @@ async fn run_with_metrics(
         return run_shadow(options, client, metrics, cancel).await;
     }
     let effective = Effective::new(options.configuration.clone());
-    let probes = Probes::new(metrics.clone(), effective.clone());
+    let (debug_client, debug) = DebugClient::new();
+    let probes = Probes::new(metrics.clone(), effective.clone())
+        .with_settings(settings(&options))
+        .with_decisions((options.debug_decisions > 0).then_some(debug_client));
 
     // Tasks of this service end with it in every case.
     let cancel = cancel.child_token();
@@ -236,15 +232,7 @@ async fn run_with_metrics(
     };
     let (config, seen) = initial_config(&options, &builder, &effective).await?;
     // Listen only after the configuration has been accepted.
-    let addresses = Addresses {
-        probes: options.health,
-        metrics: options.metrics,
-    };
-    let access = options
-        .metrics_access
-        .access(Component::Scheduler, &client, &cancel)
-        .await?;
-    probes.endpoints().serve(addresses, access, &cancel).await?;
+    serve(&options, &probes, &client, &cancel).await?;
     let watches = start_watches(&client, options.timeouts.watch, &cancel);
     let (changes, config_changes) = mpsc::channel(1);
     if let Some(name) = options.config_map.clone() {
@@ -271,6 +259,7 @@ async fn run_with_metrics(
         watches,
         permits,
         config_changes,
+        debug,
         leading,
     };
     let scheduling = tokio::spawn(scheduler.run(inputs, cancel.clone()));
@@ -280,6 +269,37 @@ async fn run_with_metrics(
     // The scheduler has ended, and its decision log with it.
     let _ = tokio::task::spawn_blocking(|| log_writer.map(thread::JoinHandle::join)).await;
     result
+}
+
+/// Serves the endpoints, and announces their address.
+async fn serve(
+    options: &Options,
+    probes: &Probes,
+    client: &kube::Client,
+    cancel: &CancellationToken,
+) -> Result<(), ServiceError> {
+    let addresses = Addresses {
+        probes: options.health,
+        metrics: options.metrics,
+    };
+    let access = options
+        .metrics_access
+        .access(Component::Scheduler, client, cancel)
+        .await?;
+    let bound = probes.endpoints().serve(addresses, access, cancel).await?;
+    if let Some(serving) = &options.serving {
+        serving.send_replace(bound.metrics);
+    }
+    Ok(())
+}
+
+/// Returns the settings of decisions that are not part of the configuration file.
+fn settings(options: &Options) -> DecisionSettings {
+    DecisionSettings {
+        gates: options.gates,
+        empty_workload_propagation: options.empty_workload_propagation,
+        estimators: options.estimator.is_some(),
+    }
 }
 
 /// Starts the decision log, if it is on.

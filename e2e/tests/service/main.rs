@@ -14,6 +14,7 @@ mod assertions;
 mod clock_jumps;
 mod component_names;
 mod credentials;
+mod debug_decisions;
 mod decision_log;
 mod fault_fixture;
 mod feature_gates;

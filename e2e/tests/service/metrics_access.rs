@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::process::Process;
 
 /// Creates an account, and returns a token of it.
-async fn token(bare: &BareControlPlane, name: &str) -> String {
+pub(crate) async fn token(bare: &BareControlPlane, name: &str) -> String {
     let accounts: Api<ServiceAccount> = Api::namespaced(bare.client.clone(), "default");
     let account = json!({ "metadata": { "name": name } });
     let account = serde_json::from_value(account).unwrap();
@@ -25,11 +25,11 @@ async fn token(bare: &BareControlPlane, name: &str) -> String {
     issued.await.unwrap().status.unwrap().token.unwrap()
 }
 
-/// Lets an account get the metrics, as the role of a Prometheus does.
-async fn allow_metrics(bare: &BareControlPlane, name: &str) {
+/// Lets an account get a path, as the role of a Prometheus does for the metrics.
+pub(crate) async fn allow(bare: &BareControlPlane, name: &str, path: &str) {
     let parameters = PostParams::default();
     let role = json!({ "metadata": { "name": "metrics-reader" },
-        "rules": [{ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }] });
+        "rules": [{ "nonResourceURLs": [path], "verbs": ["get"] }] });
     let roles: Api<ClusterRole> = Api::all(bare.client.clone());
     let role = serde_json::from_value(role).unwrap();
     roles.create(&parameters, &role).await.unwrap();
@@ -42,7 +42,7 @@ async fn allow_metrics(bare: &BareControlPlane, name: &str) {
 }
 
 /// Returns the addresses of the probes and of the metrics.
-async fn addresses(program: &Process) -> (String, String) {
+pub(crate) async fn addresses(program: &Process) -> (String, String) {
     eventually("both addresses in the log", async || {
         let log = program.log();
         let mut addresses = log.lines().filter_map(|line| {
@@ -58,8 +58,10 @@ async fn addresses(program: &Process) -> (String, String) {
 }
 
 /// Returns the status code of a GET and the body.
-async fn get(url: &str, token: Option<&str>) -> (u16, String) {
-    let (server, path) = url.rsplit_once('/').unwrap();
+pub(crate) async fn get(url: &str, token: Option<&str>) -> (u16, String) {
+    let (scheme, rest) = url.split_once("://").unwrap();
+    let (host, path) = rest.split_once('/').unwrap();
+    let server = format!("{scheme}://{host}");
     let mut config = kube::Config::new(server.parse().unwrap());
     config.accept_invalid_certs = true;
     config.auth_info = AuthInfo {
@@ -78,7 +80,7 @@ async fn get(url: &str, token: Option<&str>) -> (u16, String) {
 async fn secure_metrics_need_a_token_with_the_right() {
     let bare = BareControlPlane::start(&[]).await;
     let (reader, stranger) = (token(&bare, "reader").await, token(&bare, "stranger").await);
-    allow_metrics(&bare, "reader").await;
+    allow(&bare, "reader", "/metrics").await;
     for component in ["karmada-scheduler", "karmada-controller-manager"] {
         let arguments = [
             "--metrics-secure",

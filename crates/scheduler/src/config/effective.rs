@@ -83,6 +83,11 @@ impl Effective {
         serde_json::json!({ "scheduler.config.berth": self.redacted() }).to_string()
     }
 
+    /// Returns the configuration as a document of the file's form. Secrets are redacted.
+    pub(crate) fn document(&self) -> serde_json::Value {
+        serde_json::json!(self.redacted())
+    }
+
     fn redacted(&self) -> SchedulerConfiguration {
         let mut config = SchedulerConfiguration::clone(&self.0.load());
         redact(&mut config.extenders);

@@ -11,6 +11,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
 use crate::config::explicit_flags::ExplicitFlags;
 use crate::decision_log::DecisionLogFlags;
+use crate::decision_record::DEFAULT_BINDINGS;
 use crate::estimator::EstimatorArgs;
 use crate::gates::{self, FeatureGates};
 use crate::go_bool::go_bool;
@@ -87,6 +88,12 @@ pub struct SchedulerArgs {
     /// Flags of the decision log.
     #[command(flatten)]
     pub decision_log: DecisionLogFlags,
+
+    /// Maximum bindings whose last decision /debug/decisions explains; 0 turns it off
+    ///
+    /// Served at --metrics-bind-address, to this machine or to the authorized callers of --metrics-secure.
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_BINDINGS)]
+    pub debug_decisions: usize,
 
     /// Address that serves /metrics; 0 turns it off
     #[arg(long, value_name = "ADDRESS", default_value = ":8080")]

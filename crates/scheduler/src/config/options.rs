@@ -14,6 +14,7 @@ use super::{SchedulerConfiguration, effective, kube_scheduler, merge};
 use crate::connect::Rate;
 use crate::connect::{Target, Timeouts};
 use crate::decision_log::DecisionLogOptions;
+use crate::decision_record::DEFAULT_BINDINGS;
 use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
 use crate::framework::Registry;
 use crate::gates::FeatureGates;
@@ -55,6 +56,10 @@ pub struct Options {
     pub mode: Mode,
     /// Log of decisions; `None` if it is off.
     pub decision_log: Option<DecisionLogOptions>,
+    /// Maximum bindings whose last decision is kept for the debug endpoints; 0 keeps none.
+    pub debug_decisions: usize,
+    /// Receives the address that serves metrics and debug endpoints, with its port.
+    pub serving: Option<tokio::sync::watch::Sender<Option<SocketAddr>>>,
     /// Address that serves metrics.
     pub metrics: BindAddress,
     /// Address that serves probes.
@@ -89,6 +94,8 @@ impl Options {
             lease: None,
             mode: Mode::Schedule,
             decision_log: None,
+            debug_decisions: DEFAULT_BINDINGS,
+            serving: None,
             metrics: BindAddress::Off,
             metrics_access: MetricsAccessFlags::default(),
             health: BindAddress::Off,
@@ -189,6 +196,8 @@ impl TryFrom<SchedulerArgs> for Options {
                 Mode::Schedule
             },
             decision_log: args.decision_log.options(),
+            debug_decisions: args.debug_decisions,
+            serving: None,
             metrics: both.unwrap_or(args.metrics_bind_address),
             health: both.unwrap_or(args.health_probe_bind_address),
             metrics_access: args.metrics_access,

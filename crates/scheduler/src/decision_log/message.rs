@@ -19,7 +19,7 @@ pub struct DecisionInput {
     /// Clusters of workloads in the same affinity groups.
     pub peers: WorkloadPeers,
     /// Workloads that clusters did not report yet.
-    pub assumed: Assumed,
+    pub assumed: Arc<Assumed>,
     /// The answers of accurate estimators.
     pub estimates: Arc<Answers>,
     /// The number of calls to extenders that contributed.

@@ -34,6 +34,20 @@ pub(super) enum Membership {
     Unreadable(String),
 }
 
+/// Returns the gang that the binding's own labels name, and its minimum number of members.
+pub(crate) fn gang_by_labels(binding: &Binding) -> Option<(String, usize)> {
+    let own = |name: &str| binding.metadata.labels.as_ref()?.get(name);
+    let Membership::Member(gang, min) = Membership::new(binding, own(GROUP), own(MIN_AVAILABLE))
+    else {
+        return None;
+    };
+    let name = match gang.namespace {
+        Some(namespace) => format!("{namespace}/{}", gang.group),
+        None => gang.group.to_string(),
+    };
+    Some((name, min))
+}
+
 impl Membership {
     /// Returns the current membership of a binding.
     pub(super) fn of(binding: &Binding, templates: &Templates) -> Self {

@@ -16,6 +16,7 @@ use crate::estimator::AnswerCache;
 use crate::extender::ExtenderMetrics;
 use crate::framework::{Registry, State};
 use crate::metrics::Metrics;
+use crate::offline::{known_part, unreachable_client};
 use crate::profiles::builder::{ActiveConfig, FrameworkBuilder};
 
 /// A configuration file to decide with.
@@ -125,35 +126,7 @@ impl Decider {
         document: &Value,
         registry: &Registry,
     ) -> Result<Document, ConfigError> {
-        let mut document = document.clone();
-        let mut unknown = BTreeSet::new();
-        let mut keep_known = |list: &mut Value| {
-            let Some(list) = list.as_array_mut() else {
-                return;
-            };
-            list.retain(|plugin| {
-                let name = plugin.get("name").and_then(Value::as_str).unwrap_or("*");
-                let is_known = name == "*" || registry.contains(name);
-                if !is_known {
-                    unknown.insert(name.to_owned());
-                }
-                is_known
-            });
-        };
-        let profiles = document.get_mut("profiles").and_then(Value::as_array_mut);
-        for profile in profiles.into_iter().flatten() {
-            if let Some(list) = profile.get_mut("pluginConfig") {
-                keep_known(list);
-            }
-            let points = profile.get_mut("plugins").and_then(Value::as_object_mut);
-            for lists in points.into_iter().flat_map(|points| points.values_mut()) {
-                for field in ["enabled", "disabled"] {
-                    if let Some(list) = lists.get_mut(field) {
-                        keep_known(list);
-                    }
-                }
-            }
-        }
+        let (document, unknown) = known_part(document, registry);
         for name in unknown {
             self.remarks.insert(format!(
                 "plugin {name} was left out: this program does not contain it"
@@ -229,14 +202,4 @@ fn request(binding: &Arc<Binding>, recorded: &Decision) -> Result<Request, Entry
     let peers = recorded.peers.clone().map(Into::into).unwrap_or_default();
     let object: Arc<dyn berth_core::BindingObject> = Arc::clone(binding) as _;
     Ok(request.with_peers(peers).with_object(object))
-}
-
-/// Returns a client for plugins that are built and never asked: it refuses every request.
-fn unreachable_client() -> kube::Client {
-    let service = tower::service_fn(|_: http::Request<kube::client::Body>| async {
-        Err::<http::Response<kube::client::Body>, _>(std::io::Error::other(
-            "replay sends no requests",
-        ))
-    });
-    kube::Client::new(service, "default")
 }

@@ -146,7 +146,7 @@ fn decide(count: usize, log: Option<&TempDir>) -> Duration {
             log.decision(DecisionInput {
                 binding: Arc::clone(binding),
                 peers: request.peers().clone(),
-                assumed,
+                assumed: assumed.into(),
                 estimates: Arc::default(),
                 extender_calls: 0,
                 outcome,

@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_core::{Estimator, Snapshot};
+use berth_core::{Assumed, Estimator, Request, Snapshot};
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::binding::{Binding, BindingKey};
 use crate::capacity_book::CapacityBook;
+use crate::decision_record::Inputs;
 use crate::estimator::{self, AnswerCache, EstimateRequest, EstimatorClient, EstimatorOptions};
 use crate::extender::{self, Extenders};
 use crate::writer::Writer;
@@ -47,14 +48,30 @@ impl Round {
         }
     }
 
-    /// Returns the answers of the estimators so far.
-    pub(super) fn estimates(&self) -> &Arc<estimator::Answers> {
-        &self.estimates
+    /// Creates a round with the answers of a recorded decision.
+    pub(super) fn answered(binding: &Binding, inputs: &Inputs) -> Self {
+        Self {
+            estimates: Arc::clone(&inputs.estimates),
+            extenders: inputs.extenders.clone(),
+            ..Self::first(binding, Instant::now())
+        }
     }
 
-    /// Returns the number of calls to extenders so far.
-    pub(super) fn extender_calls(&self) -> usize {
-        self.extenders.calls()
+    /// Returns the inputs of a decision with the answers of this round.
+    pub(super) fn into_inputs(
+        self,
+        request: Request,
+        snapshot: &Arc<Snapshot>,
+        assumed: Arc<Assumed>,
+    ) -> Inputs {
+        Inputs {
+            request,
+            snapshot: Arc::clone(snapshot),
+            assumed,
+            extender_calls: self.extenders.calls(),
+            estimates: self.estimates,
+            extenders: self.extenders,
+        }
     }
 
     /// Drops the answers if they were requested for an older generation.
@@ -95,7 +112,7 @@ pub(super) enum RequestOutcome {
     /// The decision is repeated when the answers arrive.
     Requested,
     /// No more answers may be requested: the decision is final.
-    Final,
+    Final(Round),
     /// The binding is retried later, for this reason.
     Later(&'static str),
 }
@@ -162,6 +179,16 @@ impl AsyncEstimates {
     /// if there are any, the decision is provisional.
     pub(super) fn decide<T>(
         &self,
+        round: Round,
+        decision: impl FnOnce() -> T,
+    ) -> (T, Round, Option<Wanted>) {
+        self.decide_with(self.extenders.as_ref(), round, decision)
+    }
+
+    /// Makes a decision like [`Self::decide`], with the extenders of another configuration.
+    pub(super) fn decide_with<T>(
+        &self,
+        extenders: Option<&Extenders>,
         mut round: Round,
         decision: impl FnOnce() -> T,
     ) -> (T, Round, Option<Wanted>) {
@@ -170,7 +197,7 @@ impl AsyncEstimates {
             None => (decision(), None),
             Some(estimators) => estimators.cache.decide(estimates, decision),
         };
-        let Some(extenders) = &self.extenders else {
+        let Some(extenders) = extenders else {
             let (decided, estimates) = decision();
             let wanted = estimates.map(|estimates| Wanted {
                 estimates: Some(estimates),
@@ -221,7 +248,7 @@ impl AsyncEstimates {
             _ => None,
         };
         if extenders.is_none() && estimates.is_none() {
-            return RequestOutcome::Final;
+            return RequestOutcome::Final(round);
         }
         let estimates = estimates.map(|(client, mut ask, wanted)| {
             for (cluster, work) in book.estimator_work(Instant::now()) {

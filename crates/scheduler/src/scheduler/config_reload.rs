@@ -33,8 +33,9 @@ impl Scheduler {
         for key in parked {
             self.drop_parked(&key, now);
         }
-        self.frameworks = frameworks;
-        self.estimates.extenders = extenders;
+        let replaced = std::mem::replace(&mut self.frameworks, frameworks);
+        let extenders = std::mem::replace(&mut self.estimates.extenders, extenders);
+        self.configurations.retire(replaced, extenders);
         self.plugin_tasks = plugin_tasks;
         if self.frameworks.assume_capacity() {
             self.book.enable_assumed_capacity();

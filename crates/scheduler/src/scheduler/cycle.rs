@@ -15,7 +15,7 @@ use super::in_flight::{Cycle, ReservedDecision};
 use super::object_references::{binding_reference, template_reference};
 use super::preemption::Search;
 use crate::binding::{Binding, BindingKey};
-use crate::decision_log::DecisionInput;
+use crate::decision_record::RecordedDecision;
 use crate::framework::Decided;
 use crate::framework::extension_points::Gated;
 use crate::metrics::{CycleResult, Incoming, Stages};
@@ -245,7 +245,7 @@ impl Scheduler {
             return Some(CycleOutcome::gated(binding, trigger, &gated));
         }
         let (now, assumes_capacity) = (Instant::now(), framework.assumes_capacity);
-        let taken = self.book.taken_for(binding, assumes_capacity, now);
+        let taken = Arc::new(self.book.taken_for(binding, assumes_capacity, now));
         let mut times = self.metrics.clock();
         let engine = &mut framework.engine;
         let search = Search {
@@ -258,7 +258,7 @@ impl Scheduler {
             plugin_state: &self.plugin_state,
             points: &points,
         };
-        let ((decision, room), round, wanted) = self.estimates.decide(round, || {
+        let ((decision, room), mut round, wanted) = self.estimates.decide(round, || {
             let mut decision = engine.decide(snapshot, &request, &taken, Some(&mut times));
             let room = search.room(engine, &decision.outcome, &mut decision.state);
             (decision, room)
@@ -269,14 +269,13 @@ impl Scheduler {
             Stages::new()
         };
         self.metrics.decision(times);
-        let (estimates, extender_calls) = (Arc::clone(round.estimates()), round.extender_calls());
         if let Some(wanted) = wanted {
             match self
                 .estimates
                 .ask(binding, snapshot, wanted, round, &self.book)
             {
                 RequestOutcome::Requested => return None,
-                RequestOutcome::Final => {}
+                RequestOutcome::Final(same) => round = same,
                 RequestOutcome::Later(reason) => {
                     tracing::debug!(binding = %binding.key, reason, "decided later");
                     let plan = Plan::nothing(Verdict::Retry);
@@ -284,21 +283,16 @@ impl Scheduler {
                 }
             }
         }
+        let inputs = round.into_inputs(request, snapshot, taken);
         if let Some(log) = &mut self.decision_log {
-            log.decision(DecisionInput {
-                binding: Arc::clone(binding),
-                peers: request.peers().clone(),
-                assumed: taken,
-                estimates,
-                extender_calls,
-                outcome: decision.outcome.clone(),
-            });
+            log.decision(inputs.logged(binding, &decision.outcome));
         }
+        let remark = room.remark();
         let mut plan = Plan::with_remark(
             binding,
             &json,
             &decision.outcome,
-            room.remark().as_deref(),
+            remark.as_deref(),
             room.note(),
         );
         if room.is_unknown() && plan.verdict == Verdict::Wait {
@@ -318,6 +312,14 @@ impl Scheduler {
             state: decision.state,
             points,
         });
+        if let Some(record) = &mut self.record {
+            let configuration = self.configurations.current;
+            let outcome = decision.outcome;
+            record.insert(RecordedDecision {
+                remark,
+                ..RecordedDecision::new(trigger, binding, configuration, inputs, outcome)
+            });
+        }
         self.book.reserve(binding, room.place(), now);
         self.note_failed_search(binding, &room);
         self.evict(binding, room);

@@ -194,6 +194,7 @@ const TABLE: &[Row] = &[
             })
         },
     ),
+    ("--debug-decisions=7", |o| o.debug_decisions == 7),
     ("--metrics-bind-address=127.0.0.1:9", |o| {
         o.metrics == address("127.0.0.1:9") && o.health == address(":10351")
     }),

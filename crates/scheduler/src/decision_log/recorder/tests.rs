@@ -3,7 +3,7 @@
 use std::sync::mpsc::sync_channel;
 
 use berth_api::ResourceBinding;
-use berth_core::{Assumed, Outcome, WorkloadPeers};
+use berth_core::{Outcome, WorkloadPeers};
 use serde_json::json;
 
 use super::*;
@@ -17,7 +17,7 @@ fn input() -> DecisionInput {
     DecisionInput {
         binding: Arc::new(binding.into()),
         peers: WorkloadPeers::default(),
-        assumed: Assumed::default(),
+        assumed: Arc::default(),
         estimates: Arc::default(),
         extender_calls: 0,
         outcome: Outcome {

@@ -40,7 +40,7 @@ fn decision(name: &str, assumed: &[(&str, i32)]) -> Message {
     let input = DecisionInput {
         binding: Arc::new(binding.into()),
         peers: WorkloadPeers::default(),
-        assumed: workloads,
+        assumed: workloads.into(),
         estimates: Arc::default(),
         extender_calls: 0,
         outcome: Outcome {

@@ -1,0 +1,128 @@
+//! Requests to the debug endpoints, which the scheduler's task answers.
+
+use std::collections::BTreeMap;
+
+use berth_component_base::endpoints::DebugResponse;
+use http::StatusCode;
+use serde::Serialize;
+use tokio::sync::{mpsc, oneshot};
+
+use super::format::{DecisionDetails, DecisionList};
+use crate::binding::BindingKey;
+
+/// Maximum waiting requests.
+const WAITING: usize = 16;
+
+/// A request to a debug endpoint.
+#[derive(Debug)]
+pub(crate) enum DebugQuery {
+    /// All decisions of the record, without details.
+    List(oneshot::Sender<DecisionList>),
+    /// The last decision about a binding; `None` if there is no record of it.
+    Decision(BindingKey, oneshot::Sender<Option<Box<DecisionDetails>>>),
+}
+
+/// Sends requests to the scheduler's task.
+#[derive(Clone, Debug)]
+pub(crate) struct DebugClient(mpsc::Sender<DebugQuery>);
+
+impl DebugClient {
+    /// Creates a client and the channel of its requests.
+    pub(crate) fn new() -> (Self, mpsc::Receiver<DebugQuery>) {
+        let (sender, queries) = mpsc::channel(WAITING);
+        (Self(sender), queries)
+    }
+
+    /// Responds to a request for decisions: the list, or the one about `binding`.
+    pub(crate) async fn decisions(self, parameters: BTreeMap<String, String>) -> DebugResponse {
+        if let Some(unknown) = parameters.keys().find(|name| *name != "binding") {
+            let reason = format!("unknown parameter {unknown:?}; use binding=NAMESPACE/NAME");
+            return Err((StatusCode::BAD_REQUEST, reason));
+        }
+        let Some(name) = parameters.get("binding") else {
+            return document(&self.ask(DebugQuery::List).await?);
+        };
+        let Some(key) = key(name) else {
+            let reason = format!(
+                "{name:?} is not NAMESPACE/NAME of a ResourceBinding or NAME of a ClusterResourceBinding"
+            );
+            return Err((StatusCode::BAD_REQUEST, reason));
+        };
+        let details = self.ask(|reply| DebugQuery::Decision(key, reply)).await?;
+        match details {
+            Some(details) => document(&details),
+            None => Err((
+                StatusCode::NOT_FOUND,
+                format!("there is no record of a decision about {name}"),
+            )),
+        }
+    }
+
+    async fn ask<T>(
+        &self,
+        query: impl FnOnce(oneshot::Sender<T>) -> DebugQuery,
+    ) -> Result<T, (StatusCode, String)> {
+        let (reply, answer) = oneshot::channel();
+        let busy = |reason: &str| (StatusCode::SERVICE_UNAVAILABLE, reason.to_owned());
+        self.0
+            .try_send(query(reply))
+            .map_err(|_| busy("too many requests, or the scheduler is stopping"))?;
+        answer.await.map_err(|_| busy("the scheduler is stopping"))
+    }
+}
+
+fn document(document: &impl Serialize) -> DebugResponse {
+    serde_json::to_string(document)
+        .map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+}
+
+/// Parses `NAMESPACE/NAME` or `NAME`.
+fn key(text: &str) -> Option<BindingKey> {
+    let (namespace, name) = match text.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, text),
+    };
+    let is_complete =
+        !name.is_empty() && !name.contains('/') && namespace.is_none_or(|name| !name.is_empty());
+    is_complete.then(|| BindingKey {
+        namespace: namespace.map(Into::into),
+        name: name.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_at_most_one_namespace() {
+        for (text, expected) in [
+            ("shop/web", Some("shop/web")),
+            ("reader", Some("reader")),
+            ("", None),
+            ("/web", None),
+            ("shop/", None),
+            ("a/b/c", None),
+        ] {
+            let parsed = key(text).map(|key| key.to_string());
+            assert_eq!(parsed.as_deref(), expected, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn malformed_and_surplus_requests_are_refused() {
+        let (client, queries) = DebugClient::new();
+        let parameters =
+            |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        for (parameters, status) in [
+            (parameters("bindng", "a/b"), StatusCode::BAD_REQUEST),
+            (parameters("binding", "a/b/c"), StatusCode::BAD_REQUEST),
+        ] {
+            let refused = client.clone().decisions(parameters).await.unwrap_err();
+            assert_eq!(refused.0, status, "{}", refused.1);
+        }
+        drop(queries);
+        let refused = client.decisions(BTreeMap::new()).await.unwrap_err();
+        assert_eq!(refused.0, StatusCode::SERVICE_UNAVAILABLE);
+    }
+}

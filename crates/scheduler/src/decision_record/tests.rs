@@ -1,0 +1,75 @@
+use std::sync::Arc;
+
+use berth_api::binding::BindingSpec;
+use berth_core::{AssumedWorkload, Fleet, Placement};
+use serde_json::json;
+
+use super::*;
+
+fn decision(name: &str, workloads: usize) -> RecordedDecision {
+    let spec = json!({ "resource": { "apiVersion": "v1", "kind": "ConfigMap", "name": name },
+        "placement": {} });
+    let spec: BindingSpec = serde_json::from_value(spec).unwrap();
+    let binding = json!({ "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+        "metadata": { "namespace": "default", "name": name }, "spec": spec });
+    let binding: berth_api::ResourceBinding = serde_json::from_value(binding).unwrap();
+    let binding = Arc::new(Binding::from(binding));
+    let request = Request::new(Some("default"), name, &binding.spec, &binding.status).unwrap();
+    let mut assumed = Assumed::default();
+    for _ in 0..workloads {
+        let components = Vec::new();
+        assumed.add("m1", AssumedWorkload { components });
+    }
+    let inputs = Inputs {
+        request,
+        snapshot: Fleet::new().snapshot(),
+        assumed: Arc::new(assumed),
+        estimates: Arc::default(),
+        extenders: extender::Answers::default(),
+        extender_calls: 0,
+    };
+    let outcome = Outcome {
+        result: Ok(Placement::default()),
+        failed_terms: Vec::new(),
+    };
+    RecordedDecision::new(ScheduleType::Reconcile, &binding, 0, inputs, outcome)
+}
+
+fn names(record: &DecisionRecord) -> Vec<&str> {
+    let all = record.newest_first();
+    all.map(|decision| &*decision.binding.key.name).collect()
+}
+
+#[test]
+fn the_oldest_decision_is_dropped_and_a_binding_is_kept_once() {
+    assert!(DecisionRecord::new(0).is_none());
+    let mut record = DecisionRecord::new(3).unwrap();
+    for name in ["a", "b", "c", "a", "d"] {
+        record.insert(decision(name, 0));
+    }
+    assert_eq!(names(&record), ["d", "a", "c"]);
+    let key = |name: &str| decision(name, 0).binding.key.clone();
+    assert!(record.get(&key("b")).is_none());
+    assert!(record.get(&key("a")).is_some());
+    assert_eq!(record.by_key.len(), 3);
+}
+
+#[test]
+fn assumed_workloads_are_bounded() {
+    let mut record = DecisionRecord::new(100).unwrap();
+    record.max_workloads = 10;
+    for name in ["a", "b", "c"] {
+        record.insert(decision(name, 4));
+    }
+    let kept: Vec<bool> = record
+        .newest_first()
+        .map(|decision| decision.inputs.is_some())
+        .collect();
+    assert_eq!(kept, [true, false, false]);
+    assert_eq!(record.workloads, 4);
+    // Replaced decisions do not count.
+    for _ in 0..10 {
+        record.insert(decision("c", 4));
+    }
+    assert_eq!(record.workloads, 4);
+}

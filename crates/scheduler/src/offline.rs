@@ -1,0 +1,250 @@
+//! Profiles of a configuration without a running scheduler, for programs that decide as it would.
+//!
+//! Plugins are built as in the scheduler, but nothing can be requested from an API server. Must not know: where bindings
+//! and clusters come from.
+
+mod known_plugins;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use berth_core::{
+    Assumed, CycleState, Engine, Estimator, Gates, Outcome, Request, ScheduleError, Snapshot,
+};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::binding::Binding;
+use crate::capacity_book::assumed_capacity::assumed_workload;
+use crate::config::{ConfigError, Declared, Document, ProfileFlags, kube_scheduler};
+use crate::extender::ExtenderMetrics;
+use crate::framework::{PostFilterContext, Registry, RegistryError, State, Victim};
+use crate::gang::gang_by_labels;
+use crate::metrics::Metrics;
+use crate::profiles::builder::{ActiveConfig, FrameworkBuilder};
+
+pub(crate) use known_plugins::known_part;
+
+/// The configuration of an [`OfflineScheduler`].
+#[derive(Clone, Debug, Default)]
+pub struct OfflineConfig {
+    /// Name of the configuration file, for errors.
+    pub source_name: String,
+    /// Content of the configuration file.
+    pub text: String,
+    /// Flags that override it.
+    pub flags: ProfileFlags,
+    /// The feature gates.
+    pub gates: Gates,
+    /// True if clusters with 0 replicas stay in the result.
+    pub empty_workload_propagation: bool,
+    /// Accurate estimators.
+    pub estimators: Vec<Arc<dyn Estimator>>,
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OfflineError {
+    /// It is invalid.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A plugin cannot be registered.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+}
+
+/// The profiles of a configuration.
+#[derive(Debug)]
+pub struct OfflineScheduler {
+    active: ActiveConfig,
+    state: State,
+    omitted: Vec<String>,
+}
+
+impl OfflineScheduler {
+    /// Builds the profiles of a configuration. Extenders, and plugins that this program does not contain, are left out.
+    ///
+    /// # Errors
+    /// When the configuration is invalid.
+    pub fn new(config: &OfflineConfig) -> Result<Self, OfflineError> {
+        let OfflineConfig {
+            source_name, text, ..
+        } = config;
+        let registry = Registry::in_tree(config.gates);
+        let mut omitted = Vec::new();
+        // The positions of errors are those of the file unless plugins are left out.
+        let document = Document::read(source_name, text)?;
+        let (document, unknown) = match serde_saphyr::from_str::<Value>(text) {
+            Ok(value) => {
+                let (value, unknown) = known_part(&value, &registry);
+                if unknown.is_empty() {
+                    (document, unknown)
+                } else {
+                    (Document::read(source_name, &value.to_string())?, unknown)
+                }
+            }
+            Err(_) => (document, BTreeSet::new()),
+        };
+        omitted.extend(
+            unknown
+                .into_iter()
+                .map(|name| format!("plugin {name}, which this program does not contain")),
+        );
+        let mut configuration = kube_scheduler::read(&document)?;
+        for extender in std::mem::take(&mut configuration.extenders) {
+            omitted.push(format!(
+                "extender {}, which is not asked",
+                extender.url_prefix
+            ));
+        }
+        let declared = Declared::from_document(document, configuration, config.flags.clone())?;
+        let state = State::default();
+        // Nothing in a decision uses this channel.
+        let (permits, _) = mpsc::unbounded_channel();
+        let builder = FrameworkBuilder {
+            registry,
+            gates: config.gates,
+            empty_workload_propagation: config.empty_workload_propagation,
+            estimators: config.estimators.clone(),
+            client: unreachable_client(),
+            permits,
+            plugin_state: state.clone(),
+            metrics: Metrics::default(),
+            extender_metrics: ExtenderMetrics::default(),
+            stopping: CancellationToken::new(),
+        };
+        Ok(Self {
+            active: builder.build(&declared)?,
+            state,
+            omitted,
+        })
+    }
+
+    /// Returns the parts of the configuration that have no effect.
+    pub fn omitted(&self) -> &[String] {
+        &self.omitted
+    }
+
+    /// Returns the names of the profiles.
+    pub fn profiles(&self) -> Vec<Arc<str>> {
+        let frameworks = self.active.frameworks.iter();
+        frameworks
+            .map(|framework| Arc::clone(&framework.scheduler_name))
+            .collect()
+    }
+
+    /// Returns the engine of the profile that a binding names.
+    pub fn engine_of(&mut self, binding: &Binding) -> Option<&mut Engine> {
+        let framework = self.active.frameworks.of_mut(binding)?;
+        Some(&mut framework.engine)
+    }
+
+    /// Reports whether earlier decisions count against the capacity of clusters before clusters report them.
+    pub fn assumes_capacity(&self, binding: &Binding) -> bool {
+        let framework = self.active.frameworks.of(binding);
+        framework.is_some_and(|framework| framework.assumes_capacity)
+    }
+
+    /// Returns the gang of a binding by its own labels, and its minimum number of members, if its profile schedules gangs.
+    pub fn gang_of(&self, binding: &Binding) -> Option<(String, usize)> {
+        let framework = self.active.frameworks.of(binding)?;
+        let schedules_gangs = framework
+            .points
+            .permit
+            .iter()
+            .any(|plugin| plugin.name.as_ref() == crate::gang::Coscheduling::NAME);
+        schedules_gangs.then(|| gang_by_labels(binding)).flatten()
+    }
+
+    /// Shows the fleet to the plugins.
+    pub fn show_fleet(&self, snapshot: &Arc<Snapshot>) {
+        self.state.set_fleet(snapshot);
+    }
+
+    /// Shows a binding to the plugins, in place of its last version.
+    pub fn show_binding(&self, binding: &Arc<Binding>) {
+        self.state.set_binding(binding);
+    }
+
+    /// Returns the assignments that the profile's plugins would evict for a binding that fits nowhere; empty if none help.
+    pub fn victims(
+        &mut self,
+        binding: &Arc<Binding>,
+        request: &Request,
+        snapshot: &Arc<Snapshot>,
+        assumed: &Assumed,
+        outcome: &Outcome,
+    ) -> Vec<Victim> {
+        let may_help = match &outcome.result {
+            Ok(_) => false,
+            Err(ScheduleError::NoFit(_)) => true,
+            Err(ScheduleError::Plugin(error)) => error.is_unschedulable(),
+        };
+        let Some(framework) = self.active.frameworks.of_mut(binding) else {
+            return Vec::new();
+        };
+        let points = Arc::clone(&framework.points);
+        if !may_help || points.post_filter.is_empty() {
+            return Vec::new();
+        }
+        let (state, engine) = (&self.state, &mut framework.engine);
+        let mut attempt = |victims: &[Victim]| {
+            let mut taken = assumed.clone();
+            for victim in victims {
+                let stored = state.stored(&victim.key);
+                let workload = stored.as_ref().and_then(|stored| {
+                    let mut targets = stored.spec.clusters.iter();
+                    let target = targets.find(|target| target.name == victim.cluster)?;
+                    assumed_workload(&stored.spec, target.replicas).ok()
+                });
+                if let Some(workload) = workload {
+                    taken.free(&victim.cluster, workload);
+                }
+            }
+            engine.schedule_with(snapshot, request, &taken)
+        };
+        let mut context = PostFilterContext {
+            binding,
+            request,
+            snapshot,
+            bindings: state,
+            attempt: &mut attempt,
+        };
+        let nominated = points.post_filter(&mut context, &mut CycleState::default());
+        let Ok(Some((_, nomination))) = nominated else {
+            return Vec::new();
+        };
+        if attempt(&nomination.victims).result.is_ok() {
+            nomination.victims
+        } else {
+            Vec::new()
+        }
+    }
+}
+
+/// Adds the capacity that a binding occupies in a cluster; with `frees`, the capacity that it gives up there.
+pub fn assume(assumed: &mut Assumed, binding: &Binding, cluster: &str, replicas: i32, frees: bool) {
+    // A malformed request fails the decision about its binding.
+    let Ok(workload) = assumed_workload(&binding.spec, replicas) else {
+        return;
+    };
+    if frees {
+        assumed.free(cluster, workload);
+    } else {
+        assumed.add(cluster, workload);
+    }
+}
+
+/// Returns a client for plugins that are built and never asked: it refuses every request.
+pub(crate) fn unreachable_client() -> kube::Client {
+    let service = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+        Err::<http::Response<kube::client::Body>, _>(std::io::Error::other(
+            "nothing is requested outside of a scheduler",
+        ))
+    });
+    kube::Client::new(service, "default")
+}
+
+#[cfg(test)]
+mod tests;

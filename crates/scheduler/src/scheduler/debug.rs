@@ -1,0 +1,150 @@
+//! Answers of the debug endpoints, from the record of decisions.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use berth_explain::Report;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+
+use super::Scheduler;
+use super::async_estimates::Round;
+use crate::binding::BindingKey;
+use crate::decision_log::format::{DecisionResult, Estimates, Peers, assumed_by_cluster};
+use crate::decision_record::format::{API_VERSION, DecisionDetails, DecisionList, DecisionSummary};
+use crate::decision_record::query::DebugQuery;
+use crate::decision_record::{DecisionRecord, Inputs, RecordedDecision};
+use crate::extender::Extenders;
+use crate::profiles::Frameworks;
+
+/// Maximum replaced configurations that are kept to explain earlier decisions.
+const RETIRED: usize = 2;
+
+/// The number of the active configuration, and the ones before it.
+#[derive(Debug, Default)]
+pub(super) struct Configurations {
+    pub(super) current: u64,
+    retired: VecDeque<Retired>,
+}
+
+/// A replaced configuration.
+#[derive(Debug)]
+struct Retired {
+    number: u64,
+    frameworks: Frameworks,
+    extenders: Option<Extenders>,
+}
+
+impl Configurations {
+    /// Keeps a configuration that was replaced.
+    pub(super) fn retire(&mut self, frameworks: Frameworks, extenders: Option<Extenders>) {
+        self.retired.push_back(Retired {
+            number: self.current,
+            frameworks,
+            extenders,
+        });
+        if self.retired.len() > RETIRED {
+            self.retired.pop_front();
+        }
+        self.current += 1;
+    }
+}
+
+impl Scheduler {
+    /// Answers a request to a debug endpoint. A caller that does not wait any more is ignored.
+    pub(super) fn answer_debug(&mut self, query: DebugQuery) {
+        match query {
+            DebugQuery::List(reply) => drop(reply.send(self.decision_list())),
+            DebugQuery::Decision(key, reply) => drop(reply.send(self.decision_details(&key))),
+        }
+    }
+
+    fn decision_list(&self) -> DecisionList {
+        let record = self.record.as_ref();
+        let decisions = record.into_iter().flat_map(DecisionRecord::newest_first);
+        DecisionList {
+            api_version: API_VERSION.to_owned(),
+            kind: "DecisionList".to_owned(),
+            leading: self.leading,
+            limit: record.map_or(0, DecisionRecord::limit),
+            decisions: decisions.map(summary).collect(),
+        }
+    }
+
+    fn decision_details(&mut self, key: &BindingKey) -> Option<Box<DecisionDetails>> {
+        let decision = self.record.as_ref()?.get(key)?;
+        let mut details = DecisionDetails {
+            api_version: API_VERSION.to_owned(),
+            kind: "Decision".to_owned(),
+            summary: summary(decision),
+            current_configuration: decision.configuration == self.configurations.current,
+            peers: None,
+            assumed: BTreeMap::new(),
+            estimates: None,
+            extender_calls: 0,
+            report: None,
+            notes: Vec::new(),
+        };
+        let Some(inputs) = &decision.inputs else {
+            let note = "the inputs of the decision were dropped to save memory";
+            details.notes.push(note.to_owned());
+            return Some(Box::new(details));
+        };
+        details.peers = Peers::of(inputs.request.peers().clone());
+        details.assumed = assumed_by_cluster(&inputs.assumed);
+        details.estimates = Estimates::of(&inputs.estimates);
+        details.extender_calls = inputs.extender_calls;
+        let configurations = &mut self.configurations;
+        let (frameworks, extenders) = if details.current_configuration {
+            (&mut self.frameworks, self.estimates.extenders.as_ref())
+        } else {
+            let note = "the configuration of the scheduler has changed since the decision";
+            details.notes.push(note.to_owned());
+            let mut retired = configurations.retired.iter_mut();
+            let Some(retired) = retired.find(|retired| retired.number == decision.configuration)
+            else {
+                let note =
+                    "that configuration is not kept any more, so the decision is not explained";
+                details.notes.push(note.to_owned());
+                return Some(Box::new(details));
+            };
+            (&mut retired.frameworks, retired.extenders.as_ref())
+        };
+        let Some(framework) = frameworks.of_mut(&decision.binding) else {
+            return Some(Box::new(details));
+        };
+        let Inputs {
+            request,
+            snapshot,
+            assumed,
+            ..
+        } = inputs;
+        let round = Round::answered(&decision.binding, inputs);
+        let engine = &mut framework.engine;
+        let ((outcome, explanation), _, _) = self.estimates.decide_with(extenders, round, || {
+            engine.explain_with(snapshot, request, assumed)
+        });
+        if outcome.result != decision.outcome.result {
+            let note = "a plugin decides differently by now, so the explanation does not belong to the result: it \
+                        reads state that is not part of the record";
+            details.notes.push(note.to_owned());
+        }
+        let resource = &decision.binding.spec.resource;
+        let report = Report::new(request, &outcome, &explanation)
+            .with_resource(resource.namespace.as_deref(), &resource.name);
+        details.report = Some(report);
+        Some(Box::new(details))
+    }
+}
+
+fn summary(decision: &RecordedDecision) -> DecisionSummary {
+    let binding = &decision.binding;
+    DecisionSummary {
+        binding: binding.key.to_string(),
+        uid: binding.metadata.uid.clone(),
+        generation: binding.generation(),
+        time: MicroTime(decision.time),
+        trigger: decision.trigger.as_str().to_owned(),
+        scheduler_name: binding.spec.scheduler().to_owned(),
+        result: DecisionResult::from(&decision.outcome),
+        remark: decision.remark.clone(),
+    }
+}

@@ -1,0 +1,213 @@
+//! The record of decisions of a running scheduler, at `/debug/decisions`.
+
+use berth_e2e::bare_control_plane::BareControlPlane;
+use berth_e2e::eventually;
+use serde_json::Value;
+
+use crate::assertions::is_settled;
+use crate::metrics_access::{addresses, allow, get, token};
+use crate::objects::{binding, by_available_replicas, fleet};
+use crate::process::Process;
+
+/// A profile whose Expression keeps workloads out of `m2`.
+const CONFIG: &str = r#"
+apiVersion: scheduler.config.berth/v1alpha1
+kind: SchedulerConfiguration
+profiles:
+- plugins:
+    multiPoint:
+      enabled:
+      - name: Expression
+        weight: 3
+  pluginConfig:
+  - name: Expression
+    args:
+      filter:
+      - expression: cluster.metadata.name != 'm2'
+        message: m2 is reserved
+      score:
+      - expression: "cluster.metadata.name == 'm1' ? 7 : 0"
+extenders: []
+"#;
+
+async fn settled(bare: &BareControlPlane, program: &Process, count: usize) {
+    eventually("all bindings to be placed", async || {
+        let all = bare.all_bindings().await;
+        let placed = all.iter().filter(|binding| is_settled(binding)).count();
+        if placed == count {
+            Ok(())
+        } else {
+            Err(format!("{placed} of {count}: {}", program.log()))
+        }
+    })
+    .await;
+}
+
+async fn document(url: &str) -> Value {
+    let (status, text) = get(url, None).await;
+    assert_eq!(status, 200, "{text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_decisions_are_explained_and_the_record_is_bounded() {
+    let bare = BareControlPlane::start(&fleet(3)).await;
+    let config = bare.folder().join("config.yaml");
+    std::fs::write(&config, CONFIG).unwrap();
+    let arguments = [
+        "--leader-elect=false",
+        "--health-probe-bind-address=127.0.0.1:0",
+        "--metrics-bind-address=127.0.0.1:0",
+        "--debug-decisions=2",
+        "--feature-gates=SpreadByAllFields=true",
+        &format!("--config={}", config.display()),
+    ];
+    let program = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    let (_, address) = addresses(&program).await;
+    for (index, name) in ["web0", "web1", "web2"].into_iter().enumerate() {
+        bare.bind(&binding(name, 4, by_available_replicas())).await;
+        settled(&bare, &program, index + 1).await;
+    }
+
+    let list = document(&format!("http://{address}/debug/decisions")).await;
+    assert_eq!(list["leading"], true);
+    assert_eq!(list["limit"], 2);
+    let names: Vec<&str> = list["decisions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|decision| decision["binding"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["default/web2", "default/web1"]);
+    let url = format!("http://{address}/debug/decisions?binding=default/web0");
+    let (status, text) = get(&url, None).await;
+    assert_eq!(status, 404, "{text}");
+
+    let url = format!("http://{address}/debug/decisions?binding=default/web1");
+    let decision = document(&url).await;
+    assert_eq!(decision["trigger"], "ReconcileSchedule");
+    assert_eq!(decision["schedulerName"], "default-scheduler");
+    assert_eq!(decision["currentConfiguration"], true);
+    assert_eq!(decision["notes"], Value::Null, "{decision:#}");
+    let clusters = decision["report"]["clusters"].as_array().unwrap();
+    let cluster = |name: &str| clusters.iter().find(|c| c["name"] == name).unwrap();
+    let (m1, m2) = (cluster("m1"), cluster("m2"));
+    assert_eq!(m2["plugin"], "Expression");
+    assert_eq!(m2["reason"], "m2 is reserved");
+    let scores = m1["scores"].as_array().unwrap();
+    let score = scores.iter().find(|s| s["plugin"] == "Expression").unwrap();
+    assert_eq!(
+        (&score["weight"], &score["weighted"]),
+        (&3.into(), &21.into())
+    );
+    // The explanation belongs to the result that was written.
+    let bound = bare.bindings("default").get("web1").await.unwrap();
+    let written = serde_json::to_value(&bound.spec.clusters).unwrap();
+    assert_eq!(decision["result"]["clusters"], written);
+    let shares = &decision["report"]["verdict"]["clusters"];
+    assert_eq!(shares, &written);
+
+    let active = document(&format!("http://{address}/debug/configuration")).await;
+    assert_eq!(active["featureGates"]["SpreadByAllFields"], true);
+    let file = bare.folder().join("active.yaml");
+    std::fs::write(&file, active["configuration"].to_string()).unwrap();
+    // Saved as a file, it configures a scheduler in the same way.
+    let again = [
+        "--leader-elect=false",
+        &format!("--config={}", file.display()),
+    ];
+    drop(program);
+    let program = Process::start(bare.folder(), &bare.kubeconfig(), &again);
+    let (_, address) = addresses(&program).await;
+    let same = document(&format!("http://{address}/debug/configuration")).await;
+    assert_eq!(
+        same["configuration"]["profiles"],
+        active["configuration"]["profiles"]
+    );
+    bare.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secure_decisions_need_a_token_with_the_right() {
+    let bare = BareControlPlane::start(&fleet(1)).await;
+    let (reader, stranger) = (token(&bare, "reader").await, token(&bare, "stranger").await);
+    allow(&bare, "reader", "/debug/decisions").await;
+    let arguments = [
+        "--leader-elect=false",
+        "--metrics-secure",
+        "--metrics-bind-address=127.0.0.1:0",
+        "--health-probe-bind-address=127.0.0.1:0",
+    ];
+    let program = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    bare.bind(&binding("web", 1, by_available_replicas())).await;
+    settled(&bare, &program, 1).await;
+    let (probes, metrics) = addresses(&program).await;
+    let url = format!("https://{metrics}/debug/decisions?binding=default/web");
+    let (status, text) = get(&url, Some(&reader)).await;
+    assert_eq!(status, 200, "{text}");
+    assert!(text.contains("\"report\""), "{text}");
+    for (token, expected) in [
+        (None, 401),
+        (Some("no token of this cluster"), 401),
+        (Some(stranger.as_str()), 403),
+    ] {
+        let (status, text) = get(&url, token).await;
+        assert_eq!(status, expected, "{token:?}: {text}");
+        assert!(!text.contains("report"), "{text}");
+    }
+    // The right to one path is no right to another one, and the probe address serves neither.
+    let configuration = format!("https://{metrics}/debug/configuration");
+    assert_eq!(get(&configuration, Some(&reader)).await.0, 403);
+    let (status, _) = get(&format!("http://{probes}/debug/decisions"), None).await;
+    assert_eq!(status, 404);
+    bare.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn open_decisions_are_served_to_this_machine_by_its_own_names() {
+    let bare = BareControlPlane::start(&[]).await;
+    let arguments = [
+        "--leader-elect=false",
+        "--metrics-bind-address=0.0.0.0:0",
+        "--health-probe-bind-address=0",
+        "--debug-decisions=0",
+    ];
+    let program = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    let address = program.wait_for_log("serving health and metrics").await;
+    let (_, port) = address.rsplit_once(':').unwrap();
+    let port: u16 = port.trim().parse().unwrap();
+    let url = format!("http://127.0.0.1:{port}/debug/decisions");
+    let (status, text) = get(&url, None).await;
+    assert_eq!(status, 404);
+    assert!(text.contains("--debug-decisions is 0"), "{text}");
+    let url = format!("http://127.0.0.1:{port}/debug/configuration");
+    assert_eq!(get(&url, None).await.0, 200);
+    // A page whose host name was rebound to this machine.
+    let request = "GET /debug/configuration HTTP/1.1\r\nHost: attacker.example:80\r\nConnection: close\r\n\r\n";
+    let response = exchange(format!("127.0.0.1:{port}"), request).await;
+    assert!(response.starts_with("HTTP/1.1 403"), "{response}");
+    if let Some(other) = other_address() {
+        let request = "GET /debug/configuration HTTP/1.0\r\n\r\n";
+        let response = exchange(format!("{other}:{port}"), request).await;
+        assert!(response.starts_with("HTTP/1.0 403"), "{response}");
+    }
+    bare.stop().await;
+}
+
+async fn exchange(address: String, request: &str) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
+}
+
+/// Returns an address of this machine that is not a loopback address, if there is one.
+fn other_address() -> Option<std::net::IpAddr> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    // Connecting a datagram socket selects a route and sends nothing.
+    socket.connect("192.0.2.1:9").ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
