@@ -11,10 +11,14 @@ mod analysis;
 mod error;
 mod find;
 mod live;
+mod record;
 mod text;
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
+use berth_scheduler::binding::BindingKey;
+use berth_scheduler::decision_record::format::{ActiveConfiguration, DecisionDetails};
 use berth_scheduler::estimator::EstimatorArgs;
 use clap::{Args, ValueEnum};
 
@@ -23,6 +27,8 @@ pub use error::ExplainError;
 use crate::control_plane::ControlPlaneArgs;
 use crate::engine_flags::EngineFlags;
 use crate::output;
+use crate::scheduler_configuration::DecisionConfiguration;
+use crate::scheduler_endpoint::{SchedulerEndpoint, SchedulerEndpointArgs, SchedulerEndpointError};
 
 /// Flags of `berth explain`.
 #[derive(Args, Clone, Debug)]
@@ -52,6 +58,14 @@ pub struct ExplainArgs {
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
 
+    /// Configuration file of the scheduler, for decisions that are made again [default: that of the running scheduler]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// The running scheduler.
+    #[command(flatten)]
+    pub scheduler: SchedulerEndpointArgs,
+
     /// Flags of the decisions.
     #[command(flatten)]
     pub engine: EngineFlags,
@@ -67,8 +81,11 @@ Examples:
   berth explain shop/web --cluster member3     why not on member3, and what would place it there?
   berth explain web-deployment -o json         the same for scripts
   berth explain clusterrole/reader             cluster-scoped resources, too
+  berth explain web --scheduler-url http://127.0.0.1:8080
+                                               the decision that this scheduler made, from its record
 
-Nothing is written: Clusters and bindings are read with get and list, and the decision is made again. Exit codes: 0 if
+Nothing is written: Clusters and bindings are read with get and list. The decision is read from the record of the
+scheduler if there is one (that of `berth up` is found), and made again for the present clusters. Exit codes: 0 if
 the binding is explained, placed or not; 1 if there is no such binding or the control plane cannot be read; 2 for an
 invalid command line.";
 
@@ -111,8 +128,24 @@ pub async fn run(args: ExplainArgs) -> Result<(), ExplainError> {
     }
     let estimators =
         estimators.map(|options| crate::what_if::Estimators::new(client.clone(), &options));
-    let report =
-        analysis::analyse(&args, &binding, &bindings, &clusters, estimators.as_ref()).await?;
+    let (record, active) = ask_scheduler(&args, &binding.key).await?;
+    let configuration = match (&args.config, &active) {
+        (Some(path), _) => DecisionConfiguration::of_file(path, &args.engine)?,
+        (None, Some((url, active))) => {
+            DecisionConfiguration::of_scheduler(url, active, &args.engine)
+        }
+        (None, None) => DecisionConfiguration::of_flags(&args.engine),
+    };
+    let report = analysis::analyse(
+        &args,
+        &binding,
+        &bindings,
+        &clusters,
+        estimators.as_ref(),
+        &configuration,
+    )
+    .await?;
+    let report = record::merge(report, &binding, args.cluster.as_deref(), record);
     let mut text = String::new();
     match args.output {
         Format::Json => {
@@ -123,4 +156,47 @@ pub async fn run(args: ExplainArgs) -> Result<(), ExplainError> {
     }
     output::print(&text)?;
     Ok(())
+}
+
+/// Returns the scheduler's record of a binding, or the reason why there is none, and the scheduler's configuration with its
+/// URL.
+///
+/// # Errors
+/// When the scheduler of `--scheduler-url` refuses.
+async fn ask_scheduler(
+    args: &ExplainArgs,
+    key: &BindingKey,
+) -> Result<
+    (
+        Result<DecisionDetails, String>,
+        Option<(String, ActiveConfiguration)>,
+    ),
+    SchedulerEndpointError,
+> {
+    let Some(endpoint) = args.scheduler.endpoint(&args.control_plane).await? else {
+        let reason =
+            "no scheduler was asked; pass --scheduler-url URL for the decision that was made";
+        return Ok((Err(reason.to_owned()), None));
+    };
+    match read_record(&endpoint, key).await {
+        Ok((record, active)) => {
+            let url = endpoint.url().to_owned();
+            let record =
+                record.ok_or_else(|| format!("the scheduler at {url} has no record of it"));
+            Ok((record, Some((url, active))))
+        }
+        // The scheduler of `berth up` may have just ended.
+        Err(error) if args.scheduler.scheduler_url.is_none() => Ok((Err(error.to_string()), None)),
+        Err(error) => Err(error),
+    }
+}
+
+async fn read_record(
+    endpoint: &SchedulerEndpoint,
+    key: &BindingKey,
+) -> Result<(Option<DecisionDetails>, ActiveConfiguration), SchedulerEndpointError> {
+    Ok((
+        endpoint.decision(key).await?,
+        endpoint.configuration().await?,
+    ))
 }

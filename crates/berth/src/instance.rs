@@ -20,6 +20,9 @@ pub struct Record {
     /// URL of the API server; empty until it is ready.
     #[serde(default)]
     pub api_server: String,
+    /// URL of the scheduler's debug endpoints; empty without a scheduler.
+    #[serde(default)]
+    pub scheduler: String,
     /// Start time, in RFC 3339.
     pub since: String,
     /// Path of the kubeconfig.

@@ -14,6 +14,8 @@
 //! - [`simulate`], [`watch`], [`top`]: decisions without writes, the live view, and free capacity; `what_if` compares
 //!   two states
 //! - [`explain`], [`replay`]: one decision in detail, and all recorded ones again
+//! - [`scheduler_configuration`], [`scheduler_endpoint`]: the configuration that commands decide with, and the running
+//!   scheduler
 //! - [`interpret`]: scripts of custom kinds, checked and run on files
 //! - [`dashboard`]: the page about a control plane
 //! - [`completion`], [`man`]: shell completion scripts and manual pages
@@ -43,6 +45,8 @@ mod output;
 pub mod persistence;
 mod program_name;
 pub mod replay;
+pub mod scheduler_configuration;
+pub mod scheduler_endpoint;
 pub mod simulate;
 mod stand_in;
 pub mod status;

@@ -7,7 +7,7 @@ mod disabled_components;
 mod error;
 
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,12 @@ use berth_apiserver::{Server, ServerConfig, StartError};
 use berth_controllers::monitor::Monitor;
 use berth_dashboard::DashboardError;
 use berth_scheduler::Options;
+use berth_scheduler::config::BindAddress;
 use berth_scheduler::connect;
 use berth_simulator::ImageRegistry;
 use futures::FutureExt as _;
 use regex::Regex;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -56,6 +58,8 @@ pub struct ControlPlane {
     members: Vec<Member>,
     /// Number of registered members without a server in this process.
     others: usize,
+    /// Address of the scheduler's debug endpoints, once it listens.
+    scheduler: watch::Receiver<Option<SocketAddr>>,
     /// Controllers, scheduler and simulation, with their names.
     tasks: JoinSet<(&'static str, Result<(), UpError>)>,
     cancel: CancellationToken,
@@ -95,6 +99,10 @@ async fn run_until(args: UpArgs, cancel: CancellationToken) -> Result<(), UpErro
     let path = reservation.write(&control_plane.kubeconfig())?;
     record.api_server = control_plane.server.url();
     claim.write(&record)?;
+    if let Some(address) = control_plane.scheduler_address(&args).await {
+        record.scheduler = format!("http://{address}");
+        claim.write(&record)?;
+    }
     let dashboard = control_plane.serve_dashboard(&args).await;
     let dashboard = match dashboard {
         Ok(dashboard) => dashboard,
@@ -156,18 +164,33 @@ impl ControlPlane {
                 "the API servers can be reached from other machines; their tokens are in the kubeconfig"
             );
         }
+        let (serving, scheduler) = watch::channel(None);
         let mut plane = Self {
             server,
+            scheduler,
             members: Vec::new(),
             others: 0,
             tasks: JoinSet::new(),
             cancel: CancellationToken::new(),
         };
-        if let Err(error) = plane.bootstrap(&fleet, args, &storage, controllers).await {
+        if let Err(error) = plane
+            .bootstrap(&fleet, args, &storage, controllers, serving)
+            .await
+        {
             plane.stop().await;
             return Err(error);
         }
         Ok(plane)
+    }
+
+    /// Waits for the address of the scheduler's debug endpoints; `None` without a scheduler.
+    async fn scheduler_address(&mut self, args: &UpArgs) -> Option<SocketAddr> {
+        if args.without.contains(&DisabledComponent::Scheduler) {
+            return None;
+        }
+        // A scheduler that does not start is reported by its task.
+        let bound = self.scheduler.wait_for(Option::is_some).await;
+        bound.ok().and_then(|address| *address)
     }
 
     /// Returns the API server of the control plane.
@@ -193,6 +216,7 @@ impl ControlPlane {
         args: &UpArgs,
         storage: &Storage,
         controllers: ControllerSet,
+        serving: watch::Sender<Option<SocketAddr>>,
     ) -> Result<(), UpError> {
         let client = connect::named(self.server.client(), Component::CommandLine);
         bootstrap::definitions(&client).await?;
@@ -213,7 +237,12 @@ impl ControlPlane {
         if !args.without.contains(&DisabledComponent::Scheduler) {
             let cancel = self.cancel.clone();
             let client = self.server.client();
-            let options = Options::embedded().with_gates(args.feature_gates);
+            let options = Options {
+                // Decisions are explained to this machine only.
+                metrics: BindAddress::At(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)),
+                serving: Some(serving),
+                ..Options::embedded().with_gates(args.feature_gates)
+            };
             self.tasks.spawn(async move {
                 let outcome = berth_scheduler::run_with_client(options, client, cancel).await;
                 (SCHEDULER, outcome.map_err(UpError::from))

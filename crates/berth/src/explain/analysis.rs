@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use berth_api::Cluster;
-use berth_core::{Assumed, Engine, Fleet, Plugins, WorkloadPeers};
+use berth_core::{Assumed, Fleet, Gates, WorkloadPeers};
 use berth_explain::{Case, Limits, Report, Share, StoredCondition};
 use berth_scheduler::AffinityGroups;
 use berth_scheduler::binding::Binding;
@@ -12,6 +12,7 @@ use berth_scheduler::rules::condition::stored;
 
 use super::ExplainArgs;
 use super::error::ExplainError;
+use crate::scheduler_configuration::{DecisionConfiguration, Engines};
 use crate::what_if::{Estimators, schedule_trigger};
 
 /// Decides about the binding, and explains the decision.
@@ -21,15 +22,24 @@ pub(crate) async fn analyse(
     bindings: &[Binding],
     clusters: &BTreeMap<String, Cluster>,
     estimators: Option<&Estimators>,
+    configuration: &DecisionConfiguration,
 ) -> Result<Report, ExplainError> {
-    let options = args.engine.options();
-    let gates = options.gates;
-    let mut plugins = Plugins::in_tree(gates);
-    if let Some(estimators) = estimators {
-        estimators.follow(clusters.values());
-        plugins.estimators.push(estimators.estimator());
-    }
-    let mut engine = Engine::with_plugins(options, plugins)?;
+    let gates = configuration.gates();
+    let mut engines = configuration.engines(match estimators {
+        Some(estimators) => {
+            estimators.follow(clusters.values());
+            vec![estimators.estimator()]
+        }
+        None => Vec::new(),
+    })?;
+    let notes = limits_of(configuration, &engines, binding, estimators.is_some());
+    let Some(engine) = engines.of(binding) else {
+        return Err(ExplainError::no_profile(
+            binding,
+            configuration,
+            &mut engines,
+        ));
+    };
     let peers = if gates.workload_affinity {
         peers(binding, bindings)
     } else {
@@ -55,12 +65,12 @@ pub(crate) async fn analyse(
         clusters: args.cluster.clone().map(|cluster| vec![cluster]),
         ..Limits::default()
     };
-    let mut decision = || berth_explain::explain(&mut engine, &case, &limits);
+    let mut decision = || berth_explain::explain(engine, &case, &limits);
     let report = match estimators {
         Some(estimators) => estimators.decide(binding, decision).await,
         None => decision(),
     }?;
-    Ok(with_record(report, args, binding, clusters))
+    Ok(with_record(report, gates, binding, clusters, notes))
 }
 
 /// Returns the clusters of the workloads in the same affinity groups.
@@ -77,9 +87,10 @@ fn peers(binding: &Binding, bindings: &[Binding]) -> WorkloadPeers {
 /// Adds the recorded result, and notes about the scheduler.
 fn with_record(
     report: Report,
-    args: &ExplainArgs,
+    gates: Gates,
     binding: &Binding,
     clusters: &BTreeMap<String, Cluster>,
+    limits: Vec<String>,
 ) -> Report {
     let shares = binding.spec.clusters.iter().map(|target| Share {
         name: target.name.clone(),
@@ -93,7 +104,6 @@ fn with_record(
     let affinity = binding.status.scheduler_observing_affinity_name.clone();
     let affinity = affinity.filter(|name| !name.is_empty());
     let mut report = report.with_recorded(shares.collect(), affinity, condition);
-    let gates = args.engine.feature_gates.engine;
     let mut notes = Vec::new();
     if binding.deleting() {
         notes.push("the binding is being deleted, so no scheduler decides about it".to_owned());
@@ -111,11 +121,34 @@ fn with_record(
                 .to_owned(),
         });
     }
-    notes.push(format!(
-        "recomputed from the present clusters with the plugins and gates of the command line; profiles, extenders and \
-         other plugins of the scheduler {} are not taken into account",
-        binding.spec.scheduler()
-    ));
+    notes.extend(limits);
     report.notes.splice(0..0, notes);
     report
+}
+
+/// Describes what the decision does not take into account.
+fn limits_of(
+    configuration: &DecisionConfiguration,
+    engines: &Engines,
+    binding: &Binding,
+    estimators: bool,
+) -> Vec<String> {
+    let Some(origin) = configuration.origin() else {
+        return vec![format!(
+            "recomputed from the present clusters with the plugins and gates of the command line; profiles, extenders and \
+             other plugins of the scheduler {} are not taken into account (pass --scheduler-url or --config)",
+            binding.spec.scheduler()
+        )];
+    };
+    let mut notes = vec![format!(
+        "recomputed decisions use the configuration of {origin}"
+    )];
+    let omitted = engines.omitted().iter();
+    notes.extend(omitted.map(|part| format!("not recomputed: {part}")));
+    if configuration.asks_estimators() && !estimators {
+        notes.push(
+            "not recomputed: the accurate estimators, which the scheduler asks; pass its estimator flags".to_owned(),
+        );
+    }
+    notes
 }

@@ -1,9 +1,13 @@
 //! Errors of `berth explain`.
 
 use berth_controllers::nearest::nearest;
-use berth_core::{EngineError, RequestError};
+use berth_core::RequestError;
+use berth_scheduler::binding::Binding;
 use berth_scheduler::connect::ConnectError;
 use berth_scheduler::estimator::EstimatorOptionsError;
+
+use crate::scheduler_configuration::{ConfigurationError, DecisionConfiguration, Engines};
+use crate::scheduler_endpoint::SchedulerEndpointError;
 
 /// Most names in a message.
 const NAMES: usize = 8;
@@ -49,9 +53,24 @@ pub enum ExplainError {
     /// The binding cannot be scheduled on any fleet.
     #[error("{0}; the detector writes the placement of a policy into each binding")]
     Request(#[from] RequestError),
-    /// The engine refuses its options.
-    #[error("cannot start the engine: {0}")]
-    Engine(#[from] EngineError),
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Configuration(#[from] ConfigurationError),
+    /// No profile schedules the binding.
+    #[error("{binding} belongs to the scheduler {name}, but {origin} has the profiles {}; pass the configuration of {name}", list(.profiles))]
+    NoProfile {
+        /// Name of the binding.
+        binding: String,
+        /// Name of its scheduler.
+        name: String,
+        /// Origin of the configuration.
+        origin: String,
+        /// Names of the profiles.
+        profiles: Vec<String>,
+    },
+    /// The running scheduler cannot be asked.
+    #[error(transparent)]
+    Scheduler(#[from] SchedulerEndpointError),
     /// A flag of the estimators is invalid.
     #[error(transparent)]
     Estimators(#[from] EstimatorOptionsError),
@@ -63,7 +82,27 @@ pub enum ExplainError {
 impl ExplainError {
     /// Reports whether the command line has to change.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Estimators(_))
+        match self {
+            Self::Estimators(_) | Self::Configuration(_) => true,
+            Self::Scheduler(error) => error.is_usage(),
+            _ => false,
+        }
+    }
+
+    /// Returns the error for a binding whose scheduler is not part of a configuration.
+    pub(crate) fn no_profile(
+        binding: &Binding,
+        configuration: &DecisionConfiguration,
+        engines: &mut Engines,
+    ) -> Self {
+        let profiles = engines.profiles().map(|scheduler| scheduler.profiles());
+        let profiles = profiles.unwrap_or_default();
+        Self::NoProfile {
+            binding: binding.key.to_string(),
+            name: binding.spec.scheduler().to_owned(),
+            origin: configuration.origin().unwrap_or("the flags").to_owned(),
+            profiles: profiles.iter().map(ToString::to_string).collect(),
+        }
     }
 
     /// Returns the error for an unknown cluster.

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use berth_core::{DivisionOperation, GroupChoice, Stage};
-use berth_explain::{ClusterReport, Fix, Report, Share, StageCount, TermOutcome};
+use berth_explain::{
+    ClusterReport, Fix, Origin, Report, Share, Source, StageCount, TermOutcome, VerdictReason,
+};
 
 use crate::columns::{align, cell};
 
@@ -53,6 +55,9 @@ fn header(report: &Report, out: &mut String) {
     );
     let verdict = &report.verdict;
     let with_replicas = binding.replicas.is_some();
+    if let Some(source) = &report.source {
+        origin(source, with_replicas, out);
+    }
     if report.is_placed() {
         let _ = writeln!(
             out,
@@ -68,16 +73,21 @@ fn header(report: &Report, out: &mut String) {
             verdict.summary
         );
     }
+    let is_record = report
+        .source
+        .as_ref()
+        .is_some_and(|source| source.origin == Origin::Record);
     if let Some(recorded) = &report.recorded {
+        let comparison = match (is_record, recorded.agrees) {
+            (true, true) => "as decided",
+            (true, false) => "not as decided",
+            (false, true) => "the decision would be the same now",
+            (false, false) => "the decision would differ now",
+        };
         let _ = writeln!(
             out,
-            "Recorded: {}; the decision would {} now",
+            "Recorded: {}; {comparison}",
             shares(&recorded.clusters, with_replicas),
-            if recorded.agrees {
-                "be the same"
-            } else {
-                "differ"
-            }
         );
         let conditions = recorded.condition.iter().filter(|c| c.status != "True");
         for condition in conditions {
@@ -101,6 +111,36 @@ fn header(report: &Report, out: &mut String) {
         let _ = writeln!(out, "\nSmallest fixes, each checked with the engine:");
         fixes(&report.fixes, with_replicas, out);
     }
+}
+
+/// Writes which decision is explained, and whether it would be made now.
+fn origin(source: &Source, with_replicas: bool, out: &mut String) {
+    if source.origin == Origin::Recomputed {
+        let reason = source.reason.as_deref().unwrap_or_default();
+        let _ = writeln!(out, "Recomputed from the present clusters: {reason}");
+        return;
+    }
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let _ = writeln!(
+        out,
+        "Decided: {} by {} ({}), from the scheduler's record",
+        text(&source.time),
+        text(&source.scheduler_name),
+        text(&source.trigger)
+    );
+    let _ = match &source.now {
+        None => writeln!(out, "Now: the same decision would be made"),
+        Some(verdict) if verdict.reason == VerdictReason::Success => writeln!(
+            out,
+            "Now: the decision would differ: {}",
+            shares(&verdict.clusters, with_replicas)
+        ),
+        Some(verdict) => writeln!(
+            out,
+            "Now: the decision would differ: {}",
+            verdict.message.as_deref().unwrap_or(&verdict.summary)
+        ),
+    };
 }
 
 fn reason(count: &StageCount) -> String {

@@ -101,7 +101,7 @@ fn explain_names_the_cause_and_a_remedy_for_each_cluster() {
             let arguments = [&["explain", "deployment/nginx"], arguments].concat();
             let output = berth(up.home.path(), &arguments).output().unwrap();
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            if text.contains("member1:1, member2:1; the decision would be the same now")
+            if text.contains("member1:1, member2:1; as decided")
                 || text.contains("\"agrees\": true")
             {
                 Ok(text)
@@ -111,6 +111,14 @@ fn explain_names_the_cause_and_a_remedy_for_each_cluster() {
         })
     };
     let text = explained(&[]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[1].starts_with("Decided: ")
+            && lines[1]
+                .ends_with("by default-scheduler (ReconcileSchedule), from the scheduler's record"),
+        "{text}"
+    );
+    assert_eq!(lines[2], "Now: the same decision would be made", "{text}");
     assert!(text.contains("Placed: member1:1, member2:1"), "{text}");
     assert!(
         text.contains("member3: add member3 to clusterNames of clusterAffinity"),
@@ -121,6 +129,29 @@ fn explain_names_the_cause_and_a_remedy_for_each_cluster() {
     let report = explained(&["--output=json"]);
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert_eq!(report["apiVersion"], "explain.berth.io/v1", "{report}");
+    assert_eq!(report["source"]["origin"], "record", "{report}");
+    // Without the flag and outside of `berth up`, the decision is made again, and the first lines say so.
+    let text = run(
+        &up,
+        &["explain", "deployment/nginx", "--karmada-context=berth"],
+    );
+    let recomputed = "Recomputed from the present clusters: no scheduler was asked";
+    assert!(
+        text.lines().nth(1).unwrap().starts_with(recomputed),
+        "{text}"
+    );
+    // A change of the fleet that the scheduler does not react to.
+    run(&up, &["taint", "member1", "maintenance=night:NoSchedule"]);
+    let text = until("a different decision", || {
+        let text = run(&up, &["explain", "deployment/nginx"]);
+        if text.contains("Now: the decision would differ") {
+            Ok(text)
+        } else {
+            Err(text)
+        }
+    });
+    assert!(text.contains("Placed: member1:1, member2:1"), "{text}");
+    run(&up, &["taint", "member1", "maintenance-"]);
     let unknown = refused(up.home.path(), &["explain", "deployment/ngin"]);
     let message = line(&unknown);
     assert!(message.contains("did you mean"), "{message}");
@@ -150,7 +181,8 @@ fn explain_names_the_cause_and_the_smallest_fix_of_an_unplaced_binding() {
     let text = explained(&[]);
     for expected in [
         "Not placed (NoClusterFit): none of 2 clusters fits",
-        "Recorded: nowhere; the decision would be the same now",
+        "Now: the same decision would be made",
+        "Recorded: nowhere; as decided",
         "Condition: NoClusterFit: 0/2 clusters are available: 2 cluster(s) had untolerated taint {maintenance=night:NoSchedule}.",
         "tolerate maintenance=night:NoSchedule in the policy",
     ] {
@@ -165,7 +197,7 @@ fn explain_names_the_cause_and_the_smallest_fix_of_an_unplaced_binding() {
     until("the Deployment to be placed", || {
         let output = berth(up.home.path(), &["explain", "deployment/nginx"]).output();
         let text = String::from_utf8_lossy(&output.unwrap().stdout).into_owned();
-        if text.contains("Recorded: member1:2; the decision would be the same now") {
+        if text.contains("Recorded: member1:2; as decided") {
             Ok(())
         } else {
             Err(text)

@@ -1,0 +1,179 @@
+//! The scheduler's configuration that a command decides with: flags, a file, or that of a running scheduler.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use berth_core::{Engine, EngineError, Estimator, Gates, Plugins};
+use berth_scheduler::binding::Binding;
+use berth_scheduler::config::ProfileFlags;
+use berth_scheduler::decision_record::format::ActiveConfiguration;
+use berth_scheduler::offline::{OfflineConfig, OfflineError, OfflineScheduler};
+
+use crate::engine_flags::EngineFlags;
+
+/// Reason why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigurationError {
+    /// The file cannot be read.
+    #[error("--config {}: {source}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The configuration is invalid.
+    #[error(transparent)]
+    Invalid(#[from] OfflineError),
+    /// The engine refuses the flags.
+    #[error("cannot start the engine: {0}")]
+    Engine(#[from] EngineError),
+}
+
+/// The configuration of decisions.
+#[derive(Clone, Debug)]
+pub(crate) struct DecisionConfiguration {
+    /// Flags of the command. Gates of a running scheduler replace those of the flags.
+    flags: EngineFlags,
+    /// The file, or the configuration of a running scheduler, with its origin.
+    document: Option<(String, OfflineConfig)>,
+    /// True if the running scheduler asks accurate estimators.
+    asks_estimators: bool,
+}
+
+impl DecisionConfiguration {
+    /// Uses the flags alone.
+    pub(crate) fn of_flags(flags: &EngineFlags) -> Self {
+        Self {
+            flags: flags.clone(),
+            document: None,
+            asks_estimators: false,
+        }
+    }
+
+    /// Uses a configuration file, which the flags override.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn of_file(path: &Path, flags: &EngineFlags) -> Result<Self, ConfigurationError> {
+        let text = std::fs::read_to_string(path).map_err(|source| ConfigurationError::File {
+            path: path.to_owned(),
+            source,
+        })?;
+        let origin = path.display().to_string();
+        let plugins = flags.plugins.clone();
+        let config = OfflineConfig {
+            source_name: origin.clone(),
+            text,
+            flags: ProfileFlags {
+                scheduler_name: None,
+                plugins: Some(plugins).filter(|plugins| *plugins != ["*"]),
+            },
+            gates: flags.feature_gates.engine,
+            empty_workload_propagation: flags.enable_empty_workload_propagation,
+            estimators: Vec::new(),
+        };
+        Ok(Self {
+            document: Some((origin, config)),
+            ..Self::of_flags(flags)
+        })
+    }
+
+    /// Uses the configuration of a running scheduler.
+    pub(crate) fn of_scheduler(
+        url: &str,
+        active: &ActiveConfiguration,
+        flags: &EngineFlags,
+    ) -> Self {
+        let origin = format!("the scheduler at {url}");
+        let config = OfflineConfig {
+            source_name: origin.clone(),
+            text: active.configuration.to_string(),
+            flags: ProfileFlags::default(),
+            gates: active.feature_gates,
+            empty_workload_propagation: active.enable_empty_workload_propagation,
+            estimators: Vec::new(),
+        };
+        Self {
+            document: Some((origin, config)),
+            asks_estimators: active.enable_scheduler_estimator,
+            ..Self::of_flags(flags)
+        }
+    }
+
+    /// Returns the feature gates.
+    pub(crate) fn gates(&self) -> Gates {
+        match &self.document {
+            Some((_, config)) => config.gates,
+            None => self.flags.feature_gates.engine,
+        }
+    }
+
+    /// Returns the file or the scheduler; `None` for flags alone.
+    pub(crate) fn origin(&self) -> Option<&str> {
+        self.document.as_ref().map(|(origin, _)| origin.as_str())
+    }
+
+    /// Reports whether the running scheduler asks accurate estimators.
+    pub(crate) fn asks_estimators(&self) -> bool {
+        self.asks_estimators
+    }
+
+    /// Builds the engines.
+    ///
+    /// # Errors
+    /// When the configuration is invalid.
+    pub(crate) fn engines(
+        &self,
+        estimators: Vec<Arc<dyn Estimator>>,
+    ) -> Result<Engines, ConfigurationError> {
+        if let Some((_, config)) = &self.document {
+            let config = OfflineConfig {
+                estimators,
+                ..config.clone()
+            };
+            let scheduler = OfflineScheduler::new(&config)?;
+            return Ok(Engines::Profiles(Box::new(scheduler)));
+        }
+        let options = self.flags.options();
+        let mut plugins = Plugins::in_tree(options.gates);
+        plugins.estimators.extend(estimators);
+        let engine = Engine::with_plugins(options, plugins)?;
+        Ok(Engines::Single(Box::new(engine)))
+    }
+}
+
+/// The engines of a configuration.
+#[derive(Debug)]
+pub(crate) enum Engines {
+    /// One engine with in-tree plugins, for bindings of any scheduler.
+    Single(Box<Engine>),
+    /// One engine for each profile.
+    Profiles(Box<OfflineScheduler>),
+}
+
+impl Engines {
+    /// Returns the engine for a binding; `None` if no profile has the name of its scheduler.
+    pub(crate) fn of(&mut self, binding: &Binding) -> Option<&mut Engine> {
+        match self {
+            Self::Single(engine) => Some(engine),
+            Self::Profiles(scheduler) => scheduler.engine_of(binding),
+        }
+    }
+
+    /// Returns the profiles, if a configuration declares them.
+    pub(crate) fn profiles(&mut self) -> Option<&mut OfflineScheduler> {
+        match self {
+            Self::Single(_) => None,
+            Self::Profiles(scheduler) => Some(scheduler),
+        }
+    }
+
+    /// Returns the parts of the configuration that have no effect.
+    pub(crate) fn omitted(&self) -> &[String] {
+        match self {
+            Self::Single(_) => &[],
+            Self::Profiles(scheduler) => scheduler.omitted(),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Read-only access to the debug endpoints of a running scheduler.
+
+use std::path::PathBuf;
+
+use berth_scheduler::binding::BindingKey;
+use berth_scheduler::decision_record::format::{
+    ActiveConfiguration, CONFIGURATION_PATH, DECISIONS_PATH, DecisionDetails,
+};
+use clap::Args;
+use http::Uri;
+use kube::config::{
+    AuthInfo, Cluster, Context, KubeConfigOptions, Kubeconfig, NamedAuthInfo, NamedCluster,
+    NamedContext,
+};
+use kube::{Client, Config};
+use serde::de::DeserializeOwned;
+
+use crate::control_plane::{self, ControlPlaneArgs};
+
+/// Name of cluster, user and context in the kubeconfig of the connection.
+const NAME: &str = "scheduler";
+/// Maximum characters of a refusal in a message.
+const REFUSAL: usize = 300;
+
+/// Flags that select a running scheduler.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SchedulerEndpointArgs {
+    /// URL of the scheduler's --metrics-bind-address, as in http://127.0.0.1:8080 [default: the scheduler of `berth up`]
+    #[arg(long, value_name = "URL")]
+    pub scheduler_url: Option<String>,
+
+    /// File with the bearer token for --scheduler-url, which needs TLS or the loopback address
+    #[arg(long, value_name = "FILE", requires = "scheduler_url")]
+    pub scheduler_token_file: Option<PathBuf>,
+
+    /// Certificate authority of --scheduler-url, PEM [default: those of the system]
+    #[arg(long, value_name = "FILE", requires = "scheduler_url")]
+    pub scheduler_ca_file: Option<PathBuf>,
+
+    /// Accept any certificate of --scheduler-url
+    #[arg(long, requires = "scheduler_url", conflicts_with = "scheduler_ca_file")]
+    pub insecure_skip_scheduler_verify: bool,
+}
+
+/// Reason why a scheduler gives no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum SchedulerEndpointError {
+    /// The URL is malformed.
+    #[error("--scheduler-url {url}: {reason}")]
+    Url {
+        /// The URL.
+        url: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The connection cannot be configured.
+    #[error("cannot connect to the scheduler at {url}: {reason}")]
+    Connect {
+        /// The URL.
+        url: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The scheduler refuses the request.
+    #[error("the scheduler at {url} refuses {path} ({status}): {reason}{}", advice(*.status))]
+    Refused {
+        /// The URL.
+        url: String,
+        /// The path.
+        path: String,
+        /// The status code.
+        status: u16,
+        /// The reason.
+        reason: String,
+    },
+    /// The response is malformed.
+    #[error("the scheduler at {url} sent an unusable response to {path}: {reason}")]
+    Malformed {
+        /// The URL.
+        url: String,
+        /// The path.
+        path: String,
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl SchedulerEndpointError {
+    /// Reports whether the command line has to change.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Url { .. })
+    }
+}
+
+fn advice(status: u16) -> &'static str {
+    match status {
+        401 => "; pass --scheduler-token-file FILE",
+        403 => "; its user needs a ClusterRole with get of this nonResourceURL",
+        _ => "",
+    }
+}
+
+/// The debug endpoints of a scheduler.
+#[derive(Clone)]
+pub(crate) struct SchedulerEndpoint {
+    url: String,
+    client: Client,
+}
+
+impl SchedulerEndpointArgs {
+    /// Returns the scheduler of the flags, or that of the `berth up` of a control plane.
+    ///
+    /// # Errors
+    /// When a flag is invalid.
+    pub(crate) async fn endpoint(
+        &self,
+        control_plane: &ControlPlaneArgs,
+    ) -> Result<Option<SchedulerEndpoint>, SchedulerEndpointError> {
+        if let Some(url) = &self.scheduler_url {
+            return self.connect(url).await.map(Some);
+        }
+        if control_plane.karmada_context.is_some() {
+            return Ok(None);
+        }
+        let instance = control_plane::instance(control_plane.kubeconfig.clone()).ok();
+        let url = instance.map(|instance| instance.record.scheduler);
+        match url.filter(|url| !url.is_empty()) {
+            Some(url) => Self::default().connect(&url).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn connect(&self, url: &str) -> Result<SchedulerEndpoint, SchedulerEndpointError> {
+        let url = url.trim_end_matches('/');
+        self.check(url)
+            .map_err(|reason| SchedulerEndpointError::Url {
+                url: url.to_owned(),
+                reason,
+            })?;
+        let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let kubeconfig = Kubeconfig {
+            clusters: vec![NamedCluster {
+                name: NAME.to_owned(),
+                cluster: Some(Cluster {
+                    server: Some(url.to_owned()),
+                    certificate_authority: text(&self.scheduler_ca_file),
+                    insecure_skip_tls_verify: self.insecure_skip_scheduler_verify.then_some(true),
+                    ..Cluster::default()
+                }),
+                ..NamedCluster::default()
+            }],
+            auth_infos: vec![NamedAuthInfo {
+                name: NAME.to_owned(),
+                auth_info: Some(AuthInfo {
+                    token_file: text(&self.scheduler_token_file),
+                    ..AuthInfo::default()
+                }),
+                ..NamedAuthInfo::default()
+            }],
+            contexts: vec![NamedContext {
+                name: NAME.to_owned(),
+                context: Some(Context {
+                    cluster: NAME.to_owned(),
+                    user: Some(NAME.to_owned()),
+                    ..Context::default()
+                }),
+                ..NamedContext::default()
+            }],
+            current_context: Some(NAME.to_owned()),
+            ..Kubeconfig::default()
+        };
+        let failed = |reason: String| SchedulerEndpointError::Connect {
+            url: url.to_owned(),
+            reason,
+        };
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        let mut config = config.map_err(|error| failed(error.to_string()))?;
+        control_plane::retry_requests(&mut config);
+        config.proxy_url = None;
+        let client = Client::try_from(config).map_err(|error| failed(error.to_string()))?;
+        Ok(SchedulerEndpoint {
+            url: url.to_owned(),
+            client,
+        })
+    }
+
+    fn check(&self, url: &str) -> Result<(), String> {
+        let parsed: Uri = url.parse().map_err(|error| format!("{error}"))?;
+        let host = parsed.host().unwrap_or_default();
+        let address = host.trim_start_matches('[').trim_end_matches(']');
+        let is_local = host == "localhost"
+            || address
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|address| address.is_loopback());
+        match parsed.scheme_str() {
+            Some("https") if !host.is_empty() => Ok(()),
+            Some("http") if self.scheduler_token_file.is_some() && !is_local => {
+                Err("a token is sent over https only".to_owned())
+            }
+            Some("http") if !host.is_empty() => Ok(()),
+            _ => Err("must have the form http://HOST:PORT or https://HOST:PORT".to_owned()),
+        }
+    }
+}
+
+impl SchedulerEndpoint {
+    /// Returns the URL.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns the last decision about a binding; `None` if the scheduler has no record of it.
+    ///
+    /// # Errors
+    /// When the scheduler does not respond, or refuses the request.
+    pub(crate) async fn decision(
+        &self,
+        key: &BindingKey,
+    ) -> Result<Option<DecisionDetails>, SchedulerEndpointError> {
+        let path = format!("{DECISIONS_PATH}?binding={key}");
+        match self.get(&path).await {
+            Err(SchedulerEndpointError::Refused { status: 404, .. }) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// Returns the configuration of the scheduler.
+    ///
+    /// # Errors
+    /// When the scheduler does not respond, or refuses the request.
+    pub(crate) async fn configuration(
+        &self,
+    ) -> Result<ActiveConfiguration, SchedulerEndpointError> {
+        self.get(CONFIGURATION_PATH).await
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, SchedulerEndpointError> {
+        let connect = |reason: String| SchedulerEndpointError::Connect {
+            url: self.url.clone(),
+            reason,
+        };
+        let request = http::Request::get(path).body(kube::client::Body::empty());
+        let request = request.map_err(|error| connect(error.to_string()))?;
+        let response = self.client.send(request).await;
+        let response = response.map_err(|error| connect(causes(&error)))?;
+        let status = response.status();
+        let body = response.into_body().collect_bytes().await;
+        let body = body.map_err(|error| connect(error.to_string()))?;
+        if !status.is_success() {
+            let reason: String = String::from_utf8_lossy(&body)
+                .trim()
+                .chars()
+                .take(REFUSAL)
+                .collect();
+            return Err(SchedulerEndpointError::Refused {
+                url: self.url.clone(),
+                path: path.to_owned(),
+                status: status.as_u16(),
+                reason,
+            });
+        }
+        serde_json::from_slice(&body).map_err(|error| SchedulerEndpointError::Malformed {
+            url: self.url.clone(),
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })
+    }
+}
+
+/// Returns an error with its causes: that of the connection is the innermost.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_sent_over_tls_or_to_this_machine() {
+        let with_token = SchedulerEndpointArgs {
+            scheduler_token_file: Some("token".into()),
+            ..SchedulerEndpointArgs::default()
+        };
+        for (url, plain, secret) in [
+            ("https://scheduler.example:8080", true, true),
+            ("http://127.0.0.1:8080", true, true),
+            ("http://[::1]:8080", true, true),
+            ("http://localhost:8080", true, true),
+            ("http://scheduler.example:8080", true, false),
+            ("scheduler.example:8080", false, false),
+            ("ftp://scheduler.example", false, false),
+        ] {
+            assert_eq!(
+                SchedulerEndpointArgs::default().check(url).is_ok(),
+                plain,
+                "{url}"
+            );
+            assert_eq!(with_token.check(url).is_ok(), secret, "{url}");
+        }
+    }
+}
