@@ -18,7 +18,7 @@ use crate::clusters::taint::{self, TaintArgs};
 use crate::completion::{self, CompletionArgs};
 use crate::control_plane;
 use crate::controllers::{self, ControllersArgs, ControllersError};
-use crate::dashboard::{self, DashboardArgs};
+use crate::dashboard::{self, DashboardArgs, DashboardCommandError};
 use crate::down::{self, DownArgs};
 use crate::explain::{self, ExplainArgs};
 use crate::fault_injection::{self, Fault, FaultArgs};
@@ -219,7 +219,13 @@ impl Command {
             Self::Status(args) => status::run(args).await.map_err(Failure::run),
             Self::Down(args) => down::run(args).await.map_err(Failure::run),
             Self::Watch(args) => watch::run(args, cancel).await.map_err(Failure::run),
-            Self::Dashboard(args) => dashboard::run(args, cancel).await.map_err(Failure::run),
+            Self::Dashboard(args) => {
+                let ran = dashboard::run(args, cancel).await;
+                ran.map_err(|error| match error {
+                    DashboardCommandError::Configuration(error) => Failure::usage(error),
+                    error => Failure::run(error),
+                })
+            }
             Self::Join(args) => joining::run(*args).await.map_err(|error| {
                 if error.is_usage() {
                     Failure::usage(error)

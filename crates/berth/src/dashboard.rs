@@ -7,6 +7,7 @@ mod explainer;
 mod large_fleet;
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use berth_dashboard::{Dashboard, DashboardError};
@@ -15,7 +16,9 @@ use clap::Args;
 use tokio_util::sync::CancellationToken;
 
 use crate::control_plane::ControlPlaneArgs;
+use crate::engine_flags::EngineFlags;
 use crate::output;
+use crate::scheduler_configuration::{ConfigurationError, DecisionConfiguration};
 
 pub(crate) use explainer::Explainer;
 
@@ -26,9 +29,17 @@ pub struct DashboardArgs {
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub port: u16,
 
+    /// Configuration file of the scheduler, for the decisions that the page explains
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
     /// The control plane.
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
+
+    /// Flags of the decisions.
+    #[command(flatten)]
+    pub engine: EngineFlags,
 }
 
 /// Reason why the page cannot be served.
@@ -37,6 +48,9 @@ pub enum DashboardCommandError {
     /// The control plane cannot be addressed.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Configuration(#[from] ConfigurationError),
     /// The page cannot be served.
     #[error(transparent)]
     Serve(#[from] DashboardError),
@@ -53,8 +67,14 @@ pub async fn run(
     args: DashboardArgs,
     cancel: CancellationToken,
 ) -> Result<(), DashboardCommandError> {
+    let configuration = match &args.config {
+        Some(path) => DecisionConfiguration::of_file(path, &args.engine)?,
+        None => DecisionConfiguration::of_flags(&args.engine),
+    };
+    // An invalid configuration is an error of the command, not of each page.
+    configuration.engines(Vec::new())?;
     let client = args.control_plane.client().await?;
-    let dashboard = listen(args.port, client).await?;
+    let dashboard = listen(args.port, client, configuration).await?;
     output::print(&format!(
         "dashboard: {}\n\nPress Ctrl-C to stop. The page is read-only; everyone with the URL can read it.\n",
         dashboard.url()
@@ -66,8 +86,12 @@ pub async fn run(
 ///
 /// # Errors
 /// When the port cannot be bound.
-pub(crate) async fn listen(port: u16, client: kube::Client) -> Result<Dashboard, DashboardError> {
+pub(crate) async fn listen(
+    port: u16,
+    client: kube::Client,
+    configuration: DecisionConfiguration,
+) -> Result<Dashboard, DashboardError> {
     let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
-    let explainer = Arc::new(Explainer::new(client.clone()));
+    let explainer = Arc::new(Explainer::new(client.clone(), configuration));
     Dashboard::listen(address, client, explainer).await
 }

@@ -29,6 +29,15 @@ pub struct EngineFlags {
 }
 
 impl EngineFlags {
+    /// Returns the defaults with these feature gates.
+    pub(crate) fn with_gates(feature_gates: FeatureGates) -> Self {
+        Self {
+            plugins: vec!["*".to_owned()],
+            feature_gates,
+            enable_empty_workload_propagation: false,
+        }
+    }
+
     /// Returns the options of the engine.
     pub(crate) fn options(&self) -> EngineOptions {
         EngineOptions {

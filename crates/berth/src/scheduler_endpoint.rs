@@ -193,14 +193,14 @@ impl SchedulerEndpointArgs {
             || address
                 .parse::<std::net::IpAddr>()
                 .is_ok_and(|address| address.is_loopback());
-        match parsed.scheme_str() {
-            Some("https") if !host.is_empty() => Ok(()),
-            Some("http") if self.scheduler_token_file.is_some() && !is_local => {
-                Err("a token is sent over https only".to_owned())
-            }
-            Some("http") if !host.is_empty() => Ok(()),
-            _ => Err("must have the form http://HOST:PORT or https://HOST:PORT".to_owned()),
+        let scheme = parsed.scheme_str().unwrap_or_default();
+        if host.is_empty() || !["http", "https"].contains(&scheme) {
+            return Err("must have the form http://HOST:PORT or https://HOST:PORT".to_owned());
         }
+        if scheme == "http" && self.scheduler_token_file.is_some() && !is_local {
+            return Err("a token is sent over https only".to_owned());
+        }
+        Ok(())
     }
 }
 

@@ -31,6 +31,7 @@ use crate::cluster_proxy::ClusterProxy;
 use crate::controllers::controller_set::{self, ControllerSet};
 use crate::controllers::failover_flags::Setting;
 use crate::dashboard;
+use crate::engine_flags::EngineFlags;
 use crate::fault_injection;
 use crate::fleet;
 use crate::instance::{Claim, Record};
@@ -39,6 +40,7 @@ use crate::kubeconfig::{self, Access, CONTEXT, Reservation};
 use crate::members::{self, Member};
 use crate::open_files;
 use crate::persistence::Storage;
+use crate::scheduler_configuration::DecisionConfiguration;
 pub use arguments::UpArgs;
 use banner::Banner;
 pub use disabled_components::DisabledComponent;
@@ -282,7 +284,9 @@ impl ControlPlane {
             return Ok(None);
         }
         let client = connect::named(self.server.client(), Component::CommandLine);
-        let dashboard = dashboard::listen(args.dashboard_port, client).await?;
+        let flags = EngineFlags::with_gates(args.feature_gates);
+        let configuration = DecisionConfiguration::of_flags(&flags);
+        let dashboard = dashboard::listen(args.dashboard_port, client, configuration).await?;
         let url = dashboard.url();
         let cancel = self.cancel.clone();
         self.tasks.spawn(async move {

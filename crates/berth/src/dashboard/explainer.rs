@@ -3,7 +3,7 @@
 use std::fmt;
 
 use berth_apimachinery::api_error::api_error_message;
-use berth_core::{Assumed, Engine, EngineOptions, Fleet, WorkloadPeers};
+use berth_core::{Assumed, Fleet, WorkloadPeers};
 use berth_dashboard::{BindingName, Explain, Search};
 use berth_explain::{Case, Limits, Report, Share, StoredCondition};
 use berth_scheduler::binding::Binding;
@@ -13,6 +13,8 @@ use futures::future::BoxFuture;
 use kube::Client;
 use kube::api::Api;
 
+use crate::scheduler_configuration::DecisionConfiguration;
+
 /// Decisions about changed fleets for a page: fewer than for the command, so that the page stays fast.
 const DECISIONS: usize = 200;
 
@@ -20,6 +22,7 @@ const DECISIONS: usize = 200;
 #[derive(Clone)]
 pub(crate) struct Explainer {
     client: Client,
+    configuration: DecisionConfiguration,
 }
 
 impl fmt::Debug for Explainer {
@@ -38,7 +41,9 @@ impl Explain for Explainer {
         async move {
             let found = self.binding(&binding).await;
             let found = found.map_err(|error| api_error_message(&error))?;
-            let decided = tokio::task::spawn_blocking(move || decide(&found, &fleet, search));
+            let configuration = self.configuration.clone();
+            let decided =
+                tokio::task::spawn_blocking(move || decide(&found, &fleet, search, &configuration));
             decided.await.map_err(|error| error.to_string())?
         }
         .boxed()
@@ -46,8 +51,11 @@ impl Explain for Explainer {
 }
 
 impl Explainer {
-    pub(crate) const fn new(client: Client) -> Self {
-        Self { client }
+    pub(crate) const fn new(client: Client, configuration: DecisionConfiguration) -> Self {
+        Self {
+            client,
+            configuration,
+        }
     }
 
     async fn binding(&self, name: &BindingName) -> Result<Binding, kube::Error> {
@@ -62,8 +70,20 @@ impl Explainer {
     }
 }
 
-pub(super) fn decide(binding: &Binding, fleet: &Fleet, search: Search) -> Result<Report, String> {
-    let mut engine = Engine::new(EngineOptions::default()).map_err(|error| error.to_string())?;
+fn decide(
+    binding: &Binding,
+    fleet: &Fleet,
+    search: Search,
+    configuration: &DecisionConfiguration,
+) -> Result<Report, String> {
+    let engines = configuration.engines(Vec::new());
+    let mut engines = engines.map_err(|error| error.to_string())?;
+    let omitted = engines.omitted().to_vec();
+    let Some(engine) = engines.of(binding) else {
+        let (name, origin) = (binding.spec.scheduler(), configuration.origin());
+        let origin = origin.unwrap_or("the configuration");
+        return Err(format!("{origin} has no profile named {name}"));
+    };
     let assumed = Assumed::default();
     let case = Case {
         fleet,
@@ -82,7 +102,7 @@ pub(super) fn decide(binding: &Binding, fleet: &Fleet, search: Search) -> Result
         },
         Search::None => Limits::none(),
     };
-    let report = berth_explain::explain(&mut engine, &case, &limits);
+    let report = berth_explain::explain(engine, &case, &limits);
     let report = report.map_err(|error| error.to_string())?;
     let shares = binding.spec.clusters.iter().map(|target| Share {
         name: target.name.clone(),
@@ -95,5 +115,10 @@ pub(super) fn decide(binding: &Binding, fleet: &Fleet, search: Search) -> Result
     });
     let affinity = binding.status.scheduler_observing_affinity_name.clone();
     let affinity = affinity.filter(|name| !name.is_empty());
-    Ok(report.with_recorded(shares.collect(), affinity, condition))
+    let mut report = report.with_recorded(shares.collect(), affinity, condition);
+    let omitted = omitted.into_iter();
+    report
+        .notes
+        .extend(omitted.map(|part| format!("not recomputed: {part}")));
+    Ok(report)
 }

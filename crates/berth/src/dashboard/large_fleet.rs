@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_dashboard::Dashboard;
+use berth_scheduler::gates::FeatureGates;
 use http::{Request, Response};
 use http_body_util::Full;
 use kube::Client;
@@ -16,6 +17,8 @@ use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::Explainer;
+use crate::engine_flags::EngineFlags;
+use crate::scheduler_configuration::DecisionConfiguration;
 
 const CLUSTERS: usize = 5000;
 const BINDINGS: usize = 50_000;
@@ -138,7 +141,9 @@ async fn get(address: &str, cookie: &str, path: &str) -> (String, Duration) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_binding_of_a_large_fleet_is_shown_at_once() {
     let client = control_plane();
-    let explainer = Arc::new(Explainer::new(client.clone()));
+    let flags = EngineFlags::with_gates(FeatureGates::default());
+    let configuration = DecisionConfiguration::of_flags(&flags);
+    let explainer = Arc::new(Explainer::new(client.clone(), configuration));
     let address = ([127, 0, 0, 1], 0).into();
     let dashboard = Dashboard::listen(address, client, explainer).await.unwrap();
     let url = dashboard.url();
