@@ -86,3 +86,87 @@ fn recorded(now: Report, details: DecisionDetails, mut report: Report) -> Report
     report.notes.extend(now.notes);
     report
 }
+
+#[cfg(test)]
+mod tests {
+    use berth_explain::VerdictReason;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn report(cluster: &str) -> Value {
+        json!({
+            "apiVersion": "explain.berth.io/v1", "kind": "DecisionReport",
+            "binding": { "kind": "ResourceBinding", "namespace": "shop", "name": "web", "replicas": 2,
+                "resource": { "apiVersion": "apps/v1", "kind": "Deployment" }, "strategy": "Aggregated" },
+            "verdict": { "reason": "Success", "clusters": [{ "name": cluster, "replicas": 2 }],
+                "summary": "2 replicas on 1 of 2 clusters", "counts": [] },
+            "recorded": { "clusters": [{ "name": "m1", "replicas": 2 }], "agrees": cluster == "m1" },
+            "terms": [], "clusters": [],
+        })
+    }
+
+    fn details(uid: &str) -> DecisionDetails {
+        serde_json::from_value(json!({
+            "apiVersion": "debug.berth.io/v1", "kind": "Decision",
+            "binding": "shop/web", "uid": uid, "generation": 1, "time": "2026-01-01T00:00:00.000000Z",
+            "trigger": "ReconcileSchedule", "schedulerName": "batch", "result": {},
+            "currentConfiguration": true, "report": report("m1"), "notes": ["a note"],
+        }))
+        .unwrap()
+    }
+
+    fn binding() -> Binding {
+        let object = json!({
+            "metadata": { "name": "web", "namespace": "shop", "uid": "u" },
+            "spec": { "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" } },
+        });
+        let object: berth_api::ResourceBinding = serde_json::from_value(object).unwrap();
+        Binding::from(object)
+    }
+
+    fn merged(cluster: &str, record: Result<DecisionDetails, String>) -> Report {
+        let now: Report = serde_json::from_value(report(cluster)).unwrap();
+        merge(now, &binding(), None, record)
+    }
+
+    #[test]
+    fn the_record_is_reported_with_the_present_decision() {
+        for (now, same) in [("m1", true), ("m2", false)] {
+            let report = merged(now, Ok(details("u")));
+            let source = report.source.clone().unwrap();
+            assert_eq!(source.origin, Origin::Record);
+            assert_eq!(source.same_now, Some(same), "{now}");
+            assert_eq!(source.scheduler_name.as_deref(), Some("batch"));
+            assert_eq!(report.verdict.reason, VerdictReason::Success);
+            assert_eq!(report.verdict.clusters[0].name, "m1");
+            assert_eq!(report.notes, ["a note"]);
+            let text = super::super::text::render(&report, None);
+            let line = if same {
+                "Now: the same decision would be made"
+            } else {
+                "Now: the decision would differ: m2:2"
+            };
+            assert_eq!(text.lines().nth(2), Some(line), "{text}");
+            assert!(text.contains("Recorded: m1:2; as decided"), "{text}");
+        }
+    }
+
+    #[test]
+    fn without_a_record_of_use_the_reason_is_in_the_first_lines() {
+        for (record, reason) in [
+            (Err("nobody was asked".to_owned()), "nobody was asked"),
+            (
+                Ok(details("other")),
+                "the scheduler's record is about an earlier binding",
+            ),
+        ] {
+            let report = merged("m2", record);
+            assert_eq!(report.verdict.clusters[0].name, "m2");
+            let text = super::super::text::render(&report, None);
+            let line = text.lines().nth(1).unwrap();
+            let expected = format!("Recomputed from the present clusters: {reason}");
+            assert!(line.starts_with(&expected), "{text}");
+        }
+    }
+}

@@ -140,18 +140,6 @@ fn explain_names_the_cause_and_a_remedy_for_each_cluster() {
         text.lines().nth(1).unwrap().starts_with(recomputed),
         "{text}"
     );
-    // A change of the fleet that the scheduler does not react to.
-    run(&up, &["taint", "member1", "maintenance=night:NoSchedule"]);
-    let text = until("a different decision", || {
-        let text = run(&up, &["explain", "deployment/nginx"]);
-        if text.contains("Now: the decision would differ") {
-            Ok(text)
-        } else {
-            Err(text)
-        }
-    });
-    assert!(text.contains("Placed: member1:1, member2:1"), "{text}");
-    run(&up, &["taint", "member1", "maintenance-"]);
     let unknown = refused(up.home.path(), &["explain", "deployment/ngin"]);
     let message = line(&unknown);
     assert!(message.contains("did you mean"), "{message}");

@@ -56,8 +56,8 @@ fn ports(process: u32) -> Vec<u16> {
 }
 
 #[test]
-fn without_the_dashboard_only_the_api_servers_listen() {
-    let up = Up::start(&["--members=2", "--without=dashboard"]);
+fn without_dashboard_and_scheduler_only_the_api_servers_listen() {
+    let up = Up::start(&["--members=2", "--without=dashboard,scheduler"]);
     assert!(!up.log().contains("http://"), "{}", up.log());
     let ports = ports(up.child.id());
     assert_eq!(ports.len(), 3, "{ports:?}");
