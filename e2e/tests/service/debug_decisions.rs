@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::assertions::is_settled;
 use crate::metrics_access::{addresses, allow, get, token};
 use crate::objects::{binding, by_available_replicas, fleet};
-use crate::process::Process;
+use crate::process::{Process, run};
 
 /// A profile whose Expression keeps workloads out of `m2`.
 const CONFIG: &str = r#"
@@ -41,6 +41,15 @@ async fn settled(bare: &BareControlPlane, program: &Process, count: usize) {
         }
     })
     .await;
+}
+
+/// Runs `berth explain`. Returns its exit code, and its output or error.
+fn explain(bare: &BareControlPlane, arguments: &[&str]) -> (Option<i32>, String) {
+    let kubeconfig = bare.kubeconfig().display().to_string();
+    let arguments = [&["explain", "--kubeconfig", &kubeconfig], arguments].concat();
+    let output = run("berth", &arguments);
+    let texts = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(texts).unwrap())
 }
 
 async fn document(url: &str) -> Value {
@@ -107,6 +116,29 @@ async fn the_last_decisions_are_explained_and_the_record_is_bounded() {
     let shares = &decision["report"]["verdict"]["clusters"];
     assert_eq!(shares, &written);
 
+    // The command reads the record, and decides again with the configuration of the scheduler.
+    let url = format!("http://{address}");
+    let (code, text) = explain(&bare, &["default/web1", "--scheduler-url", &url]);
+    assert_eq!(code, Some(0), "{text}");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[1].starts_with("Decided: "), "{text}");
+    assert_eq!(lines[2], "Now: the same decision would be made", "{text}");
+    assert!(
+        text.contains("1 cluster: m2 is reserved (Expression)"),
+        "{text}"
+    );
+    let (_, text) = explain(&bare, &["default/web0", "--scheduler-url", &url]);
+    let first = text.lines().nth(1).unwrap();
+    assert!(first.starts_with("Recomputed"), "{text}");
+    assert!(first.ends_with("has no record of it"), "{text}");
+    assert!(text.contains("m2 is reserved (Expression)"), "{text}");
+    // A configuration file has the same effect without the scheduler, and the flags alone have none.
+    let file = config.display().to_string();
+    let (_, text) = explain(&bare, &["default/web1", "--config", &file]);
+    assert!(text.contains("m2 is reserved (Expression)"), "{text}");
+    let (_, text) = explain(&bare, &["default/web1"]);
+    assert!(!text.contains("m2 is reserved"), "{text}");
+
     let active = document(&format!("http://{address}/debug/configuration")).await;
     assert_eq!(active["featureGates"]["SpreadByAllFields"], true);
     let file = bare.folder().join("active.yaml");
@@ -155,6 +187,33 @@ async fn secure_decisions_need_a_token_with_the_right() {
         assert_eq!(status, expected, "{token:?}: {text}");
         assert!(!text.contains("report"), "{text}");
     }
+    let file = bare.folder().join("token");
+    let url = format!("https://{metrics}");
+    let (url, token_file) = (url.as_str(), file.display().to_string());
+    let with_token = |token: &str, more: &[&str]| {
+        std::fs::write(&file, token).unwrap();
+        let flags = [
+            "default/web",
+            "--scheduler-url",
+            url,
+            "--scheduler-token-file",
+            &token_file,
+        ];
+        explain(&bare, &[&flags[..], more].concat())
+    };
+    let (code, text) = with_token(&reader, &["--insecure-skip-scheduler-verify"]);
+    // The configuration is another path.
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("/debug/configuration (403)"), "{text}");
+    let (code, text) = with_token("wrong", &["--insecure-skip-scheduler-verify"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("(401)") && text.contains("--scheduler-token-file"),
+        "{text}"
+    );
+    let (code, text) = with_token(&reader, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("certificate"), "{text}");
     // The right to one path is no right to another one, and the probe address serves neither.
     let configuration = format!("https://{metrics}/debug/configuration");
     assert_eq!(get(&configuration, Some(&reader)).await.0, 403);
