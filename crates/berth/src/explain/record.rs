@@ -1,10 +1,10 @@
-//! The decision that the running scheduler recorded, beside the one that would be made now.
+//! The decision that the running scheduler recorded, beside the decision that would be made now.
 
 use berth_explain::{Origin, Report, Source};
 use berth_scheduler::binding::Binding;
 use berth_scheduler::decision_record::format::DecisionDetails;
 
-/// Returns the recorded decision in the form of a report, with the one that would be made now; otherwise the latter, with
+/// Returns the recorded decision in the form of a report, with the decision that would be made now; otherwise the latter, with
 /// the reason why there is no record of use.
 pub(crate) fn merge(
     now: Report,
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn without_a_record_of_use_the_reason_is_in_the_first_lines() {
         for (record, reason) in [
-            (Err("nobody was asked".to_owned()), "nobody was asked"),
+            (Err("unreachable".to_owned()), "unreachable"),
             (
                 Ok(details("other")),
                 "the scheduler's record is about an earlier binding",
