@@ -1,21 +1,12 @@
 //! The wall clock in the format of the API: RFC 3339 with whole seconds.
 
-use jiff::{Timestamp, Unit};
+use jiff::Timestamp;
 
 /// Returns the current time as `metav1.Time`.
 pub(crate) fn now() -> String {
-    whole_seconds(Timestamp::now())
-}
-
-fn whole_seconds(at: Timestamp) -> String {
-    at.round(Unit::Second).map_or_else(
-        |_| at.to_string(),
-        |_| {
-            Timestamp::from_second(at.as_second())
-                .unwrap_or(at)
-                .to_string()
-        },
-    )
+    let now = Timestamp::now();
+    let whole = Timestamp::from_second(now.as_second());
+    whole.unwrap_or(now).to_string()
 }
 
 /// Returns the seconds since a timestamp, at least zero.

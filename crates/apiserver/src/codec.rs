@@ -3,7 +3,6 @@
 //! It must not know how a body is received or used.
 
 mod strict_decoding;
-mod surrogates;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -66,20 +65,12 @@ pub(crate) fn unrecognized(kind: &str, message: &str) -> String {
 /// Parses JSON, or returns the problem.
 pub(crate) fn parse_json(bytes: &[u8]) -> Result<Decoded, String> {
     let text = String::from_utf8_lossy(bytes);
-    deserialize(&text)
-        .or_else(|error| match surrogates::replaced(&text) {
-            Some(replaced) => deserialize(&replaced),
-            None => Err(error),
-        })
-        .map_err(|error| error.to_string())
-}
-
-fn deserialize(text: &str) -> Result<Decoded, serde_json::Error> {
     let mut duplicates = Vec::new();
-    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let mut deserializer = serde_json::Deserializer::from_str(&text);
     let value = ValueSeed::<String>::new(None, &mut duplicates)
         .deserialize(&mut deserializer)
-        .and_then(|value| deserializer.end().map(|()| value))?;
+        .and_then(|value| deserializer.end().map(|()| value))
+        .map_err(|error| error.to_string())?;
     Ok(Decoded { value, duplicates })
 }
 

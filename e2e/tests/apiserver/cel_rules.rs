@@ -220,27 +220,13 @@ async fn invalid_rules_are_refused_with_their_definition() {
     let at = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0]";
     for (rule, cause) in [
         (json!({"rule": ""}), "rule FieldValueRequired"),
-        (json!({"rule": "self.b > 1"}), "rule FieldValueInvalid"),
-        (json!({"rule": "self.a.c > 1"}), "rule FieldValueInvalid"),
         (json!({"rule": "foo > 1"}), "rule FieldValueInvalid"),
         (json!({"rule": "nofn(self.a)"}), "rule FieldValueInvalid"),
         (json!({"rule": "1 + self.a"}), "rule FieldValueInvalid"),
         (json!({"rule": "self.a >"}), "rule FieldValueInvalid"),
         (
-            json!({"rule": "true", "message": "a\nb"}),
-            "message FieldValueInvalid",
-        ),
-        (
             json!({"rule": "true", "messageExpression": "zz"}),
             "messageExpression FieldValueInvalid",
-        ),
-        (
-            json!({"rule": "true", "fieldPath": ".zz"}),
-            "fieldPath FieldValueInvalid",
-        ),
-        (
-            json!({"rule": "true", "reason": "Nope"}),
-            "reason FieldValueNotSupported",
         ),
     ] {
         let definition = definition_with_rules(json!({"a": {"type": "integer"}}), json!([rule]));

@@ -18,7 +18,7 @@ mod content_negotiation;
 mod created_objects;
 mod custom_resources;
 mod defaults;
-mod definition_validation;
+mod definition_values;
 mod definitions;
 mod deletion;
 mod deploy_rbac;

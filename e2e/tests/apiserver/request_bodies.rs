@@ -296,33 +296,3 @@ async fn invalid_yaml_and_protobuf_bodies_cause_one_line_messages() {
         response.text
     );
 }
-
-#[tokio::test]
-async fn unpaired_surrogates_are_replaced() {
-    let server = server().await;
-    let namespace = server.namespace().await;
-    let maps = Objects::maps(&server, &namespace);
-    let data =
-        r#"{"a":"\ud800","b":"x\udfffy","c":"\ud83d\ude00","d":"\\ud800","e":"\ud800\u0041"}"#;
-    let body = format!(r#"{{"metadata":{{"name":"a"}},"data":{data}}}"#);
-    let created = maps.send("POST", "", &[JSON], body).await;
-    assert_eq!(created.code, 201, "{}", created.text);
-    let expected = json!({
-        "a": "\u{fffd}", "b": "x\u{fffd}y", "c": "\u{1f600}", "d": "\\ud800", "e": "\u{fffd}A"});
-    assert_eq!(created.json["data"], expected);
-    for (kind, patch) in [
-        ("merge-patch", r#"{"data":{"a":"1\ud800"}}"#),
-        ("strategic-merge-patch", r#"{"data":{"a":"2\ud800"}}"#),
-        (
-            "json-patch",
-            r#"[{"op":"replace","path":"/data/a","value":"3\ud800"}]"#,
-        ),
-    ] {
-        let header = format!("application/{kind}+json");
-        let headers = [("content-type", header.as_str())];
-        let patched = maps.send("PATCH", "/a", &headers, patch).await;
-        assert_eq!(patched.code, 200, "{kind}: {}", patched.text);
-        let found = patched.json["data"]["a"].as_str().unwrap();
-        assert!(found.ends_with('\u{fffd}'), "{kind}: {found}");
-    }
-}

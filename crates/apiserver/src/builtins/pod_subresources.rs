@@ -9,34 +9,18 @@ pub(crate) fn with_ephemeral(old: &Value, new: &Value) -> Value {
     kept
 }
 
-/// Returns the old pod with the new resources. A changed list of containers is returned as sent, for validation to
-/// refuse it.
+/// Returns the old pod with the new resources of itself and of its containers.
 pub(crate) fn resized(old: &Value, new: &Value) -> Value {
     let mut kept = old.clone();
-    let count = |pod: &Value, list: &str| pod["spec"][list].as_array().map_or(0, Vec::len);
-    let lists = ["containers", "initContainers"];
-    if lists
-        .iter()
-        .any(|list| count(old, list) != count(new, list))
-    {
-        kept["spec"] = new["spec"].clone();
-        return kept;
-    }
     put(&mut kept["spec"], &new["spec"], "resources");
-    for list in lists {
-        let sent = new["spec"][list].as_array().into_iter().flatten();
-        let before = kept["spec"].get_mut(list).and_then(Value::as_array_mut);
-        let same = sent
-            .clone()
-            .zip(before.iter().flat_map(|before| before.iter()))
-            .all(|(sent, before)| sent["name"] == before["name"]);
-        if !same {
-            kept["spec"][list] = new["spec"][list].clone();
-            continue;
-        }
-        for (container, sent) in before.into_iter().flatten().zip(sent) {
-            put(container, sent, "resources");
-            put(container, sent, "resizePolicy");
+    for list in ["containers", "initContainers"] {
+        let sent: Vec<&Value> = new["spec"][list].as_array().into_iter().flatten().collect();
+        let containers = kept["spec"].get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            if let Some(sent) = sent.iter().find(|sent| sent["name"] == container["name"]) {
+                put(container, sent, "resources");
+                put(container, sent, "resizePolicy");
+            }
         }
     }
     kept

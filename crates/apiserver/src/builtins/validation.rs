@@ -8,8 +8,6 @@ mod cluster;
 mod config;
 mod container;
 mod definition;
-mod downward_api;
-mod ephemeral;
 mod field;
 pub(crate) mod metadata;
 mod network;
@@ -21,7 +19,6 @@ mod rbac;
 mod resources;
 mod rules;
 mod service;
-mod signing_request;
 mod status;
 mod volume;
 mod webhook;
@@ -29,7 +26,6 @@ mod workloads;
 
 use serde_json::Value;
 
-use crate::builtins;
 use crate::error::Cause;
 use crate::resource::{Resource, Subresource};
 use crate::selector::{compiled, label_map};
@@ -51,20 +47,9 @@ pub(crate) fn validate(
             more(resource, &object);
         }
         Some(Subresource::Finalize) => cluster::finalizers(&object, true),
-        Some(part @ (Subresource::Status | Subresource::Approval)) => {
-            if old.is_some() && builtins::signing_request::is_signing_request(resource) {
-                signing_request::status(&object, part);
-            }
-            status::status(resource, &object);
-        }
-        Some(Subresource::Ephemeral) => {
-            pod::spec(&object.get("spec"));
-            pod_update::ephemeral(&object);
-        }
-        Some(Subresource::Resize) => {
-            pod::spec(&object.get("spec"));
-            pod_update::resize(&object);
-        }
+        Some(Subresource::Status | Subresource::Approval) => status::status(resource, &object),
+        Some(Subresource::Ephemeral) => pod_update::ephemeral(&object),
+        Some(Subresource::Resize) => pod::spec(&object.get("spec")),
         Some(Subresource::Binding) => {}
     }
     causes.take()
@@ -84,9 +69,6 @@ fn more(resource: &Resource, object: &Field<'_>) {
         ("admissionregistration.k8s.io", _) => webhook::configuration(object),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
             rbac::binding(object, resource.namespaced());
-        }
-        ("certificates.k8s.io", "certificatesigningrequests") if object.old.is_none() => {
-            apply(signing_request::REQUEST, object);
         }
         _ => {}
     }
@@ -118,11 +100,7 @@ fn rules(resource: &Resource) -> &'static [Rule] {
 
 fn pods(pod: &Field<'_>) {
     pod::spec(&pod.get("spec"));
-    if pod.old.is_some() {
-        pod_update::pod(pod);
-    } else {
-        pod::no_ephemeral(&pod.get("spec"));
-    }
+    pod_update::pod(pod);
 }
 
 /// Reports whether a label selector matches the labels of a template. An invalid selector counts as a match, because

@@ -6,7 +6,7 @@ use kube_cel::cel::common::ast::{EntryExpr, Expr, operators};
 /// The uses of a compiled expression.
 pub(crate) struct Uses<'e>(pub(super) &'e IdedExpr);
 
-impl<'e> Uses<'e> {
+impl Uses<'_> {
     /// Reports whether a variable is used.
     pub(crate) fn variable(&self, variable: &str) -> bool {
         let mut found = false;
@@ -15,24 +15,6 @@ impl<'e> Uses<'e> {
                 matches!(&e.expr, Expr::Ident(name) if name.trim_start_matches('.') == variable);
         });
         found
-    }
-
-    /// Returns the fields that are selected of a variable, and of these fields, outermost last.
-    pub(crate) fn paths(&self, variable: &str) -> Vec<Vec<&'e str>> {
-        fn path<'p>(e: &'p IdedExpr, variable: &str) -> Option<Vec<&'p str>> {
-            match &e.expr {
-                Expr::Ident(name) if name == variable => Some(Vec::new()),
-                Expr::Select(select) => {
-                    let mut steps = path(&select.operand, variable)?;
-                    steps.push(&select.field);
-                    Some(steps)
-                }
-                _ => None,
-            }
-        }
-        let mut all = Vec::new();
-        visit(self.0, &mut |e| all.extend(path(e, variable)));
-        all
     }
 
     /// Reports whether a list or map is indexed.
@@ -46,7 +28,7 @@ impl<'e> Uses<'e> {
 }
 
 /// Calls `callback` for an expression and all its subexpressions.
-pub(super) fn visit<'e>(e: &'e IdedExpr, callback: &mut dyn FnMut(&'e IdedExpr)) {
+pub(super) fn visit(e: &IdedExpr, callback: &mut dyn FnMut(&IdedExpr)) {
     callback(e);
     match &e.expr {
         Expr::Call(call) => {

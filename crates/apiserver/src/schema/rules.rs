@@ -20,14 +20,6 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// The values of `reason` in definitions.
-    pub(crate) const NAMES: [&str; 4] = [
-        "FieldValueDuplicate",
-        "FieldValueForbidden",
-        "FieldValueInvalid",
-        "FieldValueRequired",
-    ];
-
     fn parse(name: &str) -> Self {
         match name {
             "FieldValueRequired" => Self::Required,
@@ -111,7 +103,7 @@ pub(crate) fn compile(schema: &Value) -> Vec<Rule> {
 
 /// Converts the `fieldPath` of a rule to the form of causes, such as `.a.b[key]`. Returns `None` if the schema has no such
 /// field.
-pub(crate) fn field_path(path: &str, schema: &Value) -> Option<String> {
+fn field_path(path: &str, schema: &Value) -> Option<String> {
     let (mut rest, mut at, mut out) = (path, schema, String::new());
     while !rest.is_empty() {
         let name = if let Some(quoted) = rest.strip_prefix("['") {

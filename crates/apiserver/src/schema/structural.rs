@@ -1,82 +1,41 @@
-//! Validation of the schemas of definitions: they must be structural, their defaults valid, and their rules must compile.
+//! Validation of the schemas of definitions: the server must be able to apply them, and their rules must compile.
 //! The validation reads the original JSON, so that causes name its fields.
-
-mod extensions;
-mod form;
-mod rules;
 
 use serde_json::{Value, json};
 
+use super::rules::variables;
+use super::{custom, shape, validate};
+use crate::cel::{Expression, ResultType};
 use crate::error::Cause;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+
+/// Keywords that the server cannot apply.
+const UNSUPPORTED: [&str; 7] = [
+    "$ref",
+    "additionalItems",
+    "definitions",
+    "dependencies",
+    "id",
+    "patternProperties",
+    "uniqueItems",
+];
 
 /// Returns the causes against the schema of a version. `path` is the path of the schema in its definition.
 pub(crate) fn problems(schema: &Value, path: &str) -> Vec<Cause> {
     let mut check = Check::default();
     match schema["type"].as_str() {
         Some("object") => {}
-        Some(other) if TYPES.contains(&other) => {
-            let detail = "must be object at the root";
-            check.invalid(path, "type", &json!(other), detail);
-        }
-        _ => {}
+        Some("") | None => check.require(path, "type", "must not be empty at the root"),
+        Some(other) => check.invalid(path, "type", &json!(other), "must be object at the root"),
     }
-    check.node(schema, path, &Position::root());
-    if schema["type"].as_str().is_none_or(str::is_empty) {
-        check.require(path, "type", "must not be empty at the root");
-        check.unstructured = true;
-    }
-    // Rules can be compiled against structural schemas only.
-    if !check.unstructured {
-        check.causes.append(&mut check.cel);
-    }
+    check.node(schema, path, true);
     check.causes
-}
-
-/// The position of a node in a schema. It restricts the keywords of the node.
-#[derive(Clone)]
-struct Position {
-    root: bool,
-    /// True within `allOf`, `anyOf`, `oneOf` or `not`, which may only contain value validations.
-    junction: bool,
-    /// The path of the enclosing list whose items cannot be matched with their old values; rules below it cannot use
-    /// `oldSelf`.
-    uncorrelated: Option<String>,
-}
-
-impl Position {
-    fn root() -> Self {
-        Self {
-            root: true,
-            junction: false,
-            uncorrelated: None,
-        }
-    }
-
-    fn below(&self) -> Self {
-        Self {
-            root: false,
-            ..self.clone()
-        }
-    }
 }
 
 #[derive(Default)]
 struct Check {
     causes: Vec<Cause>,
-    /// Causes of rules that do not compile.
-    cel: Vec<Cause>,
-    /// True if the schema is not structural.
-    unstructured: bool,
-}
-
-fn is_true(schema: &Value, keyword: &str) -> bool {
-    schema[keyword] == true
-}
-
-fn has(schema: &Value, keyword: &str) -> bool {
-    !schema[keyword].is_null()
 }
 
 impl Check {
@@ -95,102 +54,133 @@ impl Check {
         self.causes.push(cause);
     }
 
-    fn one_of(&mut self, path: &str, keyword: &str, value: &str, allowed: &[&str]) {
-        if !allowed.contains(&value) {
-            let allowed: Vec<String> = allowed.iter().map(|&a| a.to_owned()).collect();
-            let path = format!("{path}.{keyword}");
-            self.causes
-                .push(Cause::not_supported(path, &json!(value), &allowed));
-        }
-    }
-
-    fn node(&mut self, schema: &Value, path: &str, position: &Position) {
-        if has(schema, "$ref") {
-            self.forbid(path, "$ref", "$ref is not supported");
-            return;
-        }
+    fn node(&mut self, schema: &Value, path: &str, root: bool) {
         let before = self.causes.len();
-        self.children(schema, path, position);
-        let structure = self.causes.len();
-        if position.junction {
-            self.value_validations(schema, path);
-        } else {
-            self.shape(schema, path, position);
+        for keyword in UNSUPPORTED {
+            if !schema[keyword].is_null() && schema[keyword] != false {
+                self.forbid(path, keyword, &format!("{keyword} is not supported"));
+            }
         }
-        self.unstructured |= self.causes.len() > structure;
-        self.keywords(schema, path);
-        if position.junction {
-            return;
+        self.kind(schema, path, root);
+        self.children(schema, path);
+        self.patterns(schema, path);
+        if schema["x-kubernetes-list-type"] == "map" {
+            self.map_keys(schema, path);
         }
-        self.extensions(schema, path);
-        self.default_value(schema, path);
-        self.rules(schema, path);
         if self.causes.len() == before {
-            self.compiled_rules(schema, path, position);
+            self.default_value(schema, path);
+            self.rules(schema, path);
         }
     }
 
-    fn children(&mut self, schema: &Value, path: &str, position: &Position) {
-        let has_properties = schema["properties"]
-            .as_object()
-            .is_some_and(|p| !p.is_empty());
-        if has_properties && schema["additionalProperties"].is_object() {
-            let detail = "additionalProperties and properties are mutual exclusive";
-            self.forbid(path, "additionalProperties", detail);
+    /// Checks the type of a node below the root.
+    fn kind(&mut self, schema: &Value, path: &str, root: bool) {
+        let kind = schema["type"].as_str().unwrap_or_default();
+        let open = [
+            "x-kubernetes-int-or-string",
+            "x-kubernetes-preserve-unknown-fields",
+        ];
+        if kind.is_empty() && !root && !open.iter().any(|keyword| schema[keyword] == true) {
+            self.require(path, "type", "must not be empty for fields and items");
+        } else if !kind.is_empty() && !TYPES.contains(&kind) {
+            let path = format!("{path}.type");
+            let allowed = TYPES.map(str::to_owned);
+            self.causes
+                .push(Cause::not_supported(path, &json!(kind), &allowed));
         }
+    }
+
+    fn children(&mut self, schema: &Value, path: &str) {
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-            let at = format!("{path}.properties[{name}]");
-            if name == "metadata"
-                && !position.junction
-                && (position.root || is_true(schema, "x-kubernetes-embedded-resource"))
-            {
-                let before = self.causes.len();
-                self.metadata(property, &at);
-                self.unstructured |= self.causes.len() > before;
-            } else {
-                self.node(property, &at, &position.below());
-            }
+            self.node(property, &format!("{path}.properties[{name}]"), false);
         }
-        if schema["additionalProperties"].is_object() {
-            let at = format!("{path}.additionalProperties");
-            self.node(&schema["additionalProperties"], &at, &position.below());
+        let values = &schema["additionalProperties"];
+        if values.is_object() {
+            self.node(values, &format!("{path}.additionalProperties"), false);
         }
-        let is_map_list = schema["x-kubernetes-list-type"] == "map";
-        let items = Position {
-            uncorrelated: position
-                .uncorrelated
-                .clone()
-                .or_else(|| (!is_map_list).then(|| path.to_owned())),
-            ..position.below()
-        };
         match &schema["items"] {
-            Value::Array(_) => self.forbid(
-                path,
-                "items",
-                "items must be a schema object and not an array",
-            ),
-            Value::Object(_) => self.node(&schema["items"], &format!("{path}.items"), &items),
-            _ if schema["type"] == "array" && !position.junction => {
-                self.unstructured = true;
-                self.require(path, "items", "must be specified");
-            }
+            Value::Array(_) => self.forbid(path, "items", "must be a schema object, not an array"),
+            Value::Object(_) => self.node(&schema["items"], &format!("{path}.items"), false),
+            _ if schema["type"] == "array" => self.require(path, "items", "must be specified"),
             _ => {}
         }
-        let junction = Position {
-            junction: true,
-            ..position.below()
-        };
+    }
+
+    /// Checks the pattern of a node and of its value validations.
+    fn patterns(&mut self, schema: &Value, path: &str) {
+        if let Some(pattern) = schema["pattern"].as_str()
+            && let Err(error) = crate::pattern::compile(pattern)
+        {
+            let detail = format!("must be a valid regular expression, but isn't: {error}");
+            self.invalid(path, "pattern", &schema["pattern"], &detail);
+        }
         for keyword in ["allOf", "anyOf", "oneOf"] {
             for (i, branch) in schema[keyword].as_array().into_iter().flatten().enumerate() {
-                // Older definitions list the two types in `anyOf`.
-                if is_true(schema, "x-kubernetes-int-or-string") && has(branch, "type") {
-                    continue;
-                }
-                self.node(branch, &format!("{path}.{keyword}[{i}]"), &junction);
+                self.patterns(branch, &format!("{path}.{keyword}[{i}]"));
             }
         }
         if schema["not"].is_object() {
-            self.node(&schema["not"], &format!("{path}.not"), &junction);
+            self.patterns(&schema["not"], &format!("{path}.not"));
+        }
+    }
+
+    /// Checks the keys that identify the items of a list.
+    fn map_keys(&mut self, schema: &Value, path: &str) {
+        let keyword = "x-kubernetes-list-map-keys";
+        let items = &schema["items"];
+        let keys = schema[keyword].as_array().map_or(&[][..], Vec::as_slice);
+        let is_property = |key: &Value| {
+            let name = key.as_str().unwrap_or_default();
+            !items["properties"][name].is_null()
+        };
+        if keys.is_empty() {
+            let detail = "must not be empty if x-kubernetes-list-type is map";
+            self.require(path, keyword, detail);
+        } else if !keys.iter().all(is_property) {
+            let detail = "entries must all be names of item properties";
+            self.invalid(path, keyword, &json!(keys), detail);
+        }
+    }
+
+    /// Checks that a default is valid and has no unknown fields.
+    fn default_value(&mut self, schema: &Value, path: &str) {
+        let Some(default) = schema.get("default").filter(|d| !d.is_null()) else {
+            return;
+        };
+        let Some(compiled) = custom::part(schema) else {
+            return;
+        };
+        let (mut pruned, mut unknown) = (default.clone(), Vec::new());
+        shape::prune(&mut pruned, &compiled, &mut String::new(), &mut unknown);
+        if !unknown.is_empty() {
+            return self.invalid(path, "default", default, "must not have unknown fields");
+        }
+        for mut cause in validate::validate(default, &compiled) {
+            let inner = if cause.field.is_empty() { "" } else { "." };
+            cause.field = format!("{path}.default{inner}{}", cause.field);
+            self.causes.push(cause);
+        }
+    }
+
+    /// Compiles the rules of a node.
+    fn rules(&mut self, schema: &Value, path: &str) {
+        let rules = schema["x-kubernetes-validations"].as_array();
+        for (i, rule) in rules.into_iter().flatten().enumerate() {
+            let path = format!("{path}.x-kubernetes-validations[{i}]");
+            let text = |name: &str| rule[name].as_str().unwrap_or_default().trim();
+            if text("rule").is_empty() {
+                self.require(&path, "rule", "rule is not specified");
+            }
+            for (name, result) in [
+                ("rule", ResultType::Bool),
+                ("messageExpression", ResultType::String),
+            ] {
+                if !text(name).is_empty()
+                    && let Err(problem) = Expression::compile(text(name), &variables(rule), result)
+                {
+                    self.invalid(&path, name, &rule[name], &problem);
+                }
+            }
         }
     }
 }
@@ -216,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_must_be_structural() {
+    fn schemas_must_be_applicable() {
         let of = |a: Value| json!({"type": "object", "properties": {"a": a}});
         let cases = [
             (json!({"type": "string"}), ""),
@@ -225,16 +215,12 @@ mod tests {
                 ".properties[a].type: Required value: must not be empty for fields and items",
             ),
             (
-                json!({"$ref": "#/x"}),
+                json!({"type": "string", "$ref": "#/x"}),
                 ".properties[a].$ref: Forbidden: $ref is not supported",
             ),
             (
                 json!({"type": "array"}),
                 ".properties[a].items: Required value: must be specified",
-            ),
-            (
-                json!({"type": "string", "anyOf": [{"type": "string"}]}),
-                ".properties[a].anyOf[0].type: Forbidden: must be undefined to be structural",
             ),
             (
                 json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]}),
@@ -263,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_must_compile_against_the_schema() {
+    fn rules_must_compile() {
         let with = |rule: Value| {
             refused(
                 json!({"type": "object", "properties": {"a": {"type": "integer"}},
@@ -271,13 +257,7 @@ mod tests {
             )
         };
         assert_eq!(with(json!({"rule": "self.a > 1"})), Vec::<String>::new());
-        for wrong in [
-            "self.b > 1",
-            "self.a.c > 1",
-            "self.a >",
-            "nofn(self.a)",
-            "1 + self.a",
-        ] {
+        for wrong in ["self.a >", "nofn(self.a)", "1 + self.a"] {
             let found = with(json!({"rule": wrong}));
             let at = ".x-kubernetes-validations[0].rule: Invalid value";
             assert!(found.len() == 1 && found[0].starts_with(at), "{found:?}");
@@ -285,24 +265,6 @@ mod tests {
         assert_eq!(
             with(json!({"rule": ""})),
             [".x-kubernetes-validations[0].rule: Required value: rule is not specified"]
-        );
-        assert_eq!(
-            with(json!({"rule": "true", "fieldPath": ".zz"})),
-            [
-                ".x-kubernetes-validations[0].fieldPath: Invalid value: \".zz\": must be a valid path"
-            ]
-        );
-    }
-
-    #[test]
-    fn items_without_identity_cannot_have_transition_rules() {
-        let found = refused(json!({"type": "array", "items": {"type": "string",
-            "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}}));
-        assert_eq!(
-            found,
-            [
-                ".items.x-kubernetes-validations[0].rule: Invalid value: \"self == oldSelf\": oldSelf cannot be used on the uncorrelatable portion of the schema within schema.properties[spec]"
-            ]
         );
     }
 }

@@ -1,7 +1,6 @@
 //! Validation of containers, with their probes, hooks and environment.
 
 use super::checks::{port, port_number, set_among};
-use super::downward_api::{field_path, resource_field};
 use super::field::Field;
 use super::rules::Check::{
     Between, By, ExactlyOneOf, Forbidden, IfSet, NotNegative, OneOf, OptionalText, Required,
@@ -33,11 +32,6 @@ const CONTAINER: &[Rule] = &[
     ("env[].name", RequiredText(names::variable)),
     ("env[].valueFrom", IfSet(&[("", By(value_from))])),
     ("env[]", By(value_or_source)),
-    ("env[].valueFrom.fieldRef", IfSet(&[("", By(field_path))])),
-    (
-        "env[].valueFrom.resourceFieldRef",
-        IfSet(&[("", By(resource_field))]),
-    ),
     (
         "env[].valueFrom.configMapKeyRef env[].valueFrom.secretKeyRef",
         IfSet(&[
@@ -52,7 +46,6 @@ const CONTAINER: &[Rule] = &[
         "securityContext.seccompProfile securityContext.appArmorProfile",
         IfSet(PROFILE),
     ),
-    ("securityContext", By(escalation)),
     ("resources", By(resources::of_container)),
     ("restartPolicy", OneOf(&["Always", "Never", "OnFailure"])),
 ];
@@ -142,17 +135,6 @@ fn handler(handler: &Field<'_>) {
         another.forbidden("may not specify more than 1 handler type");
     }
     apply(HANDLER, handler);
-}
-
-fn escalation(context: &Field<'_>) {
-    let gains = context.value["privileged"] == true
-        || context
-            .get("capabilities.add")
-            .texts()
-            .contains(&"CAP_SYS_ADMIN");
-    if context.value["allowPrivilegeEscalation"] == false && gains {
-        context.invalid("`allowPrivilegeEscalation` must be true if privileged or CAP_SYS_ADMIN");
-    }
 }
 
 fn ports(container: &Field<'_>, host_network: bool) {

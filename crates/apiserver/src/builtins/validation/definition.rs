@@ -6,7 +6,6 @@ use serde_json::Value;
 use super::field::Field;
 use super::rules::Check::{By, IfSet, Immutable, Required, RequiredOneOf, RequiredText, Text};
 use super::rules::{Rule, apply};
-use super::webhook;
 use crate::names;
 use crate::schema::structural;
 
@@ -29,12 +28,10 @@ pub(super) const DEFINITION: &[Rule] = &[
     ("spec.scope", RequiredOneOf(&["Cluster", "Namespaced"])),
     ("spec.preserveUnknownFields", By(preserve_unknown_fields)),
     ("spec.versions", By(versions)),
+    // Conversion webhooks are accepted, as installers ship them, but never called.
     (
         "spec.conversion",
-        IfSet(&[
-            ("strategy", RequiredOneOf(&["None", "Webhook"])),
-            ("", By(conversion)),
-        ]),
+        IfSet(&[("strategy", RequiredOneOf(&["None", "Webhook"]))]),
     ),
     (
         "spec.group spec.scope spec.names.plural spec.names.kind",
@@ -55,7 +52,6 @@ const COLUMNS: &[Rule] = &[
         "additionalPrinterColumns[].name additionalPrinterColumns[].type",
         Required,
     ),
-    ("additionalPrinterColumns[].type", By(column_type)),
     ("additionalPrinterColumns[]", By(column_path)),
 ];
 
@@ -139,7 +135,6 @@ fn versions(versions: &Field<'_>) {
         if i == 0 {
             Text(names::dns_1035).apply(&name.reported_at("spec.version"));
         }
-        deprecation(&version);
         // A problem that all versions share is reported once, for `spec`.
         let reported = |field: &str| {
             let same = |other: Field<'_>| other.value[field] == version.value[field];
@@ -155,13 +150,6 @@ fn versions(versions: &Field<'_>) {
                 apply(rules, &version);
             }
         }
-    }
-}
-
-fn deprecation(version: &Field<'_>) {
-    let warning = version.get("deprecationWarning");
-    if warning.value.is_string() && version.value["deprecated"] != true {
-        warning.invalid("can only be set for deprecated versions");
     }
 }
 
@@ -185,22 +173,12 @@ fn below(path: &str, parents: &[&str]) -> Option<String> {
     (!good).then(|| format!("should be a json path under {}", parents.join(" or ")))
 }
 
-fn column_type(kind: &Field<'_>) {
-    const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
-    if !kind.is_empty() && !TYPES.contains(&kind.text()) {
-        kind.invalid(&format!("must be one of {}", TYPES.join(",")));
-    }
-}
-
 fn column_path(column: &Field<'_>) {
     // Kubernetes spells this field with capitals.
     let path = column
         .get("jsonPath")
         .reported_at(format!("{}.JSONPath", column.path));
     Required.apply(&path);
-    if !path.is_empty() && (path.text() == "." || !path.text().starts_with('.')) {
-        path.invalid("must be a simple json path starting with .");
-    }
 }
 
 fn selectable(version: &Field<'_>) {
@@ -213,28 +191,4 @@ fn selectable(version: &Field<'_>) {
             path.invalid("must refer to a field of type string, boolean or integer");
         }
     }
-}
-
-/// Checks the conversion. Webhooks are accepted, as installers ship them, but never called: objects keep the version
-/// they were written in.
-fn conversion(conversion: &Field<'_>) {
-    // Kubernetes reports these fields at the paths of an older version.
-    let at = |field: &str, path: &str| {
-        let path = format!("{}.{path}", conversion.path);
-        conversion.get("webhook").get(field).reported_at(path)
-    };
-    let config = at("clientConfig", "webhookClientConfig");
-    let reviews = at("conversionReviewVersions", "conversionReviewVersions");
-    if conversion.text_of("strategy") != "Webhook" {
-        for field in [config, reviews].iter().filter(|field| !field.is_empty()) {
-            field.forbidden("requires the strategy Webhook");
-        }
-        return;
-    }
-    if config.is_set() {
-        webhook::client(&config);
-    } else {
-        config.required("");
-    }
-    webhook::review_versions(&reviews);
 }

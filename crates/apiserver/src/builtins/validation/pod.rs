@@ -3,18 +3,15 @@
 use super::checks::{keys, labels, qualified};
 use super::container::{ID, PROFILE};
 use super::field::Field;
-use super::rules::Check::{
-    Between, By, Forbidden, IfSet, OneOf, OptionalText, Required, RequiredText, Text,
-};
+use super::rules::Check::{Between, By, IfSet, OneOf, OptionalText, Required, RequiredText, Text};
 use super::rules::{Rule, apply};
-use super::{container, ephemeral, placement, resources, volume};
+use super::{container, placement, resources, volume};
 use crate::names;
 
 const SPEC: &[Rule] = &[
     ("", By(volumes)),
     ("containers", Required),
     ("", By(containers)),
-    ("", By(ephemeral::containers)),
     ("restartPolicy", OneOf(&["Always", "OnFailure", "Never"])),
     (
         "dnsPolicy",
@@ -59,24 +56,13 @@ pub(super) fn template(template: &Field<'_>) {
         let path = format!("{}.{map}", template.path);
         check(&template.get("metadata").get(map).reported_at(path));
     }
-    let pods = template.get("spec");
-    spec(&pods);
-    no_ephemeral(&pods);
-}
-
-/// Refuses ephemeral containers, which can only be added to running pods.
-pub(super) fn no_ephemeral(spec: &Field<'_>) {
-    let containers = spec.get("ephemeralContainers");
-    if containers.count() > 0 {
-        Forbidden("may only be added to existing pods").apply(&containers);
-    }
+    spec(&template.get("spec"));
 }
 
 fn volumes(spec: &Field<'_>) {
     unique_labels(spec.items("volumes"));
-    let account = !spec.get("serviceAccountName").is_empty();
     for volume in spec.items("volumes") {
-        volume::source(&volume, account);
+        volume::source(&volume);
     }
 }
 

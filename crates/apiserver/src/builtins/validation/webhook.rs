@@ -1,11 +1,11 @@
-//! Validation of webhook configurations, and of the clients of webhooks.
+//! Validation of webhook configurations.
 
 use serde_json::Value;
 
 use super::checks::{qualified, selector};
 use super::field::Field;
 use super::rules::Check::{
-    Between, By, ExactlyOneOf, IfSet, OneOf, Required, RequiredOneOf, RequiredText, Text, Unique,
+    Between, By, ExactlyOneOf, IfSet, OneOf, Required, RequiredOneOf, RequiredText, Unique,
 };
 use super::rules::{Rule, apply};
 use crate::cel::Condition;
@@ -18,15 +18,10 @@ const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 const WEBHOOK: &[Rule] = &[
     ("name", RequiredText(names::subdomain)),
     ("name", By(three_segments)),
-    ("admissionReviewVersions[]", Text(names::dns_1035)),
     ("admissionReviewVersions", By(review_versions)),
     (
         "rules[].operations rules[].apiGroups rules[].apiVersions",
         Required,
-    ),
-    (
-        "rules[].operations rules[].apiGroups rules[].apiVersions",
-        By(wildcard),
     ),
     (
         "rules[].operations[]",
@@ -36,7 +31,6 @@ const WEBHOOK: &[Rule] = &[
         "rules[].resources rules[].apiVersions[] rules[].resources[]",
         Required,
     ),
-    ("rules[].resources", By(resources)),
     ("rules[].scope", OneOf(&["*", "Cluster", "Namespaced"])),
     ("failurePolicy", OneOf(&["Fail", "Ignore"])),
     ("matchPolicy", OneOf(&["Equivalent", "Exact"])),
@@ -69,30 +63,12 @@ fn three_segments(name: &Field<'_>) {
 }
 
 /// Checks that a list contains a version of reviews that the server can send.
-pub(super) fn review_versions(versions: &Field<'_>) {
+fn review_versions(versions: &Field<'_>) {
     let known = |version: &&str| REVIEWS.contains(version);
     if versions.count() == 0 {
         versions.required("must include v1 or v1beta1");
     } else if !versions.texts().iter().any(known) {
         versions.invalid("must include v1 or v1beta1");
-    }
-}
-
-/// Refuses a wildcard beside other items.
-fn wildcard(list: &Field<'_>) {
-    if list.count() > 1 && list.texts().contains(&"*") {
-        list.invalid("if '*' is present, there must not be other items");
-    }
-}
-
-/// Refuses a wildcard beside other resources.
-fn resources(list: &Field<'_>) {
-    let all = list.texts();
-    let plain = |text: &&str| !text.contains('/') && *text != "*";
-    if all.contains(&"*/*") && all.iter().any(|text| *text != "*/*")
-        || all.contains(&"*") && all.iter().any(plain)
-    {
-        list.invalid("must not specify other resources beside a wildcard");
     }
 }
 
@@ -120,8 +96,8 @@ fn conditions(list: &Field<'_>, stored: Option<&Value>) {
     }
 }
 
-/// Checks a `clientConfig`, which conversion and admission webhooks share.
-pub(super) fn client(config: &Field<'_>) {
+/// Checks a `clientConfig`.
+fn client(config: &Field<'_>) {
     const SERVICE: &[Rule] = &[("name namespace", Required), ("port", Between(1, 65535))];
     let (url, service) = (config.get("url"), config.get("service"));
     match (url.value.is_string(), service.is_set()) {

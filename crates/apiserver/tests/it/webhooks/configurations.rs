@@ -67,14 +67,6 @@ async fn configurations_are_defaulted_and_validated() {
             "webhooks[0].rules[0].operations[0]",
         ),
         (
-            json!({"rules": [{"operations": ["*"], "apiGroups": ["*", "apps"], "apiVersions": ["v1"], "resources": ["pods"]}]}),
-            "webhooks[0].rules[0].apiGroups",
-        ),
-        (
-            json!({"rules": [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["v1"], "resources": ["*", "pods"]}]}),
-            "webhooks[0].rules[0].resources",
-        ),
-        (
             json!({"objectSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}}),
             "webhooks[0].objectSelector.matchExpressions[0].operator",
         ),
