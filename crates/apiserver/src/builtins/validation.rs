@@ -14,7 +14,6 @@ mod network;
 mod placement;
 mod pod;
 mod pod_update;
-mod quota;
 mod rbac;
 mod resources;
 mod rules;
@@ -78,8 +77,7 @@ fn more(resource: &Resource, object: &Field<'_>) {
 fn rules(resource: &Resource) -> &'static [Rule] {
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "nodes") => cluster::NODE,
-        ("", "resourcequotas") => quota::QUOTA,
-        ("", "limitranges") => quota::LIMIT_RANGE,
+        ("", "resourcequotas") => resources::QUOTA,
         ("batch", "jobs") => batch::JOB,
         ("batch", "cronjobs") => batch::CRON_JOB,
         ("autoscaling", "horizontalpodautoscalers") => autoscaler::AUTOSCALER,

@@ -1,8 +1,25 @@
-//! Validation of requests and limits, and of the names of resources.
+//! Validation of requests, limits and quotas, and of the names of resources.
 
 use super::field::Field;
-use super::rules::Check::NotNegativeAmount;
+use super::rules::Check::{By, Immutable, NotNegativeAmount};
+use super::rules::Rule;
 use crate::names;
+
+pub(super) const QUOTA: &[Rule] = &[
+    ("spec.hard{}", NotNegativeAmount),
+    ("spec", By(hard)),
+    ("spec.scopes", Immutable),
+];
+
+fn hard(spec: &Field<'_>) {
+    for (name, amount) in spec.entries("hard") {
+        check_name(name, &amount, is_standard(name));
+        let is_amount = matches!(name, "cpu" | "memory" | "ephemeral-storage" | "storage");
+        if !name.contains('.') && !is_amount || name.starts_with("services.") {
+            integer(&amount);
+        }
+    }
+}
 
 /// Checks the requests and limits of a container.
 pub(super) fn of_container(resources: &Field<'_>) {
@@ -38,7 +55,7 @@ pub(super) fn of_container(resources: &Field<'_>) {
 }
 
 /// Checks that a quantity is an integer.
-pub(super) fn integer(amount: &Field<'_>) {
+fn integer(amount: &Field<'_>) {
     if amount.quantity().is_some_and(|amount| !amount.is_integer()) {
         amount.invalid("must be an integer");
     }
@@ -50,53 +67,44 @@ fn is_native(name: &str) -> bool {
 }
 
 /// Checks the name of a container's resource; `amount` is its entry in a map.
-pub(super) fn container_name(name: &str, amount: &Field<'_>) {
+fn container_name(name: &str, amount: &Field<'_>) {
     let known = matches!(name, "cpu" | "memory" | "ephemeral-storage");
     check_name(name, amount, known || name.starts_with("hugepages-"));
 }
 
 /// Checks the name of a resource, which has a domain or is known.
-pub(super) fn check_name(name: &str, amount: &Field<'_>, known: bool) {
+fn check_name(name: &str, amount: &Field<'_>, known: bool) {
     amount.problem(names::qualified_name(name));
     if !name.contains('/') && !known {
         amount.invalid("must be a standard resource type or fully qualified");
     }
 }
 
-/// Reports whether a resource name needs no domain.
-pub(super) fn is_standard(name: &str) -> bool {
+/// Reports whether the name of a quota needs no domain.
+fn is_standard(name: &str) -> bool {
     const NAMES: &[&str] = &[
-        "storage",
+        "configmaps",
+        "cpu",
+        "ephemeral-storage",
+        "limits.cpu",
+        "limits.ephemeral-storage",
+        "limits.memory",
+        "memory",
+        "persistentvolumeclaims",
+        "pods",
+        "replicationcontrollers",
+        "requests.cpu",
+        "requests.ephemeral-storage",
+        "requests.memory",
         "requests.storage",
         "resourcequotas",
-        "services",
-        "replicationcontrollers",
         "secrets",
-        "configmaps",
-        "persistentvolumeclaims",
-        "services.nodeports",
+        "services",
         "services.loadbalancers",
-    ];
-    (of_pods(name) && name != "count/pods")
-        || NAMES.contains(&name)
-        || name.starts_with("hugepages-")
-        || name.starts_with("requests.hugepages-")
-}
-
-/// Reports whether a quota of a resource counts what pods use.
-pub(super) fn of_pods(name: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "cpu",
-        "memory",
-        "ephemeral-storage",
-        "requests.cpu",
-        "requests.memory",
-        "requests.ephemeral-storage",
-        "limits.cpu",
-        "limits.memory",
-        "limits.ephemeral-storage",
-        "pods",
-        "count/pods",
+        "services.nodeports",
+        "storage",
     ];
     NAMES.contains(&name)
+        || name.starts_with("hugepages-")
+        || name.starts_with("requests.hugepages-")
 }
