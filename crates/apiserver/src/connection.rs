@@ -25,6 +25,10 @@ use crate::shared::Shared;
 
 /// Maximum concurrent streams of an HTTP/2 connection, watches included. The default of Go.
 const MAX_STREAMS: u32 = 250;
+/// Maximum bytes of request heads and unread responses in the buffer of an HTTP/1.1 connection.
+const HTTP1_BUFFER: usize = 64 << 10;
+/// Maximum bytes of an unread response in the buffer of an HTTP/2 stream.
+const HTTP2_BUFFER: usize = 64 << 10;
 /// Maximum time for current responses at the end of a connection.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval and timeout of pings to an idle HTTP/2 client.
@@ -164,6 +168,7 @@ async fn connection(
             http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .max_concurrent_streams(MAX_STREAMS)
+                .max_send_buf_size(HTTP2_BUFFER)
                 .keep_alive_interval(PING_INTERVAL)
                 .keep_alive_timeout(PING_TIMEOUT)
                 .serve_connection(io, service)
@@ -173,6 +178,7 @@ async fn connection(
             http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(timeout)
+                .max_buf_size(HTTP1_BUFFER)
                 .serve_connection(io, service)
                 .with_upgrades()
         );
