@@ -15,6 +15,10 @@ const KINDS: [(&str, &str); 9] = [
     ("policy.karmada.io", "overridepolicies"),
     ("policy.karmada.io", "clusteroverridepolicies"),
     ("policy.karmada.io", "clustertaintpolicies"),
+    (
+        "config.karmada.io",
+        "resourceinterpreterwebhookconfigurations",
+    ),
     ("work.karmada.io", "resourcebindings"),
     ("work.karmada.io", "clusterresourcebindings"),
     ("work.karmada.io", "works"),

@@ -10,8 +10,10 @@ mod binding;
 mod cluster_defaults;
 mod cluster_rules;
 mod deletion;
+mod dns;
 mod failover_rules;
 mod field_error;
+mod interpreter_webhook_rules;
 mod metadata;
 mod override_rules;
 mod placement_rules;
@@ -21,6 +23,7 @@ mod resource_models;
 mod taint_policy_rules;
 #[cfg(test)]
 mod tests;
+mod url_parts;
 mod work;
 
 pub use deletion::{DeletionProtected, check_deletion};
@@ -65,6 +68,8 @@ pub enum GuardedKind {
     Work,
     /// `resourceinterpretercustomizations.config.karmada.io`. The interpreter checks its scripts.
     ResourceInterpreterCustomization,
+    /// `resourceinterpreterwebhookconfigurations.config.karmada.io`
+    ResourceInterpreterWebhookConfiguration,
 }
 
 impl GuardedKind {
@@ -85,6 +90,9 @@ impl GuardedKind {
             ("config.karmada.io", "resourceinterpretercustomizations") => {
                 Some(Self::ResourceInterpreterCustomization)
             }
+            ("config.karmada.io", "resourceinterpreterwebhookconfigurations") => {
+                Some(Self::ResourceInterpreterWebhookConfiguration)
+            }
             _ => None,
         }
     }
@@ -97,7 +105,8 @@ impl GuardedKind {
             | Self::OverridePolicy
             | Self::ClusterOverridePolicy
             | Self::ClusterTaintPolicy
-            | Self::ResourceInterpreterCustomization => None,
+            | Self::ResourceInterpreterCustomization
+            | Self::ResourceInterpreterWebhookConfiguration => None,
             Self::PropagationPolicy => Some(well_known::PROPAGATION_POLICY_PERMANENT_ID),
             Self::ClusterPropagationPolicy => {
                 Some(well_known::CLUSTER_PROPAGATION_POLICY_PERMANENT_ID)
@@ -122,7 +131,8 @@ impl GuardedKind {
             | Self::ResourceBinding
             | Self::ClusterResourceBinding
             | Self::Work
-            | Self::ResourceInterpreterCustomization => None,
+            | Self::ResourceInterpreterCustomization
+            | Self::ResourceInterpreterWebhookConfiguration => None,
         }
     }
 }
@@ -179,7 +189,9 @@ pub fn mutate(
             override_rules::mutate(kind, object);
         }
         GuardedKind::Work => work::mutate(object, environment),
-        GuardedKind::ClusterTaintPolicy | GuardedKind::ResourceInterpreterCustomization => {}
+        GuardedKind::ClusterTaintPolicy
+        | GuardedKind::ResourceInterpreterCustomization
+        | GuardedKind::ResourceInterpreterWebhookConfiguration => {}
     }
 }
 
@@ -203,6 +215,9 @@ pub fn validate(
             override_rules::check(kind, object)
         }
         GuardedKind::ClusterTaintPolicy => taint_policy_rules::check(object),
+        GuardedKind::ResourceInterpreterWebhookConfiguration => {
+            interpreter_webhook_rules::check(object)
+        }
         GuardedKind::ClusterResourceBinding
         | GuardedKind::Work
         | GuardedKind::ResourceInterpreterCustomization => Vec::new(),

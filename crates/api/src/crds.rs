@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::binding::{BindingSpec, BindingStatus};
 use crate::cluster::{ClusterSpec, ClusterStatus};
 use crate::interpreter_customization::CustomizationSpec;
+use crate::interpreter_webhook::InterpreterWebhook;
 use crate::override_policy::OverrideSpec;
 use crate::policy::PropagationSpec;
 use crate::taint_policy::ClusterTaintPolicySpec;
@@ -81,9 +82,22 @@ struct Definition {
     categories: &'static [&'static str],
     namespaced: bool,
     description: &'static str,
-    spec: fn() -> Value,
+    content: Content,
     status: Option<fn() -> Value>,
     columns: &'static [Column],
+}
+
+/// The required top-level field beside the metadata.
+struct Content {
+    field: &'static str,
+    schema: fn() -> Value,
+}
+
+const fn spec(schema: fn() -> Value) -> Content {
+    Content {
+        field: "spec",
+        schema,
+    }
 }
 
 struct Column {
@@ -218,7 +232,7 @@ const DEFINITIONS: &[Definition] = &[
         categories: &[],
         namespaced: false,
         description: "A member cluster of the control plane.",
-        spec: schema::of::<ClusterSpec>,
+        content: spec(schema::of::<ClusterSpec>),
         status: Some(schema::of::<ClusterStatus>),
         columns: CLUSTER_COLUMNS,
     },
@@ -232,7 +246,7 @@ const DEFINITIONS: &[Definition] = &[
         categories: &["karmada-io"],
         namespaced: true,
         description: "Propagates resources of its own namespace to member clusters.",
-        spec: policy_schema,
+        content: spec(policy_schema),
         status: None,
         columns: POLICY_COLUMNS,
     },
@@ -246,7 +260,7 @@ const DEFINITIONS: &[Definition] = &[
         categories: &["karmada-io"],
         namespaced: false,
         description: "Propagates cluster-scoped resources, and resources of any namespace, to member clusters.",
-        spec: policy_schema,
+        content: spec(policy_schema),
         status: None,
         columns: POLICY_COLUMNS,
     },
@@ -260,7 +274,7 @@ const DEFINITIONS: &[Definition] = &[
         categories: &["karmada-io"],
         namespaced: true,
         description: "Changes resources of its own namespace before they are applied to member clusters.",
-        spec: schema::of::<OverrideSpec>,
+        content: spec(schema::of::<OverrideSpec>),
         status: None,
         columns: &[],
     },
@@ -274,7 +288,7 @@ const DEFINITIONS: &[Definition] = &[
         categories: &["karmada-io"],
         namespaced: false,
         description: "Changes resources of any namespace, and cluster-scoped ones, before they are applied to member clusters.",
-        spec: schema::of::<OverrideSpec>,
+        content: spec(schema::of::<OverrideSpec>),
         status: None,
         columns: &[],
     },
@@ -288,7 +302,7 @@ const DEFINITIONS: &[Definition] = &[
         categories: &[],
         namespaced: false,
         description: "Taints clusters by their conditions. The taints remain when the policy is deleted.",
-        spec: schema::of::<ClusterTaintPolicySpec>,
+        content: spec(schema::of::<ClusterTaintPolicySpec>),
         status: None,
         columns: &[],
     },
@@ -302,7 +316,7 @@ const DEFINITIONS: &[Definition] = &[
         categories: &["karmada-io"],
         namespaced: true,
         description: "The binding of a namespaced resource to member clusters.",
-        spec: schema::of::<BindingSpec>,
+        content: spec(schema::of::<BindingSpec>),
         status: Some(schema::of_status::<BindingStatus>),
         columns: BINDING_COLUMNS,
     },
@@ -316,7 +330,7 @@ const DEFINITIONS: &[Definition] = &[
         categories: &["karmada-io"],
         namespaced: false,
         description: "The binding of a cluster-scoped resource to member clusters.",
-        spec: schema::of::<BindingSpec>,
+        content: spec(schema::of::<BindingSpec>),
         status: Some(schema::of_status::<BindingStatus>),
         columns: BINDING_COLUMNS,
     },
@@ -330,7 +344,7 @@ const DEFINITIONS: &[Definition] = &[
         categories: &["karmada-io"],
         namespaced: true,
         description: "Resources for a member cluster, which the namespace of the Work identifies.",
-        spec: schema::of::<WorkSpec>,
+        content: spec(schema::of::<WorkSpec>),
         status: Some(schema::of_status::<WorkStatus>),
         columns: WORK_COLUMNS,
     },
@@ -344,7 +358,7 @@ const DEFINITIONS: &[Definition] = &[
         categories: &[],
         namespaced: false,
         description: "Requests fresh scheduling of workloads, once.",
-        spec: schema::of::<WorkloadRebalancerSpec>,
+        content: spec(schema::of::<WorkloadRebalancerSpec>),
         status: Some(schema::of::<WorkloadRebalancerStatus>),
         columns: &[],
     },
@@ -358,9 +372,26 @@ const DEFINITIONS: &[Definition] = &[
         categories: &["karmada-io"],
         namespaced: false,
         description: "Interprets the objects of one kind with Lua scripts, which take precedence over built-in rules.",
-        spec: schema::of::<CustomizationSpec>,
+        content: spec(schema::of::<CustomizationSpec>),
         status: None,
         columns: CUSTOMIZATION_COLUMNS,
+    },
+    Definition {
+        group: "config.karmada.io",
+        version: "v1alpha1",
+        kind: "ResourceInterpreterWebhookConfiguration",
+        plural: "resourceinterpreterwebhookconfigurations",
+        singular: "resourceinterpreterwebhookconfiguration",
+        short_names: &[],
+        categories: &["karmada-io"],
+        namespaced: false,
+        description: "Interprets the objects of kinds with webhooks, which take precedence over built-in rules.",
+        content: Content {
+            field: "webhooks",
+            schema: schema::of::<Vec<InterpreterWebhook>>,
+        },
+        status: None,
+        columns: &[],
     },
 ];
 
@@ -376,7 +407,8 @@ impl Definition {
             json!({ "type": "string", "description": "The kind of this object." }),
         );
         properties.insert("metadata".into(), json!({ "type": "object" }));
-        properties.insert("spec".into(), (self.spec)());
+        let Content { field, schema } = self.content;
+        properties.insert(field.into(), schema());
         if let Some(status) = self.status {
             properties.insert("status".into(), status());
         }
@@ -406,7 +438,7 @@ impl Definition {
                     "schema": { "openAPIV3Schema": {
                         "type": "object",
                         "description": self.description,
-                        "required": ["spec"],
+                        "required": [field],
                         "properties": properties,
                     } },
                 }],

@@ -10,6 +10,7 @@
 //! | [`binding`], [`work`] | bindings and Works |
 //! | [`cluster`] | member clusters |
 //! | [`interpreter_customization`] | scripts that interpret the objects of a kind |
+//! | [`interpreter_webhook`], [`interpreter_context`] | webhooks that interpret objects; their requests and responses |
 //! | [`workload_rebalancer`] | requests to reschedule workloads |
 //! | [`dependency`] | references to dependencies of a resource |
 //! | [`admission`] | defaults and validation by Karmada's webhooks |
@@ -49,7 +50,9 @@ pub mod condition_message;
 pub mod crds;
 pub mod dependency;
 pub mod go_zero;
+pub mod interpreter_context;
 pub mod interpreter_customization;
+pub mod interpreter_webhook;
 pub mod manifest;
 pub mod names;
 mod open_enum;
@@ -69,6 +72,7 @@ pub use berth_apimachinery::quantity;
 pub use binding::{ClusterResourceBinding, ResourceBinding};
 pub use cluster::Cluster;
 pub use interpreter_customization::ResourceInterpreterCustomization;
+pub use interpreter_webhook::ResourceInterpreterWebhookConfiguration;
 pub use override_policy::{ClusterOverridePolicy, OverridePolicy};
 pub use policy::{ClusterPropagationPolicy, PropagationPolicy};
 pub use taint_policy::ClusterTaintPolicy;

@@ -1,4 +1,4 @@
-//! The macro that declares root objects: `apiVersion`, `kind`, `metadata`, `spec`, `status`.
+//! The macro that declares root objects: `apiVersion`, `kind`, `metadata`, `spec` or another field, `status`.
 //!
 //! kube-derive ties one kind to one spec type. Karmada has pairs of kinds with equal schemas, such as
 //! ResourceBinding and ClusterResourceBinding, that most code treats alike. This macro builds both kinds around
@@ -10,7 +10,7 @@ macro_rules! root_kind {
         $(#[$meta:meta])*
         $name:ident {
             group: $group:literal, version: $version:literal, plural: $plural:literal, scope: $scope:ty,
-            spec: $spec:ty $(, status: $status:ty)? $(,)?
+            $field:ident: $spec:ty $(, status: $status:ty)? $(,)?
         }
     ) => {
         $(#[$meta])*
@@ -21,7 +21,7 @@ macro_rules! root_kind {
             #[serde(default)]
             pub metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
             /// The desired state.
-            pub spec: $spec,
+            pub $field: $spec,
             $(
                 /// The observed state.
                 #[serde(default)]
@@ -30,14 +30,14 @@ macro_rules! root_kind {
         }
 
         impl $name {
-            /// Creates an object with this name and spec.
-            pub fn new(name: &str, spec: $spec) -> Self {
+            /// Creates an object with this name and desired state.
+            pub fn new(name: &str, $field: $spec) -> Self {
                 Self {
                     metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
                         name: Some(name.to_owned()),
                         ..Default::default()
                     },
-                    spec,
+                    $field,
                     $( status: None::<$status>, )?
                 }
             }
@@ -50,7 +50,7 @@ macro_rules! root_kind {
                 map.serialize_entry("apiVersion", concat!($group, "/", $version))?;
                 map.serialize_entry("kind", stringify!($name))?;
                 map.serialize_entry("metadata", &self.metadata)?;
-                map.serialize_entry("spec", &self.spec)?;
+                map.serialize_entry(stringify!($field), &self.$field)?;
                 $(
                     if let Some(status) = &self.status {
                         map.serialize_entry::<_, $status>("status", status)?;

@@ -70,6 +70,10 @@ const ENDPOINTS: &[(&str, Endpoint)] = &[
         Endpoint::Validate(GuardedKind::ResourceInterpreterCustomization),
     ),
     (
+        "/validate-resourceinterpreterwebhookconfiguration",
+        Endpoint::Validate(GuardedKind::ResourceInterpreterWebhookConfiguration),
+    ),
+    (
         "/validate-resourcedeletionprotection",
         Endpoint::DeletionProtection,
     ),
@@ -85,7 +89,6 @@ const WITHOUT_RULES: &[&str] = &[
     "/validate-federatedresourcequota",
     "/validate-multiclusteringress",
     "/validate-multiclusterservice",
-    "/validate-resourceinterpreterwebhookconfiguration",
 ];
 
 impl Endpoint {

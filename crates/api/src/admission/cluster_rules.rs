@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Taint;
 use serde_json::Value;
 
+use super::dns::is_dns_label;
 use super::field_error::{FieldError, Path};
 use super::resource_models::first_problem;
+use super::url_parts::UrlParts;
 use super::{Operation, Reason};
 use crate::cluster::{ClusterSpec, LocalSecretReference, SyncMode};
 use crate::selector::{validate_label_key, validate_label_value};
 
 /// Maximum length of the name. The prefix of the execution namespace and the name must fit into 63 characters.
 const MAX_NAME: usize = 48;
-/// Maximum length of a DNS label.
-const DNS_LABEL: usize = 63;
 
 pub(super) fn check(operation: Operation, old: Option<&Value>, cluster: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -50,15 +50,6 @@ fn check_name(cluster: &Value, errors: &mut Vec<FieldError>) {
             "must be lower-case letters, digits or '-', and start and end with a letter or digit",
         ));
     }
-}
-
-fn is_dns_label(text: &str) -> bool {
-    let allowed = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let bytes = text.as_bytes();
-    bytes.len() <= DNS_LABEL
-        && bytes.first().is_some_and(allowed)
-        && bytes.last().is_some_and(allowed)
-        && bytes.iter().all(|b| allowed(b) || *b == b'-')
 }
 
 fn check_spec(spec: &ClusterSpec, path: &Path, errors: &mut Vec<FieldError>) {
@@ -112,47 +103,6 @@ fn check_proxy(url: &str, path: &Path, errors: &mut Vec<FieldError>) {
     let scheme = UrlParts::parse(url).map(|parts| parts.scheme);
     if !matches!(scheme.as_deref(), Some("http" | "https" | "socks5")) {
         errors.push(path.invalid("unsupported scheme, must be http, https, or socks5"));
-    }
-}
-
-/// The parts of a URL that the rules examine.
-struct UrlParts {
-    scheme: String,
-    host: String,
-    user_info: bool,
-    query: bool,
-    fragment: bool,
-}
-
-impl UrlParts {
-    fn parse(text: &str) -> Option<Self> {
-        if text.chars().any(|c| c.is_ascii_control() || c == ' ') {
-            return None;
-        }
-        let (text, fragment) = match text.split_once('#') {
-            Some((text, fragment)) => (text, !fragment.is_empty()),
-            None => (text, false),
-        };
-        let (text, query) = match text.split_once('?') {
-            Some((text, query)) => (text, !query.is_empty()),
-            None => (text, false),
-        };
-        let (scheme, rest) = match text.split_once("://") {
-            Some((scheme, rest)) => (scheme.to_lowercase(), rest),
-            None => (String::new(), text.strip_prefix("//")?),
-        };
-        let authority = rest.split('/').next().unwrap_or_default();
-        let (user_info, host) = match authority.rsplit_once('@') {
-            Some((_, host)) => (true, host),
-            None => (false, authority),
-        };
-        Some(Self {
-            scheme,
-            host: host.to_owned(),
-            user_info,
-            query,
-            fragment,
-        })
     }
 }
 

@@ -1,0 +1,81 @@
+//! ResourceInterpreterWebhookConfiguration: webhooks that interpret the objects of kinds.
+//!
+//! [`crate::interpreter_context`] has the requests and responses of these webhooks.
+
+use k8s_openapi::ClusterResourceScope;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::root_kind::root_kind;
+
+root_kind! {
+    /// Webhooks that interpret the objects of kinds. They take precedence over every built-in rule.
+    ResourceInterpreterWebhookConfiguration {
+        group: "config.karmada.io", version: "v1alpha1", plural: "resourceinterpreterwebhookconfigurations",
+        scope: ClusterResourceScope, webhooks: Vec<InterpreterWebhook>,
+    }
+}
+
+/// A webhook, and the operations and kinds that it interprets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InterpreterWebhook {
+    /// The fully qualified name of the webhook, for example `workloads.example.com`.
+    pub name: String,
+    /// The address of the webhook, and the authorities of its certificate.
+    pub client_config: WebhookClientConfig,
+    /// The operations and kinds that the webhook interprets. It interprets those that match any rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleWithOperations>,
+    /// The time limit of a call, between 1 and 30 seconds. Defaults to 10 seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<i32>,
+    /// The versions of ResourceInterpreterContext that the webhook accepts, by preference.
+    pub interpreter_context_versions: Vec<String>,
+}
+
+/// The address of a webhook: a URL or a Service. With both, the Service counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookClientConfig {
+    /// The URL, `https://HOST[:PORT][/PATH]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The Service in front of the webhook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceReference>,
+    /// The authorities of the certificate of the webhook, as PEM in base64. Defaults to those of the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "byte"))]
+    pub ca_bundle: Option<String>,
+}
+
+/// A port and path of a Service.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceReference {
+    /// The namespace of the Service.
+    pub namespace: String,
+    /// The name of the Service.
+    pub name: String,
+    /// The path of requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The port of the Service. Defaults to 443.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<i32>,
+}
+
+/// Operations and kinds. `*` matches all; a list with `*` has no other item.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleWithOperations {
+    /// The operations, for example `InterpretReplica`.
+    pub operations: Vec<String>,
+    /// The API groups. The core group is the empty text.
+    pub api_groups: Vec<String>,
+    /// The API versions, for example `v1`.
+    pub api_versions: Vec<String>,
+    /// The kinds.
+    pub kinds: Vec<String>,
+}
