@@ -1,6 +1,7 @@
 //! Types and functions that Kubernetes API servers, clients and controllers share.
 //!
-//! It knows no Karmada types, no scheduling and no runtime. The modules do not depend on each other:
+//! It knows no Karmada types, no scheduling and no runtime. The modules do not depend on each other, except
+//! that `json_patch` uses `json_size`:
 //!
 //! | module | contents | feature |
 //! |---|---|---|
@@ -10,6 +11,7 @@
 //! | [`process`] | `process_*` metrics of the current process | |
 //! | `jsonpath` | JSONPath as in `kubectl -o jsonpath` and printer columns | `jsonpath` |
 //! | `json_fields`, `json_size` | fields of objects as JSON, and the size of JSON values | `json` |
+//! | `json_patch` | JSON patches with bounds | `json-patch` |
 //! | `api_error` | one-line messages for errors of a kube client | `api-error` |
 //! | `dynamic_object` | typed objects from dynamic ones, and back | `dynamic-object` |
 
@@ -19,6 +21,8 @@ pub mod api_error;
 pub mod dynamic_object;
 #[cfg(feature = "json")]
 pub mod json_fields;
+#[cfg(feature = "json-patch")]
+pub mod json_patch;
 #[cfg(feature = "json")]
 pub mod json_size;
 #[cfg(feature = "jsonpath")]

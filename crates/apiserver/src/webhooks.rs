@@ -2,7 +2,6 @@
 //!
 //! It must not know in which order webhooks are called, or how their responses affect a request.
 
-pub(crate) mod client;
 pub(crate) mod configuration;
 pub(crate) mod matching;
 pub(crate) mod resolve;

@@ -4,9 +4,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use berth_apimachinery::label_selector::CompiledSelector;
+use berth_webhook_client::{Client, ClientError, Target};
 use serde_json::Value;
 
-use super::client::{Client, Target};
 use super::rule::Rule;
 use crate::cel::Condition;
 use crate::selector::compiled;
@@ -37,7 +37,7 @@ pub(crate) struct Webhook {
     /// True if the webhook supports dry run.
     pub(crate) supports_dry_run: bool,
     target: Target,
-    client: OnceLock<Result<Client, String>>,
+    client: OnceLock<Result<Client, ClientError>>,
 }
 
 impl Webhook {
@@ -72,7 +72,7 @@ impl Webhook {
             timeout: Duration::from_secs(seconds),
             reinvoke: text("reinvocationPolicy") == "IfNeeded",
             supports_dry_run: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
-            target: Target::of(&webhook["clientConfig"]),
+            target: target(&webhook["clientConfig"]),
             client: OnceLock::new(),
         }
     }
@@ -80,9 +80,27 @@ impl Webhook {
     /// Returns the client, which the first call creates.
     pub(crate) fn client(
         &self,
-        create: impl FnOnce(&Target) -> Result<Client, String>,
-    ) -> Result<&Client, String> {
+        create: impl FnOnce(&Target) -> Result<Client, ClientError>,
+    ) -> Result<&Client, ClientError> {
         let client = self.client.get_or_init(|| create(&self.target));
         client.as_ref().map_err(Clone::clone)
     }
+}
+
+/// Returns the address and the authorities of a `clientConfig`.
+fn target(config: &Value) -> Target {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let service = &config["service"];
+    let target = if service.is_object() {
+        let port = service["port"].as_u64().unwrap_or(443);
+        Target::service(
+            &text(&service["namespace"]),
+            &text(&service["name"]),
+            u16::try_from(port).unwrap_or(443),
+            &text(&service["path"]),
+        )
+    } else {
+        Target::url(&text(&config["url"]))
+    };
+    target.with_authorities(config["caBundle"].as_str())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use berth_webhook_client::{Client, Resolver};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -11,10 +12,12 @@ use super::request::{Invocation, Objects, Request};
 use crate::error::{ApiError, Reason};
 use crate::patch::json::Operations;
 use crate::webhooks::Phase;
-use crate::webhooks::client::{Client, Resolver};
 use crate::webhooks::configuration::{FailurePolicy, Webhook};
 use crate::webhooks::resolve::resolve;
 use crate::webhooks::review::{self, Decision};
+
+/// The `User-Agent` of calls.
+const USER_AGENT: &str = concat!("berth-apiserver/", env!("CARGO_PKG_VERSION"));
 
 /// The failure of a webhook call, or a denied request.
 enum Failure {
@@ -45,10 +48,10 @@ impl Request<'_> {
         request["oldObject"] = self.convert(objects.old, &invocation.resource);
         let uid = uuid::Uuid::new_v4().to_string();
         let body = review::review(&uid, request);
-        let client = webhook.client(|target| Client::new(target, self.resolver()));
-        let client = client.map_err(Failure::Call)?;
+        let client = webhook.client(|target| Client::new(target, USER_AGENT, self.resolver()));
+        let client = client.map_err(|error| Failure::Call(error.to_string()))?;
         let response = client.post(body.to_string().into_bytes(), timeout).await;
-        let response = response.map_err(Failure::Call)?;
+        let response = response.map_err(|error| Failure::Call(error.to_string()))?;
         let decision = review::decision(phase, &uid, &response).map_err(|message| {
             Failure::Call(format!("received invalid webhook response: {message}"))
         })?;
@@ -69,8 +72,11 @@ impl Request<'_> {
     fn resolver(&self) -> Resolver {
         let shared = Arc::downgrade(&self.call.shared);
         Arc::new(move |host, port, is_service| {
-            let shared = shared.upgrade().ok_or("the server has stopped")?;
-            resolve(&shared.store, host, port, is_service)
+            let resolved = match shared.upgrade() {
+                Some(shared) => resolve(&shared.store, &host, port, is_service),
+                None => Err("the server has stopped".to_owned()),
+            };
+            Box::pin(std::future::ready(resolved))
         })
     }
 

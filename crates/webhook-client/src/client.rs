@@ -7,6 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -17,7 +18,6 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt as _;
-use serde_json::Value;
 use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, service_fn};
@@ -31,54 +31,94 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum characters of an error response in messages.
 const MAX_EXCERPT: usize = 200;
 
-/// The address and the trusted authorities of a webhook, from its `clientConfig`.
-#[derive(Debug)]
-pub(crate) struct Target {
+/// The address of a webhook, and the authorities of its certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
     url: String,
-    /// True if the address refers to a Service, which must exist.
+    /// True if the address refers to a Service.
     is_service: bool,
     authorities: Option<String>,
 }
 
 impl Target {
-    pub(super) fn of(config: &Value) -> Self {
-        let service = &config["service"];
-        let url = if service.is_object() {
-            let text = |field: &str| service[field].as_str().unwrap_or_default();
-            let (name, namespace, path) = (text("name"), text("namespace"), text("path"));
-            let port = service["port"].as_u64().unwrap_or(443);
-            let slash = if path.starts_with('/') { "" } else { "/" };
-            format!("https://{name}.{namespace}.svc:{port}{slash}{path}")
-        } else {
-            config["url"].as_str().unwrap_or_default().to_owned()
-        };
+    /// Returns the webhook at a URL.
+    pub fn url(url: &str) -> Self {
         Self {
-            url,
-            is_service: service.is_object(),
-            authorities: config["caBundle"]
-                .as_str()
-                .filter(|bundle| !bundle.is_empty())
-                .map(str::to_owned),
+            url: url.to_owned(),
+            is_service: false,
+            authorities: None,
+        }
+    }
+
+    /// Returns the webhook behind a port of a Service. Its certificate is for `NAME.NAMESPACE.svc`.
+    pub fn service(namespace: &str, name: &str, port: u16, path: &str) -> Self {
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        Self {
+            url: format!("https://{name}.{namespace}.svc:{port}{slash}{path}"),
+            is_service: true,
+            authorities: None,
+        }
+    }
+
+    /// Sets the trusted authorities: certificates as PEM in base64. Without any the system's are trusted.
+    #[must_use]
+    pub fn with_authorities(self, bundle: Option<&str>) -> Self {
+        let bundle = bundle.filter(|bundle| !bundle.is_empty());
+        Self {
+            authorities: bundle.map(str::to_owned),
+            ..self
         }
     }
 }
 
 /// Resolves a host, a port, and whether the host must be a Service, to addresses.
-pub(crate) type Resolver =
-    Arc<dyn Fn(&str, u16, bool) -> Result<Vec<(String, u16)>, String> + Send + Sync>;
+pub type Resolver = Arc<
+    dyn Fn(String, u16, bool) -> BoxFuture<'static, Result<Vec<(String, u16)>, String>>
+        + Send
+        + Sync,
+>;
+
+/// A webhook that cannot be called.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClientError {
+    /// The authorities cannot be read.
+    #[error("cannot use the caBundle of the webhook: {0}")]
+    Authorities(String),
+    /// TLS cannot be configured.
+    #[error("cannot configure TLS: {0}")]
+    Tls(String),
+    /// The call failed.
+    #[error("failed to call webhook: Post \"{url}\": {cause}")]
+    Call {
+        /// The URL with the time limit.
+        url: String,
+        /// The cause.
+        cause: String,
+    },
+    /// The webhook did not respond in time.
+    #[error("failed to call webhook: Post \"{url}\": context deadline exceeded")]
+    Timeout {
+        /// The URL with the time limit.
+        url: String,
+    },
+}
 
 type Connector = HttpsConnector<BoxCloneSyncService<Uri, TokioIo<TcpStream>, BoxError>>;
 
 /// The connections to one webhook.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub struct Client {
     http: legacy::Client<Connector, Full<Bytes>>,
     url: String,
+    user_agent: String,
 }
 
 impl Client {
     /// Creates a client that resolves hosts with `resolver`.
-    pub(crate) fn new(target: &Target, resolver: Resolver) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// When the authorities cannot be used.
+    pub fn new(target: &Target, user_agent: &str, resolver: Resolver) -> Result<Self, ClientError> {
         let tls = tls_config(target.authorities.as_deref())?;
         let is_service = target.is_service;
         let tcp = service_fn(move |uri: Uri| connect(resolver.clone(), is_service, uri));
@@ -93,28 +133,32 @@ impl Client {
                 .pool_idle_timeout(IDLE)
                 .build(connector),
             url: target.url.clone(),
+            user_agent: user_agent.to_owned(),
         })
     }
 
-    /// Sends a review and returns the response body.
-    pub(crate) async fn post(&self, review: Vec<u8>, timeout: Duration) -> Result<Bytes, String> {
+    /// Sends a JSON body and returns the body of the response. The URL names the time limit.
+    ///
+    /// # Errors
+    /// When the call fails, or takes too long.
+    pub async fn post(&self, body: Vec<u8>, timeout: Duration) -> Result<Bytes, ClientError> {
         let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
         let url = format!("{}?timeout={seconds}s", self.url);
-        let of_url = |problem: String| format!("failed to call webhook: Post \"{url}\": {problem}");
+        let failed = |cause: String| ClientError::Call {
+            url: url.clone(),
+            cause,
+        };
         let request = Request::builder()
             .method(Method::POST)
             .uri(&url)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, */*")
-            .header(
-                USER_AGENT,
-                concat!("berth-apiserver/", env!("CARGO_PKG_VERSION")),
-            )
-            .body(Full::new(Bytes::from(review)))
-            .map_err(|error| of_url(error.to_string()))?;
+            .header(USER_AGENT, &self.user_agent)
+            .body(Full::new(Bytes::from(body)))
+            .map_err(|error| failed(error.to_string()))?;
         match tokio::time::timeout(timeout, self.send(request)).await {
-            Ok(answer) => answer.map_err(of_url),
-            Err(_) => Err(of_url("context deadline exceeded".to_owned())),
+            Ok(response) => response.map_err(failed),
+            Err(_) => Err(ClientError::Timeout { url }),
         }
     }
 
@@ -146,15 +190,15 @@ fn causes(error: &dyn std::error::Error) -> String {
 }
 
 /// Returns a TLS configuration that trusts a `caBundle`, or the authorities of the system.
-fn tls_config(bundle: Option<&str>) -> Result<ClientConfig, String> {
-    let unusable = |problem: String| format!("cannot use the caBundle of the webhook: {problem}");
+fn tls_config(bundle: Option<&str>) -> Result<ClientConfig, ClientError> {
+    let unusable = ClientError::Authorities;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| ClientError::Tls(error.to_string()))?;
     let Some(bundle) = bundle else {
         let builder = builder.with_platform_verifier();
-        let builder = builder.map_err(|error| error.to_string())?;
+        let builder = builder.map_err(|error| ClientError::Tls(error.to_string()))?;
         return Ok(builder.with_no_client_auth());
     };
     let pem = STANDARD.decode(bundle);
@@ -180,7 +224,7 @@ async fn connect(
     let host = uri.host().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let port = uri.port_u16().unwrap_or(443);
-    let addresses = resolver(host, port, is_service)?;
+    let addresses = resolver(host.to_owned(), port, is_service).await?;
     let mut last = None;
     for (host, port) in &addresses {
         match tokio::time::timeout(CONNECT_TIMEOUT, open_stream(host, *port)).await {
