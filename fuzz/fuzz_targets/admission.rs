@@ -8,7 +8,7 @@ use berth_api::admission::{self, Environment, GuardedKind, Operation};
 use libfuzzer_sys::{Corpus, fuzz_target};
 use serde_json::Value;
 
-const KINDS: [(&str, &str); 9] = [
+const KINDS: [(&str, &str); 10] = [
     ("cluster.karmada.io", "clusters"),
     ("policy.karmada.io", "propagationpolicies"),
     ("policy.karmada.io", "clusterpropagationpolicies"),

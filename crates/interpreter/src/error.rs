@@ -1,6 +1,7 @@
 //! Errors of the interpreter.
 
 use crate::operation::Operation;
+use crate::webhooks::WebhookError;
 
 /// An object that could not be interpreted.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +40,31 @@ pub enum InterpretError {
         /// The cause.
         source: ScriptError,
     },
+    /// A webhook did not interpret the object.
+    #[error("failed calling webhook {webhook:?} for {operation}: {source}")]
+    Webhook {
+        /// The name of the webhook, `CONFIGURATION/WEBHOOK`.
+        webhook: String,
+        /// The operation.
+        operation: Operation,
+        /// The cause.
+        source: WebhookError,
+    },
+}
+
+impl InterpretError {
+    /// Returns the operation that failed, if a script or a webhook performs it.
+    pub fn operation(&self) -> Option<Operation> {
+        match self {
+            Self::Script { operation, .. } | Self::Webhook { operation, .. } => Some(*operation),
+            Self::Shape { .. } | Self::Quantity { .. } | Self::Field(_) => None,
+        }
+    }
+
+    /// Reports whether a webhook failed, which may pass without a change of any object.
+    pub fn is_of_webhook(&self) -> bool {
+        matches!(self, Self::Webhook { .. })
+    }
 }
 
 /// A failed script.

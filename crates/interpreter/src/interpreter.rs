@@ -1,5 +1,7 @@
 //! The interpreter: the first layer with a rule decides.
 
+mod webhook_operations;
+
 use std::sync::{Arc, PoisonError, RwLock};
 
 use berth_api::ResourceInterpreterCustomization;
@@ -15,9 +17,10 @@ use crate::error::InterpretError;
 use crate::interpretation::Interpretation;
 use crate::operation::Operation;
 use crate::third_party::{Aggregation, Kind};
+use crate::webhooks::{Answer, Answers, Configurations, WebhookError};
 use crate::{native, scripted};
 
-/// Reports whether replicas or components of a kind can be read without a customization.
+/// Reports whether replicas or components of a kind can be read without a customization or a webhook.
 pub fn has_built_in_replicas(api_version: &str, kind: &str) -> bool {
     native::is_interpreted(api_version, kind)
         || is_third_party(api_version, kind, Operation::InterpretReplica)
@@ -28,10 +31,13 @@ fn is_third_party(api_version: &str, kind: &str, operation: Operation) -> bool {
     Kind::of(api_version, kind).is_some_and(|kind| kind.has(operation))
 }
 
-/// The interpreter of all kinds. Clones share the customizations.
+/// The interpreter of all kinds. Clones share the customizations and webhooks.
 #[derive(Clone, Debug, Default)]
 pub struct Interpreter {
     customizations: Arc<RwLock<Arc<Customizations>>>,
+    webhooks: Arc<RwLock<Arc<Configurations>>>,
+    /// The answers of webhooks. Without them an operation of a webhook fails.
+    answers: Option<Answers>,
 }
 
 impl Interpreter {
@@ -54,8 +60,14 @@ impl Interpreter {
         Arc::clone(&slot.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reports whether a customization has a script for an operation of a kind.
+    /// Reports whether a customization or a webhook performs an operation of a kind.
     pub fn is_customized(&self, api_version: &str, kind: &str, operation: Operation) -> bool {
+        self.has_script(api_version, kind, operation)
+            || self.has_webhook(api_version, kind, operation)
+    }
+
+    /// Reports whether a customization has a script for an operation of a kind.
+    pub fn has_script(&self, api_version: &str, kind: &str, operation: Operation) -> bool {
         let scripts = self.scripts();
         scripts
             .of(api_version, kind)
@@ -84,7 +96,7 @@ impl Interpreter {
     /// Reads replicas and requirements from a template; none for kinds without replicas.
     ///
     /// # Errors
-    /// When the template is malformed, or a script fails.
+    /// When the template is malformed, or a script or a webhook fails.
     pub fn replicas(
         &self,
         api_version: &str,
@@ -93,6 +105,14 @@ impl Interpreter {
     ) -> Result<Option<Interpretation>, InterpretError> {
         let run = |script: &str| scripted::replicas(script, template);
         if let Some(read) = self.run(api_version, kind, Operation::InterpretReplica, run)? {
+            return Ok(Some(read));
+        }
+        let read = |answer| match answer {
+            Answer::Replicas(read) => Ok(read),
+            _ => Err(WebhookError::mismatch()),
+        };
+        let operation = Operation::InterpretReplica;
+        if let Some(read) = self.ask((api_version, kind), operation, template, |r| r, read)? {
             return Ok(Some(read));
         }
         match Kind::of(api_version, kind).and_then(|kind| kind.replicas) {
@@ -104,7 +124,7 @@ impl Interpreter {
     /// Reads the components of a template; none for kinds without a rule.
     ///
     /// # Errors
-    /// When a script fails.
+    /// When a script or a webhook fails.
     pub fn components(
         &self,
         api_version: &str,
@@ -115,6 +135,14 @@ impl Interpreter {
         if let Some(read) = self.run(api_version, kind, Operation::InterpretComponent, run)? {
             return Ok(Some(read));
         }
+        let read = |answer| match answer {
+            Answer::Components(read) => Ok(read),
+            _ => Err(WebhookError::mismatch()),
+        };
+        let operation = Operation::InterpretComponent;
+        if let Some(read) = self.ask((api_version, kind), operation, template, |r| r, read)? {
+            return Ok(Some(read));
+        }
         let read = Kind::of(api_version, kind).and_then(|kind| kind.components);
         read.map(|read| read(template)).transpose()
     }
@@ -122,7 +150,7 @@ impl Interpreter {
     /// Sets the replicas of a manifest.
     ///
     /// # Errors
-    /// When a script fails.
+    /// When a script or a webhook fails.
     pub fn revise_replicas(
         &self,
         manifest: &mut Value,
@@ -131,7 +159,13 @@ impl Interpreter {
         let (api_version, kind) = kind_of(manifest);
         let run = |script: &str| scripted::revise(script, manifest, replicas);
         let built_in = Kind::of(api_version, kind).and_then(|kind| kind.revise);
-        match self.run(api_version, kind, Operation::ReviseReplica, run)? {
+        let revised = match self.run(api_version, kind, Operation::ReviseReplica, run)? {
+            Some(revised) => Some(revised),
+            None => self.ask_patch(Operation::ReviseReplica, manifest, |request| {
+                request.with_replicas(replicas)
+            })?,
+        };
+        match revised {
             Some(revised) => *manifest = revised,
             None => built_in.unwrap_or(native::revise_replicas)(manifest, replicas),
         }
@@ -141,13 +175,19 @@ impl Interpreter {
     /// Copies the fields that the member owns from the observed object to the desired one.
     ///
     /// # Errors
-    /// When a script fails.
+    /// When a script or a webhook fails.
     pub fn retain(&self, desired: &mut Value, observed: &Value) -> Result<(), InterpretError> {
         native::retain_metadata(desired, observed);
         let (api_version, kind) = kind_of(desired);
         let run = |script: &str| scripted::retain(script, desired, observed);
         let built_in = Kind::of(api_version, kind).and_then(|kind| kind.retain);
-        match self.run(api_version, kind, Operation::Retain, run)? {
+        let retained = match self.run(api_version, kind, Operation::Retain, run)? {
+            Some(retained) => Some(retained),
+            None => self.ask_patch(Operation::Retain, desired, |request| {
+                request.with_observed(observed)
+            })?,
+        };
+        match retained {
             Some(retained) => *desired = retained,
             None => built_in.unwrap_or(native::retain_fields)(desired, observed),
         }
@@ -157,11 +197,19 @@ impl Interpreter {
     /// Returns the status to report; none if it is missing, too large, or not reported for the kind.
     ///
     /// # Errors
-    /// When a script fails.
+    /// When a script or a webhook fails.
     pub fn reflect(&self, object: &Value) -> Result<Option<Value>, InterpretError> {
         let (api_version, kind) = kind_of(object);
         let run = |script: &str| scripted::reflect(script, object);
-        let report = self.run(api_version, kind, Operation::InterpretStatus, run)?;
+        let read = |answer| match answer {
+            Answer::Status(status) => Ok(status),
+            _ => Err(WebhookError::mismatch()),
+        };
+        let operation = Operation::InterpretStatus;
+        let report = match self.run(api_version, kind, operation, run)? {
+            Some(report) => Some(report),
+            None => self.ask((api_version, kind), operation, object, |r| r, read)?,
+        };
         let built_in = || Kind::of(api_version, kind).and_then(|kind| kind.report(object));
         Ok(match report.or_else(built_in) {
             Some(report) => {
@@ -174,7 +222,7 @@ impl Interpreter {
     /// Returns the new status of a template; none if it is unchanged or its kind has no rule.
     ///
     /// # Errors
-    /// When a script fails.
+    /// When a script or a webhook fails.
     pub fn aggregate(
         &self,
         template: &Value,
@@ -183,7 +231,12 @@ impl Interpreter {
     ) -> Result<Option<Value>, InterpretError> {
         let (api_version, kind) = kind_of(template);
         let run = |script: &str| scripted::aggregate(script, template, items);
-        let aggregated = self.run(api_version, kind, Operation::AggregateStatus, run)?;
+        let aggregated = match self.run(api_version, kind, Operation::AggregateStatus, run)? {
+            Some(aggregated) => Some(aggregated),
+            None => self.ask_patch(Operation::AggregateStatus, template, |request| {
+                request.with_items(items)
+            })?,
+        };
         let status = if let Some(mut aggregated) = aggregated {
             let status = aggregated.get_mut("status").map(Value::take);
             status.filter(Value::is_object)
@@ -205,11 +258,19 @@ impl Interpreter {
     /// Reports whether an object is healthy. An object without a rule always is.
     ///
     /// # Errors
-    /// When a script fails.
+    /// When a script or a webhook fails.
     pub fn is_healthy(&self, object: &Value) -> Result<bool, InterpretError> {
         let (api_version, kind) = kind_of(object);
         let run = |script: &str| scripted::health(script, object);
-        let healthy = self.run(api_version, kind, Operation::InterpretHealth, run)?;
+        let read = |answer| match answer {
+            Answer::Health(healthy) => Ok(healthy),
+            _ => Err(WebhookError::mismatch()),
+        };
+        let operation = Operation::InterpretHealth;
+        let healthy = match self.run(api_version, kind, operation, run)? {
+            Some(healthy) => Some(healthy),
+            None => self.ask((api_version, kind), operation, object, |r| r, read)?,
+        };
         let built_in = Kind::of(api_version, kind).and_then(|kind| kind.health);
         match (healthy, built_in) {
             (Some(healthy), _) => Ok(healthy),
@@ -221,7 +282,7 @@ impl Interpreter {
     /// Returns the sorted dependencies of a template; none for kinds without a rule.
     ///
     /// # Errors
-    /// When the template is malformed, or a script fails.
+    /// When the template is malformed, or a script or a webhook fails.
     pub fn dependencies(
         &self,
         template: &Value,
@@ -231,10 +292,14 @@ impl Interpreter {
         let scripts = scripts.of(api_version, kind);
         let scripts = scripts.map_or(&[][..], |scripts| scripts.dependencies());
         let built_in = Kind::of(api_version, kind).and_then(|kind| kind.dependencies);
-        let mut all = match built_in.filter(|_| scripts.is_empty()) {
-            Some(find) => find(template)?,
-            None if scripts.is_empty() => return native::dependencies(template),
-            None => Vec::new(),
+        let mut all = if !scripts.is_empty() {
+            Vec::new()
+        } else if let Some(found) = self.ask_dependencies((api_version, kind), template)? {
+            found
+        } else if let Some(find) = built_in {
+            find(template)?
+        } else {
+            return native::dependencies(template);
         };
         for script in scripts {
             all.extend(script.run(|text| scripted::dependencies(text, template))?);

@@ -9,6 +9,7 @@ use crate::error::ScriptError;
 use crate::interpretation::Interpretation;
 use crate::lua::{Returned, Root, call, resolve_empty_tables};
 use crate::operation::Operation;
+use crate::references::check_references;
 
 /// Runs the function of an operation that has one result.
 fn run(script: &str, operation: Operation, arguments: &[&Value]) -> Result<Returned, ScriptError> {
@@ -90,30 +91,8 @@ pub(crate) fn dependencies(
     let list = run(script, Operation::InterpretDependency, &[object])?;
     let list: Vec<DependentObjectReference> =
         decode(table(list, Root::List, &[])?, "list of references")?;
-    for (index, reference) in list.iter().enumerate() {
-        check_reference(reference)
-            .map_err(|problem| ScriptError::Invalid(format!("[{index}]: {problem}")))?;
-    }
+    check_references(&list).map_err(ScriptError::Invalid)?;
     Ok(list)
-}
-
-fn check_reference(reference: &DependentObjectReference) -> Result<(), String> {
-    if reference.api_version.is_empty() {
-        return Err("apiVersion is missing".to_owned());
-    }
-    if reference.kind.is_empty() {
-        return Err("kind is missing".to_owned());
-    }
-    match &reference.label_selector {
-        None if reference.name.is_empty() => {
-            Err("name and labelSelector are missing; set one of them".to_owned())
-        }
-        Some(selector) => match selector.compile() {
-            Ok(_) => Ok(()),
-            Err(error) => Err(format!("labelSelector: {error}")),
-        },
-        None => Ok(()),
-    }
 }
 
 fn manifest(returned: Returned, references: &[&Value]) -> Result<Value, ScriptError> {
