@@ -1,95 +1,180 @@
-//! The ResourceInterpreterCustomizations that a controller has observed, loaded into its interpreter.
+//! The customizations and webhooks that a controller has observed, loaded into its interpreter.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use berth_api::ResourceInterpreterCustomization;
 use berth_api::interpreter_customization::CustomizationTarget;
-use berth_interpreter::Interpreter;
+use berth_api::interpreter_webhook::InterpreterWebhook;
+use berth_api::{ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration};
+use berth_interpreter::{Interpreter, names_kind};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use kube::core::ApiResource;
+use serde::de::DeserializeOwned;
 
 use crate::reconciler::informer::WatchEvent;
 
-/// The observed customizations.
+/// A watched kind of configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ConfigurationKind {
+    /// ResourceInterpreterCustomizations.
+    Scripts,
+    /// ResourceInterpreterWebhookConfigurations.
+    Webhooks,
+}
+
+impl ConfigurationKind {
+    pub(crate) const ALL: [Self; 2] = [Self::Scripts, Self::Webhooks];
+
+    /// Returns the API resource to watch.
+    pub(crate) fn resource(self) -> ApiResource {
+        match self {
+            Self::Scripts => ApiResource::erase::<ResourceInterpreterCustomization>(&()),
+            Self::Webhooks => ApiResource::erase::<ResourceInterpreterWebhookConfiguration>(&()),
+        }
+    }
+}
+
+/// The kinds whose interpretation may have changed.
+#[derive(Debug, Default)]
+pub(crate) struct ChangedKinds {
+    targets: Vec<CustomizationTarget>,
+    webhooks: Vec<InterpreterWebhook>,
+}
+
+impl ChangedKinds {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.targets.is_empty() && self.webhooks.is_empty()
+    }
+
+    pub(crate) fn contains(&self, api_version: &str, kind: &str) -> bool {
+        let mut targets = self.targets.iter();
+        let mut webhooks = self.webhooks.iter();
+        targets.any(|target| {
+            (target.api_version.as_str(), target.kind.as_str()) == (api_version, kind)
+        }) || webhooks.any(|webhook| names_kind(webhook, api_version, kind))
+    }
+}
+
+/// The observed customizations and webhooks.
 #[derive(Debug, Default)]
 pub(crate) struct Customizations {
     interpreter: Interpreter,
-    known: BTreeMap<String, ResourceInterpreterCustomization>,
-    is_listed: bool,
+    scripts: Observed<ResourceInterpreterCustomization>,
+    webhooks: Observed<ResourceInterpreterWebhookConfiguration>,
 }
 
 impl Customizations {
-    /// Returns the API resource to watch.
-    pub(crate) fn resource() -> ApiResource {
-        ApiResource::erase::<ResourceInterpreterCustomization>(&())
-    }
-
-    /// Returns the interpreter with these customizations. Its clones follow later changes.
+    /// Returns the interpreter with these customizations and webhooks. Its clones follow later changes.
     pub(crate) fn interpreter(&self) -> &Interpreter {
         &self.interpreter
     }
 
-    /// Reports whether all customizations are known. Before, an object might be interpreted by the wrong rule.
+    /// Reports whether all customizations and webhooks are known. Before, an object might be interpreted by the wrong
+    /// rule.
     pub(crate) fn is_listed(&self) -> bool {
-        self.is_listed
+        self.scripts.is_listed && self.webhooks.is_listed
     }
 
     /// Applies a watch event. Returns the kinds whose interpretation may have changed since the list was complete.
-    pub(crate) fn handle(&mut self, event: WatchEvent) -> BTreeSet<CustomizationTarget> {
-        let mut changed = BTreeSet::new();
+    pub(crate) fn handle(&mut self, kind: ConfigurationKind, event: WatchEvent) -> ChangedKinds {
+        match kind {
+            ConfigurationKind::Scripts => {
+                let effect = self.scripts.handle(event, |a, b| a.spec == b.spec);
+                if effect.must_load {
+                    self.interpreter.load(self.scripts.all());
+                }
+                let targets = effect.changed.into_iter().map(|script| script.spec.target);
+                ChangedKinds {
+                    targets: targets.collect(),
+                    webhooks: Vec::new(),
+                }
+            }
+            ConfigurationKind::Webhooks => {
+                let effect = self.webhooks.handle(event, |a, b| a.webhooks == b.webhooks);
+                if effect.must_load {
+                    self.interpreter.load_webhooks(self.webhooks.all());
+                }
+                let changed = effect.changed.into_iter();
+                ChangedKinds {
+                    targets: Vec::new(),
+                    webhooks: changed
+                        .flat_map(|configuration| configuration.webhooks)
+                        .collect(),
+                }
+            }
+        }
+    }
+}
+
+/// The observed objects of a kind of configuration, by name.
+#[derive(Debug)]
+struct Observed<K> {
+    known: BTreeMap<String, K>,
+    is_listed: bool,
+}
+
+/// The effect of a watch event.
+struct Effect<K> {
+    /// The former and new states of the objects that changed since the list was complete.
+    changed: Vec<K>,
+    /// The interpreter has to load the objects.
+    must_load: bool,
+}
+
+impl<K> Default for Observed<K> {
+    fn default() -> Self {
+        Self {
+            known: BTreeMap::new(),
+            is_listed: false,
+        }
+    }
+}
+
+impl<K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone> Observed<K> {
+    fn all(&self) -> Vec<K> {
+        self.known.values().cloned().collect()
+    }
+
+    fn handle(&mut self, event: WatchEvent, is_same: fn(&K, &K) -> bool) -> Effect<K> {
+        let mut changed = Vec::new();
         let was_listed = self.is_listed;
         match event {
-            WatchEvent::Applied(object) => changed.extend(self.put(*object)),
-            WatchEvent::Deleted(object) => changed.extend(self.remove(&object.name_any())),
+            WatchEvent::Applied(object) => changed.extend(self.put(*object, is_same)),
+            WatchEvent::Deleted(object) => changed.extend(self.known.remove(&object.name_any())),
             WatchEvent::Listed(listing) => {
                 let gone = self.known.keys().filter(|name| !listing.contains("", name));
                 for name in gone.cloned().collect::<Vec<_>>() {
-                    changed.extend(self.remove(&name));
+                    changed.extend(self.known.remove(&name));
                 }
                 self.is_listed = true;
             }
-            // A server without the definition has no customizations.
+            // A server without the definition has no objects.
             WatchEvent::Unserved => self.is_listed = true,
         }
         let is_complete = self.is_listed && !was_listed;
-        if is_complete || (was_listed && !changed.is_empty()) {
-            self.interpreter
-                .load(self.known.values().cloned().collect());
+        let must_load = is_complete || (was_listed && !changed.is_empty());
+        if !was_listed {
+            changed.clear();
         }
-        if was_listed { changed } else { BTreeSet::new() }
+        Effect { changed, must_load }
     }
 
-    /// Stores a customization. Returns its former and its new kind, unless it is unchanged.
-    fn put(&mut self, object: DynamicObject) -> Vec<CustomizationTarget> {
+    /// Stores an object. Returns its former and its new state, unless it is unchanged.
+    fn put(&mut self, object: DynamicObject, is_same: fn(&K, &K) -> bool) -> Vec<K> {
         let name = object.name_any();
-        let new: ResourceInterpreterCustomization = match object.try_parse() {
+        let new: K = match object.try_parse() {
             Ok(new) => new,
             Err(error) => {
-                tracing::warn!(
-                    customization = name,
-                    %error,
-                    "cannot read a ResourceInterpreterCustomization: it is ignored"
-                );
-                return self.remove(&name);
+                let kind = K::kind(&());
+                tracing::warn!(name, %error, "cannot read a {kind}: it is ignored");
+                return self.known.remove(&name).into_iter().collect();
             }
         };
-        let target = new.spec.target.clone();
-        if self
-            .known
-            .get(&name)
-            .is_some_and(|old| old.spec == new.spec)
-        {
+        if self.known.get(&name).is_some_and(|old| is_same(old, &new)) {
             return Vec::new();
         }
-        let old = self.known.insert(name, new);
-        let old = old.map(|old| old.spec.target);
-        old.into_iter().chain([target]).collect()
-    }
-
-    fn remove(&mut self, name: &str) -> Vec<CustomizationTarget> {
-        let old = self.known.remove(name);
-        old.map(|old| old.spec.target).into_iter().collect()
+        let old = self.known.insert(name, new.clone());
+        old.into_iter().chain([new]).collect()
     }
 }
 
@@ -111,44 +196,110 @@ mod tests {
         .unwrap()
     }
 
-    fn kinds(changed: BTreeSet<CustomizationTarget>) -> Vec<String> {
-        changed.into_iter().map(|target| target.kind).collect()
+    /// Returns customizations on a server without webhooks.
+    fn customizations() -> Customizations {
+        let mut known = Customizations::default();
+        known.handle(ConfigurationKind::Webhooks, WatchEvent::Unserved);
+        known
+    }
+
+    fn kinds(changed: &ChangedKinds) -> Vec<&str> {
+        let kinds = ["A", "B", "C"].into_iter();
+        kinds
+            .filter(|kind| changed.contains("x/v1", kind))
+            .collect()
     }
 
     #[test]
     fn changes_after_the_first_list_name_the_affected_kinds() {
-        let mut known = Customizations::default();
+        let mut known = customizations();
         let interpreter = known.interpreter().clone();
         let is_known = |kind| interpreter.is_customized("x/v1", kind, Operation::InterpretHealth);
         let (a, b) = (object("a", "A"), object("a", "B"));
         assert!(
             known
-                .handle(WatchEvent::Applied(Box::new(a.clone())))
+                .handle(
+                    ConfigurationKind::Scripts,
+                    WatchEvent::Applied(Box::new(a.clone()))
+                )
                 .is_empty()
         );
         assert!(!known.is_listed() && !is_known("A"));
         let listing: Listing = [&a].into_iter().collect();
-        assert!(known.handle(WatchEvent::Listed(listing)).is_empty());
+        assert!(
+            known
+                .handle(ConfigurationKind::Scripts, WatchEvent::Listed(listing))
+                .is_empty()
+        );
         assert!(known.is_listed() && is_known("A"));
-        assert!(known.handle(WatchEvent::Applied(Box::new(a))).is_empty());
-        let changed = known.handle(WatchEvent::Applied(Box::new(b.clone())));
-        assert_eq!(kinds(changed), ["A", "B"]);
+        assert!(
+            known
+                .handle(ConfigurationKind::Scripts, WatchEvent::Applied(Box::new(a)))
+                .is_empty()
+        );
+        let changed = known.handle(
+            ConfigurationKind::Scripts,
+            WatchEvent::Applied(Box::new(b.clone())),
+        );
+        assert_eq!(kinds(&changed), ["A", "B"]);
         assert!(is_known("B") && !is_known("A"));
-        assert_eq!(kinds(known.handle(WatchEvent::Deleted(Box::new(b)))), ["B"]);
+        let changed = known.handle(ConfigurationKind::Scripts, WatchEvent::Deleted(Box::new(b)));
+        assert_eq!(kinds(&changed), ["B"]);
         assert!(!is_known("B"));
     }
 
     #[test]
     fn unreadable_customizations_are_ignored() {
-        let mut known = Customizations::default();
-        known.handle(WatchEvent::Unserved);
+        let mut known = customizations();
+        known.handle(ConfigurationKind::Scripts, WatchEvent::Unserved);
         assert!(known.is_listed());
         let mut broken = object("a", "A");
         broken.data["spec"]["target"] = json!("x");
         assert!(
             known
-                .handle(WatchEvent::Applied(Box::new(broken)))
+                .handle(
+                    ConfigurationKind::Scripts,
+                    WatchEvent::Applied(Box::new(broken))
+                )
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn changed_webhooks_name_the_affected_kinds() {
+        let webhooks = ConfigurationKind::Webhooks;
+        let configuration = |kind: &str| -> DynamicObject {
+            serde_json::from_value(json!({
+                "apiVersion": "config.karmada.io/v1alpha1",
+                "kind": "ResourceInterpreterWebhookConfiguration", "metadata": {"name": "w"},
+                "webhooks": [{"name": "a.b.c", "clientConfig": {"url": "https://a"},
+                    "rules": [{"operations": ["Retain"], "apiGroups": ["x"], "apiVersions": ["*"],
+                        "kinds": [kind]}],
+                    "interpreterContextVersions": ["v1alpha1"]}]}))
+            .unwrap()
+        };
+        let mut known = Customizations::default();
+        known.handle(ConfigurationKind::Scripts, WatchEvent::Unserved);
+        assert!(!known.is_listed());
+        let first = configuration("A");
+        known.handle(webhooks, WatchEvent::Applied(Box::new(first.clone())));
+        let listing: Listing = [&first].into_iter().collect();
+        assert!(
+            known
+                .handle(webhooks, WatchEvent::Listed(listing))
+                .is_empty()
+        );
+        assert!(known.is_listed());
+        let retains = |known: &Customizations, kind| {
+            let interpreter = known.interpreter();
+            interpreter.is_customized("x/v1", kind, Operation::Retain)
+        };
+        assert!(retains(&known, "A") && !retains(&known, "B"));
+        let changed = known.handle(webhooks, WatchEvent::Applied(Box::new(configuration("B"))));
+        assert_eq!(kinds(&changed), ["A", "B"]);
+        assert!(retains(&known, "B") && !retains(&known, "A"));
+        let changed = known.handle(webhooks, WatchEvent::Deleted(Box::new(configuration("*"))));
+        assert_eq!(kinds(&changed), ["B"]);
+        assert!(!retains(&known, "B"));
     }
 }

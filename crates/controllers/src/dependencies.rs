@@ -34,6 +34,7 @@ use self::writer::Writer;
 use crate::customizations::Customizations;
 use crate::monitor::Monitor;
 use crate::reconciler::{ControllerError, Runtime};
+use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::RestMapper;
 
 /// The name of the queue in metrics.
@@ -55,10 +56,11 @@ pub async fn run(
     let (events, event_writer) = EventRecorder::new(client.clone(), events::COMPONENT);
     inputs.spawn(|_, stop| event_writer.run(stop));
     let customizations = Customizations::default();
+    let rules = customizations.interpreter().clone();
     let writer = Writer {
-        mapper: RestMapper::new(client),
+        mapper: RestMapper::new(client.clone()),
         events,
-        interpreter: customizations.interpreter().clone(),
+        interpreter: ResourceInterpreter::new(rules, client),
     };
     let mut distributor = Distributor::new(writer, customizations, monitor.queue(QUEUE));
     distributor.watch_bindings(inputs);

@@ -44,9 +44,10 @@ use self::reconciler::Detector;
 use self::reconciler::Source;
 use self::writer::{Writer, binding_resource, policy_resource};
 use crate::binding_key::BindingKind;
-use crate::customizations::Customizations;
+use crate::customizations::{ConfigurationKind, Customizations};
 use crate::monitor::Monitor;
 use crate::reconciler::{ControllerError, Runtime};
+use crate::resource_interpreter::ResourceInterpreter;
 
 /// The name of the queue in metrics.
 const QUEUE: &str = "resource detector";
@@ -72,16 +73,17 @@ pub async fn run(
     let meter = monitor.queue(QUEUE);
     let customizations = Customizations::default();
     let writer = Writer {
+        interpreter: ResourceInterpreter::new(customizations.interpreter().clone(), client.clone()),
         client,
         events,
-        interpreter: customizations.interpreter().clone(),
         gates: options.gates,
         monitor,
     };
     let workers = options.concurrent_writes.get();
     let mut detector = Detector::new(options, writer, customizations, meter);
-    let scripts = Customizations::resource();
-    detector.watch(Source::Customizations, &scripts, inputs);
+    for kind in ConfigurationKind::ALL {
+        detector.watch(Source::Interpreter(kind), &kind.resource(), inputs);
+    }
     for kind in [PolicyKind::Namespaced, PolicyKind::Cluster] {
         detector.watch(Source::Policies(kind), &policy_resource(kind), inputs);
     }

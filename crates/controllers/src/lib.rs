@@ -17,7 +17,7 @@
 //! | [`unified_auth`] | grants impersonation in members to users of the cluster proxy |
 //!
 //! Shared modules: `reconciler` is the runtime of the controllers; [`monitor`] measures them; `customizations` loads scripts
-//! into the interpreter; `overrides` applies override policies; [`member_client`] connects to members; `owned_work`
+//! and webhooks into the interpreter; `resource_interpreter` runs it, and calls webhooks by `interpreter_webhooks`; `overrides` applies override policies; [`member_client`] connects to members; `owned_work`
 //! writes Works without a binding; `rest_mapper` finds resources by kind.
 //! [`resource_selector`], [`resource_type`], [`binding_key`], [`server_objects`], [`nearest`], `fingerprint`,
 //! `condition`, `timestamp`, `object_reference` and `merge_diff` are leaves.
@@ -39,6 +39,7 @@ mod fingerprint;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub mod hpa_scale_target_marker;
+mod interpreter_webhooks;
 pub mod member_client;
 mod merge_diff;
 pub mod monitor;
@@ -49,6 +50,7 @@ mod overrides;
 mod owned_work;
 pub mod propagation;
 mod reconciler;
+mod resource_interpreter;
 pub mod resource_selector;
 pub mod resource_type;
 mod rest_mapper;

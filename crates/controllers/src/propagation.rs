@@ -38,6 +38,7 @@ use crate::ControllerError;
 use crate::customizations::Customizations;
 use crate::monitor::Monitor;
 use crate::reconciler::Runtime;
+use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::RestMapper;
 
 /// The name of the queue in metrics.
@@ -110,7 +111,8 @@ pub async fn run(
         inputs.watch(&source.api_resource(), move |event| (source, event));
     }
     let customizations = Customizations::default();
-    let interpreter = customizations.interpreter().clone();
+    let rules = customizations.interpreter().clone();
+    let interpreter = ResourceInterpreter::new(rules, client.clone());
     let mapper = RestMapper::new(client.clone());
     let status_writer = StatusWriter::new(mapper.clone(), events.clone(), interpreter.clone());
     let syncer = WorkSyncer::new(

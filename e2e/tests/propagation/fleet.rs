@@ -181,9 +181,14 @@ impl Fleet {
         let (client, token) = (self.client.clone(), cancel.clone());
         let gates = ControllerGates::default();
         let binding_controllers = tokio::spawn(async move {
-            run_binding_controllers(client, gates, Monitor::default(), token)
-                .await
-                .unwrap();
+            Box::pin(run_binding_controllers(
+                client,
+                gates,
+                Monitor::default(),
+                token,
+            ))
+            .await
+            .unwrap();
         });
         let (client, token) = (self.client.clone(), cancel.clone());
         let scheduling = tokio::spawn(async move {
@@ -511,6 +516,7 @@ fn handle(client: &Client, object: &Value) -> (Api<DynamicObject>, String) {
         "CustomResourceDefinition",
         "Namespace",
         "ResourceInterpreterCustomization",
+        "ResourceInterpreterWebhookConfiguration",
     ]
     .contains(&kind);
     let api = if cluster_scoped {

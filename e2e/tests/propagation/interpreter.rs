@@ -12,14 +12,14 @@ use crate::manifests::{config_map, divided};
 
 /// A kind that the control plane and the members serve.
 #[derive(Clone, Copy, Debug)]
-struct CustomKind {
+pub struct CustomKind {
     group: &'static str,
     version: &'static str,
     plural: &'static str,
     kind: &'static str,
 }
 
-const ROLLOUT: CustomKind = CustomKind {
+pub const ROLLOUT: CustomKind = CustomKind {
     group: "example.com",
     version: "v1",
     plural: "rollouts",
@@ -98,7 +98,7 @@ fn rollout() -> Value {
 }
 
 /// Starts a fleet that serves a kind, and waits until all servers do.
-async fn fleet_with(kind: CustomKind, members: usize) -> Fleet {
+pub async fn fleet_with(kind: CustomKind, members: usize) -> Fleet {
     let fleet = Fleet::start(members).await;
     fleet.apply(definition(kind)).await;
     let clusters: Api<Cluster> = Api::all(fleet.client.clone());

@@ -181,6 +181,16 @@ pub(crate) fn customizations() -> Arc<ResourceType> {
     )
 }
 
+/// Returns the type of configurations of interpreter webhooks.
+pub(crate) fn interpreter_webhooks() -> Arc<ResourceType> {
+    resource_type(
+        "config.karmada.io/v1alpha1",
+        "ResourceInterpreterWebhookConfiguration",
+        "resourceinterpreterwebhookconfigurations",
+        false,
+    )
+}
+
 /// Returns the type of bindings.
 pub(crate) fn bindings(kind: BindingKind) -> Arc<ResourceType> {
     let plural = match kind {

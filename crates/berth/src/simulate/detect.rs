@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use berth_api::ResourceInterpreterCustomization;
 use berth_api::admission::{self, SystemEnvironment};
 use berth_api::binding::BindingSpec;
+use berth_api::{ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration};
 use berth_controllers::binding_key::BindingKind;
 use berth_controllers::detector::DetectorOptions;
 use berth_controllers::detector::binding_patch::{binding_patch, new_binding, release_metadata};
@@ -54,6 +54,8 @@ pub(crate) struct Detector {
     interpreter: Interpreter,
     /// Customizations of the interpreter by name.
     customizations: BTreeMap<String, ResourceInterpreterCustomization>,
+    /// Configurations of interpreter webhooks by name.
+    interpreter_webhooks: BTreeMap<String, ResourceInterpreterWebhookConfiguration>,
     /// Template of each updated binding.
     owners: HashMap<BindingKey, TemplateKey>,
     /// Policies that had claimed templates before the manifests were applied.
@@ -78,6 +80,7 @@ impl Detector {
             validates: !args.no_validate,
             interpreter: Interpreter::default(),
             customizations: BTreeMap::new(),
+            interpreter_webhooks: BTreeMap::new(),
             owners: HashMap::new(),
             initial_claims: HashMap::new(),
             processed: Vec::new(),
@@ -190,10 +193,34 @@ impl Detector {
         let old = self.customizations.insert(name, new);
         let all = self.customizations.values().cloned().collect();
         self.interpreter.load(all);
-        for kind in old.map(|old| old.spec.target).into_iter().chain([target]) {
-            self.state.enqueue_kind(&kind);
-        }
+        let changed = [old.map(|old| old.spec.target), Some(target)];
+        self.state.enqueue_kinds(|api_version, kind| {
+            let mut changed = changed.iter().flatten();
+            changed.any(|target| target.api_version == api_version && target.kind == kind)
+        });
         None
+    }
+
+    /// Applies a configuration of interpreter webhooks, and returns a note about it. Its webhooks are not called: a template
+    /// that needs one has no result.
+    pub(crate) fn interpreter_webhooks_applied(&mut self, object: Value) -> String {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let name = name.to_owned();
+        let typed = serde_json::from_value::<ResourceInterpreterWebhookConfiguration>(object);
+        match typed {
+            Ok(configuration) => {
+                self.interpreter_webhooks
+                    .insert(name.clone(), configuration);
+                let all = self.interpreter_webhooks.values().cloned().collect();
+                self.interpreter.load_webhooks(all);
+                format!(
+                    "the webhooks of ResourceInterpreterWebhookConfiguration {name} are not called: new or changed templates that need them are not placed"
+                )
+            }
+            Err(error) => {
+                format!("ResourceInterpreterWebhookConfiguration {name} is not applied: {error}")
+            }
+        }
     }
 
     /// Adds the name of an override policy.

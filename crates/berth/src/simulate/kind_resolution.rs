@@ -87,7 +87,7 @@ pub(crate) async fn resolve(
     typed.sort_by_key(
         |typed| match (&typed.manifest.role, typed.manifest.kind.as_str()) {
             (Role::Template, "Namespace") => 0,
-            (Role::Cluster | Role::Customization, _) => 1,
+            (Role::Cluster | Role::Customization | Role::InterpreterWebhooks, _) => 1,
             // The order of the manifests, as in kubectl, because it decides which policy claims a template.
             _ => 2,
         },
@@ -114,6 +114,7 @@ impl KindResolver {
             Role::Binding(kind) => Some((catalogue::bindings(kind), true)),
             Role::Override(kind) => Some((catalogue::overrides(kind), false)),
             Role::Customization => Some((catalogue::customizations(), true)),
+            Role::InterpreterWebhooks => Some((catalogue::interpreter_webhooks(), true)),
             Role::Template | Role::Ignored => None,
         };
         if karmada_type.is_some() {

@@ -23,6 +23,8 @@ pub(crate) enum Role {
     Override(PolicyKind),
     /// A ResourceInterpreterCustomization.
     Customization,
+    /// A ResourceInterpreterWebhookConfiguration. Its webhooks are not called.
+    InterpreterWebhooks,
     /// A kind of Karmada without influence on scheduling.
     Ignored,
     /// An object that policies may select.
@@ -138,7 +140,7 @@ const KARMADA: &[(&str, &str, Role)] = &[
     (
         "config.karmada.io/v1alpha1",
         "ResourceInterpreterWebhookConfiguration",
-        Role::Ignored,
+        Role::InterpreterWebhooks,
     ),
     (
         "networking.karmada.io/v1alpha1",

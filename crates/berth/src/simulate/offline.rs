@@ -82,6 +82,9 @@ pub(crate) async fn read_state(
                 bindings.insert(kind_resolution::binding_key(kind, &manifest), object);
             }
             Role::Customization => notes.extend(detector.customization_applied(object)),
+            Role::InterpreterWebhooks => {
+                notes.push(detector.interpreter_webhooks_applied(object));
+            }
             Role::Template => templates.push((kind, object)),
             Role::Ignored => {}
         }

@@ -108,6 +108,17 @@ impl PredictedState {
             }
             Err(error) => notes.push(format!("customizations are left out: {error}")),
         }
+        match live
+            .list_if_served(&catalogue::interpreter_webhooks())
+            .await
+        {
+            Ok(objects) => {
+                for object in objects {
+                    notes.push(self.detector.interpreter_webhooks_applied(object));
+                }
+            }
+            Err(error) => notes.push(format!("interpreter webhooks are left out: {error}")),
+        }
         for typed in typed {
             let TypedManifest { manifest, kind, .. } = &typed;
             let Manifest {
@@ -132,6 +143,10 @@ impl PredictedState {
             if is_unchanged && matches!(manifest.role, Role::Policy(_) | Role::Template) {
                 // An empty patch keeps the stored object.
                 let object = old.clone().unwrap_or_default();
+                if typed.manifest.role == Role::InterpreterWebhooks {
+                    notes.push(self.detector.interpreter_webhooks_applied(object));
+                    continue;
+                }
                 self.store(typed, old, object);
                 continue;
             }
@@ -196,7 +211,7 @@ impl PredictedState {
                 before: old,
                 object,
             }),
-            Role::Ignored => {}
+            Role::InterpreterWebhooks | Role::Ignored => {}
         }
     }
 

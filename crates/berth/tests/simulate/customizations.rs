@@ -76,6 +76,26 @@ fn customizations_of_the_manifests_give_replicas() {
     assert!(!without.contains(r#""replicas":2"#), "{without}");
 }
 
+#[test]
+fn webhooks_are_named_and_not_called() {
+    let webhooks = "
+apiVersion: config.karmada.io/v1alpha1
+kind: ResourceInterpreterWebhookConfiguration
+metadata: {name: tasks}
+webhooks:
+- name: tasks.example.com
+  clientConfig: {url: 'https://127.0.0.1:1'}
+  rules: [{operations: ['*'], apiGroups: [example.com], apiVersions: [v1], kinds: [Task]}]
+  interpreterContextVersions: [v1alpha1]
+";
+    let text = format!("{FLEET}---\n{webhooks}");
+    let output = simulate_with_input(&["-f", "-"], &text).out();
+    let note = "the webhooks of ResourceInterpreterWebhookConfiguration tasks are not called";
+    assert!(output.contains(note), "{output}");
+    let reason = "failed calling webhook \"tasks/tasks.example.com\" for InterpretReplica";
+    assert!(output.contains(reason), "{output}");
+}
+
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
 async fn customizations_of_the_control_plane_give_replicas() {

@@ -15,7 +15,7 @@ use super::record::{BindingRecord, ObjectKey, ObjectKind, Role};
 use super::strategy::Conflict;
 use super::writer::{Resolved, WriteError, Writer};
 use crate::binding_key::BindingKey;
-use crate::customizations::Customizations;
+use crate::customizations::{ConfigurationKind, Customizations};
 use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Lane, RetryableError as _, WorkQueue};
@@ -30,8 +30,8 @@ pub(super) const WORKERS: usize = 32;
 pub(super) enum Source {
     /// ResourceBindings.
     Bindings,
-    /// Customizations of the interpreter.
-    Customizations,
+    /// Customizations and webhooks of the interpreter.
+    Interpreter(ConfigurationKind),
     /// Objects of a kind with dependencies.
     Objects(ObjectKind),
 }
@@ -154,9 +154,11 @@ impl Distributor {
         self.watch(Source::Bindings, &bindings, inputs);
     }
 
-    /// Starts the informer for customizations.
+    /// Starts the informers for customizations and webhooks.
     pub(super) fn watch_customizations(&mut self, inputs: &mut Inputs<Event>) {
-        self.watch(Source::Customizations, &Customizations::resource(), inputs);
+        for kind in ConfigurationKind::ALL {
+            self.watch(Source::Interpreter(kind), &kind.resource(), inputs);
+        }
     }
 
     /// Starts an informer, once for each source.

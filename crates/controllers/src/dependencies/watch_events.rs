@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use berth_api::interpreter_customization::CustomizationTarget;
 use kube::api::DynamicObject;
 
 use super::reconciler::{Distributor, Job, Source};
 use super::record::{BindingRecord, Object, ObjectKey, ObjectKind, Role};
 use crate::binding_key::BindingKey;
+use crate::customizations::ChangedKinds;
 use crate::reconciler::informer::{Listing, WatchEvent};
 
 impl Distributor {
     pub(super) fn handle_watch_event(&mut self, source: &Source, event: WatchEvent) {
-        if *source == Source::Customizations {
-            for kind in self.customizations.handle(event) {
-                self.enqueue_kind(&kind);
+        if let Source::Interpreter(kind) = source {
+            let changed = self.customizations.handle(*kind, event);
+            if !changed.is_empty() {
+                self.enqueue_kinds(&changed);
             }
             return;
         }
@@ -26,15 +27,11 @@ impl Distributor {
         }
     }
 
-    /// Queues the bindings of a kind, because its dependencies may have changed.
-    fn enqueue_kind(&mut self, kind: &CustomizationTarget) {
-        let is_of_kind = |record: &BindingRecord| {
-            let resource = &record.resource;
-            (&resource.api_version, &resource.kind) == (&kind.api_version, &kind.kind)
-        };
+    /// Queues the bindings of kinds whose dependencies may have changed.
+    fn enqueue_kinds(&mut self, changed: &ChangedKinds) {
         let keys = self.index.binding_keys().filter(|key| {
-            let record = self.index.binding(key);
-            record.is_some_and(|record| is_of_kind(record))
+            let resource = self.index.binding(key).map(|record| &record.resource);
+            resource.is_some_and(|resource| changed.contains(&resource.api_version, &resource.kind))
         });
         for key in keys.cloned().collect::<Vec<_>>() {
             self.enqueue(Job::Resolve(key));
@@ -44,7 +41,7 @@ impl Distributor {
     fn handle_applied(&mut self, source: &Source, object: &DynamicObject) {
         match source {
             Source::Bindings => self.handle_binding_applied(object),
-            Source::Customizations => {}
+            Source::Interpreter(_) => {}
             Source::Objects(kind) => {
                 let key = object_key(kind, &BindingKey::of(object));
                 let is_changed = self.index.put_object(&key, Object::read(object));
@@ -58,7 +55,7 @@ impl Distributor {
     fn handle_deleted(&mut self, source: &Source, key: &BindingKey) {
         match source {
             Source::Bindings => self.handle_binding_deleted(key),
-            Source::Customizations => {}
+            Source::Interpreter(_) => {}
             // The binding of the object is garbage-collected.
             Source::Objects(kind) => self.index.remove_object(&object_key(kind, key)),
         }
@@ -78,7 +75,7 @@ impl Distributor {
                 }
                 self.bindings_listed = true;
             }
-            Source::Customizations => {}
+            Source::Interpreter(_) => {}
             Source::Objects(kind) => {
                 for key in self.index.objects_of(kind) {
                     if !listing.contains(&key.namespace, &key.name) {

@@ -7,7 +7,7 @@ use berth_api::ResourceBinding;
 use berth_api::dependency::{DependentObjectReference, read_list};
 use berth_api::well_known::{DEPENDENCIES, DEPENDENCIES_FINALIZER};
 use berth_events::EventRecorder;
-use berth_interpreter::{InterpretError, Interpreter};
+use berth_interpreter::InterpretError;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, TypeMeta};
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ use super::events;
 use super::record::BindingRecord;
 use crate::binding_key::BindingKey;
 use crate::reconciler::work_queue::RetryableError;
+use crate::resource_interpreter::ResourceInterpreter;
 use crate::resource_type::ResourceType;
 use crate::rest_mapper::{KindError, RestMapper};
 
@@ -69,7 +70,7 @@ pub(super) struct Resolved {
 pub(super) struct Writer {
     pub(super) mapper: RestMapper,
     pub(super) events: EventRecorder,
-    pub(super) interpreter: Interpreter,
+    pub(super) interpreter: ResourceInterpreter,
 }
 
 impl Writer {
@@ -78,10 +79,12 @@ impl Writer {
         let Some(template) = self.template(record).await? else {
             return Ok(Resolved::default());
         };
-        let dependencies = match self
+        let object = serde_json::to_value(&template)?;
+        let found = self
             .interpreter
-            .dependencies(&serde_json::to_value(&template)?)
-        {
+            .interpret(|rules| rules.dependencies(&object))
+            .await;
+        let dependencies = match found {
             Ok(Some(dependencies)) => dependencies,
             // The kind has no dependencies.
             Ok(None) => {

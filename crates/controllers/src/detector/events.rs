@@ -49,11 +49,8 @@ pub(super) fn interpreted(template: &Template, interpreted: Interpreted) -> Even
 
 /// Reports that the replicas or components of a template could not be read.
 pub(super) fn interpret_failed(template: &Template, error: &InterpretError) -> Event {
-    let reason = match error {
-        InterpretError::Script {
-            operation: Operation::InterpretComponent,
-            ..
-        } => "GetComponentsFailed",
+    let reason = match error.operation() {
+        Some(Operation::InterpretComponent) => "GetComponentsFailed",
         _ => "GetReplicasFailed",
     };
     about(template, Severity::Warning, reason, error.to_string())

@@ -16,7 +16,7 @@ use super::template::Template;
 use super::unserved_apis::UnservedApis;
 use super::writer::{VersionChanges, WriteError, Writer};
 use crate::binding_key::BindingKind;
-use crate::customizations::Customizations;
+use crate::customizations::{ConfigurationKind, Customizations};
 use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{Inputs, Reconciler, Workers};
@@ -33,8 +33,8 @@ pub(super) enum Source {
     Bindings(BindingKind),
     /// Override policies of a kind.
     Overrides(PolicyKind),
-    /// Customizations of the interpreter.
-    Customizations,
+    /// Customizations and webhooks of the interpreter.
+    Interpreter(ConfigurationKind),
 }
 
 /// An event of the detector.

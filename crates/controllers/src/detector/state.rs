@@ -6,7 +6,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use berth_api::interpreter_customization::CustomizationTarget;
 use kube::api::DynamicObject;
 
 use super::binding_patch::differ_in_detector_fields;
@@ -203,12 +202,10 @@ impl State {
         self.queue.push(QueueKey::Template(key), cause, lane);
     }
 
-    /// Queues the templates of a kind, because their interpretation may have changed.
-    pub fn enqueue_kind(&mut self, kind: &CustomizationTarget) {
-        let is_of_kind = |key: &&TemplateKey| {
-            (key.api_version(), key.kind()) == (kind.api_version.as_str(), kind.kind.as_str())
-        };
-        let keys = self.index.template_keys().filter(is_of_kind);
+    /// Queues the templates of kinds whose interpretation may have changed.
+    pub fn enqueue_kinds(&mut self, is_changed: impl Fn(&str, &str) -> bool) {
+        let keys = self.index.template_keys();
+        let keys = keys.filter(|key| is_changed(key.api_version(), key.kind()));
         for key in keys.cloned().collect::<Vec<_>>() {
             self.enqueue(key, Cause::default());
         }

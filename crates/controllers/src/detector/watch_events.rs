@@ -73,9 +73,11 @@ impl Detector {
         {
             return;
         }
-        if source == Source::Customizations {
-            for kind in self.customizations.handle(event) {
-                self.state.enqueue_kind(&kind);
+        if let Source::Interpreter(kind) = source {
+            let changed = self.customizations.handle(kind, event);
+            if !changed.is_empty() {
+                self.state
+                    .enqueue_kinds(|api_version, kind| changed.contains(api_version, kind));
             }
             return;
         }
@@ -105,7 +107,7 @@ impl Detector {
                 self.state
                     .override_applied((*kind, namespace, object.name_any()));
             }
-            Source::Customizations => {}
+            Source::Interpreter(_) => {}
         }
     }
 
@@ -131,7 +133,7 @@ impl Detector {
                 let key = (*kind, namespace.to_owned(), name.to_owned());
                 self.state.index.remove_override(&key);
             }
-            Source::Customizations => {}
+            Source::Interpreter(_) => {}
         }
     }
 
@@ -165,7 +167,7 @@ impl Detector {
                 .overrides(*kind)
                 .map(|(_, namespace, name)| (namespace.clone(), name.clone()))
                 .collect(),
-            Source::Customizations => Vec::new(),
+            Source::Interpreter(_) => Vec::new(),
         };
         for (namespace, name) in known {
             if !listing.contains(&namespace, &name) {

@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime};
 
 use berth_api::well_known::TRACEPARENT;
 use berth_events::EventRecorder;
-use berth_interpreter::{InterpretError, Interpreter, Operation};
+use berth_interpreter::{InterpretError, Operation};
 use berth_telemetry::Span;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
@@ -27,6 +27,7 @@ use super::template::Template;
 use crate::binding_key::{BindingKey, BindingKind};
 use crate::monitor::{Monitor, Outcome};
 use crate::reconciler::work_queue::RetryableError;
+use crate::resource_interpreter::ResourceInterpreter;
 
 /// Maximum number of attempts to write a binding that others write to.
 const CONFLICT_ATTEMPTS: usize = 5;
@@ -73,7 +74,7 @@ pub(super) struct Writer {
     /// The recorder of events.
     pub events: EventRecorder,
     /// The interpreter of templates.
-    pub interpreter: Interpreter,
+    pub interpreter: ResourceInterpreter,
     /// Feature gates.
     pub gates: Gates,
     /// The metrics.
@@ -244,8 +245,11 @@ impl Writer {
         let Some(content) = self.with_content(template).await? else {
             return Ok(());
         };
-        let interpreter = &self.interpreter;
-        let desired = match binding_for(&content, policy, priority, self.gates, interpreter) {
+        let desired = self
+            .interpreter
+            .interpret(|rules| binding_for(&content, policy, priority, self.gates, rules))
+            .await;
+        let desired = match desired {
             Ok(desired) => desired,
             Err(error) => {
                 self.events
@@ -270,7 +274,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns a template with the content that scripts read; none if it does not exist. The detector does not store the
+    /// Returns a template with the content that scripts and webhooks read; none if it does not exist. The detector does not store the
     /// content of kinds without built-in rules, nor the metadata of any.
     async fn with_content<'a>(
         &self,
@@ -279,6 +283,7 @@ impl Writer {
         let key = &template.key;
         let is_scripted = |operation| {
             self.interpreter
+                .rules()
                 .is_customized(key.api_version(), key.kind(), operation)
         };
         if !is_scripted(Operation::InterpretReplica) && !is_scripted(Operation::InterpretComponent)

@@ -18,7 +18,7 @@ use super::index::{Index, WorkKey};
 use super::status::writer::StatusWriter;
 use super::{PropagationOptions, QUEUE};
 use crate::binding_key::{BindingKey, BindingKind};
-use crate::customizations::Customizations;
+use crate::customizations::{ConfigurationKind, Customizations};
 use crate::monitor::{Monitor, Outcome};
 use crate::overrides::OverrideKind;
 use crate::reconciler::informer::WatchEvent;
@@ -35,18 +35,19 @@ pub(super) enum Source {
     Works,
     Clusters,
     Overrides(OverrideKind),
-    Customizations,
+    Interpreter(ConfigurationKind),
 }
 
 impl Source {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Bindings(BindingKind::Namespaced),
         Self::Bindings(BindingKind::Cluster),
         Self::Works,
         Self::Clusters,
         Self::Overrides(OverrideKind::Namespaced),
         Self::Overrides(OverrideKind::Cluster),
-        Self::Customizations,
+        Self::Interpreter(ConfigurationKind::Scripts),
+        Self::Interpreter(ConfigurationKind::Webhooks),
     ];
 
     pub(super) fn api_resource(self) -> ApiResource {
@@ -60,7 +61,7 @@ impl Source {
             Self::Overrides(OverrideKind::Cluster) => {
                 ApiResource::erase::<berth_api::ClusterOverridePolicy>(&())
             }
-            Self::Customizations => Customizations::resource(),
+            Self::Interpreter(kind) => kind.resource(),
         }
     }
 }

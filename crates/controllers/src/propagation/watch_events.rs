@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use berth_api::interpreter_customization::CustomizationTarget;
 use berth_api::override_policy::OverrideSpec;
 use berth_api::{Cluster, Work};
 use kube::api::DynamicObject;
@@ -14,13 +13,14 @@ use super::execution::member::Message;
 use super::index::WorkKey;
 use super::reconciler::{Job, Propagator, Source};
 use crate::binding_key::{BindingKey, BindingKind};
+use crate::customizations::ConfigurationKind;
 use crate::overrides::{OverrideKind, OverridePolicy};
 use crate::reconciler::informer::WatchEvent;
 
 impl Propagator {
     pub(super) fn handle_watch_event(&mut self, source: Source, event: WatchEvent) {
-        if source == Source::Customizations {
-            self.handle_customization(event);
+        if let Source::Interpreter(kind) = source {
+            self.handle_customization(kind, event);
             return;
         }
         match event {
@@ -43,12 +43,13 @@ impl Propagator {
         }
     }
 
-    /// Loads customizations, and queues the bindings of the affected kinds. Members interpret an object again with its
+    /// Loads customizations or webhooks, and queues the bindings of the affected kinds. Members interpret an object again with its
     /// next event.
-    fn handle_customization(&mut self, event: WatchEvent) {
-        let changed = self.customizations.handle(event);
+    fn handle_customization(&mut self, kind: ConfigurationKind, event: WatchEvent) {
+        let changed = self.customizations.handle(kind, event);
         if self.customizations.is_listed() {
-            self.listed.insert(Source::Customizations);
+            let sources = ConfigurationKind::ALL.map(Source::Interpreter);
+            self.listed.extend(sources);
         }
         if changed.is_empty() {
             return;
@@ -58,12 +59,7 @@ impl Propagator {
                 .index
                 .binding(key)
                 .map(|binding| &binding.spec.resource);
-            resource.is_some_and(|resource| {
-                changed.contains(&CustomizationTarget {
-                    api_version: resource.api_version.clone(),
-                    kind: resource.kind.clone(),
-                })
-            })
+            resource.is_some_and(|resource| changed.contains(&resource.api_version, &resource.kind))
         });
         for key in affected.cloned().collect::<Vec<_>>() {
             self.enqueue(Job::Sync(key.clone()));
@@ -95,7 +91,7 @@ impl Propagator {
                 names.map(|name| (String::new(), name.clone())).collect()
             }
             Source::Overrides(kind) => self.index.override_names(kind),
-            Source::Customizations => Vec::new(),
+            Source::Interpreter(_) => Vec::new(),
         }
     }
 
@@ -109,7 +105,7 @@ impl Propagator {
             }
             Source::Clusters => self.handle_cluster(object),
             Source::Overrides(kind) => self.handle_override_policy(kind, &object),
-            Source::Customizations => {}
+            Source::Interpreter(_) => {}
         }
     }
 
@@ -128,7 +124,7 @@ impl Propagator {
                 let old = self.index.set_override_policy(kind, namespace, name, None);
                 self.enqueue_selected(kind, namespace, old.into_iter().collect());
             }
-            Source::Customizations => {}
+            Source::Interpreter(_) => {}
         }
     }
 

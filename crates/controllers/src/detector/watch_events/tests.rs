@@ -19,9 +19,12 @@ fn detector() -> (Detector, QueueKey) {
     let (events, _) = EventRecorder::new(client.clone(), "test");
     let options = DetectorOptions::default();
     let writer = Writer {
+        interpreter: crate::resource_interpreter::ResourceInterpreter::new(
+            berth_interpreter::Interpreter::default(),
+            client.clone(),
+        ),
         client,
         events,
-        interpreter: berth_interpreter::Interpreter::default(),
         gates: options.gates,
         monitor: crate::monitor::Monitor::default(),
     };

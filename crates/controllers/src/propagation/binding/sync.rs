@@ -22,6 +22,7 @@ use super::{Binding, events};
 use crate::object_reference::object_reference;
 use crate::overrides::events as override_events;
 use crate::overrides::{OverrideError, OverrideSet};
+use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::{KindError, RestMapper};
 
 /// Attempts per write while other clients change the same object.
@@ -101,7 +102,7 @@ impl SyncError {
 pub(crate) struct WorkSyncer {
     kinds: RestMapper,
     events: EventRecorder,
-    interpreter: Interpreter,
+    interpreter: ResourceInterpreter,
     /// Adds preserved state as labels; Karmada's gate `StatefulFailoverInjection`.
     inject_state: bool,
 }
@@ -111,7 +112,7 @@ impl WorkSyncer {
     pub(crate) fn new(
         kinds: RestMapper,
         events: EventRecorder,
-        interpreter: Interpreter,
+        interpreter: ResourceInterpreter,
         inject_state: bool,
     ) -> Self {
         Self {
@@ -181,15 +182,19 @@ impl WorkSyncer {
                 errors.push(SyncError::ClusterNotFound(target.name.clone()));
                 continue;
             };
-            let rendered = desired_work(
-                binding,
-                &template,
-                target,
-                completions,
-                &input.overrides,
-                cluster,
-                &self.interpreter,
-            );
+            let render = |rules: &Interpreter| {
+                let overrides = &input.overrides;
+                desired_work(
+                    binding,
+                    &template,
+                    target,
+                    completions,
+                    overrides,
+                    cluster,
+                    rules,
+                )
+            };
+            let rendered = self.interpreter.interpret(render).await;
             let (mut desired, applied) = match rendered {
                 Ok(rendered) => rendered,
                 Err(RenderError::Override(error)) => {

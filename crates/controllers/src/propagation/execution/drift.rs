@@ -60,10 +60,12 @@ pub(crate) fn decide(
         return Ok(Action::Reject);
     }
     let mut desired = manifest.clone();
-    interpreter.retain(&mut desired, observed)?;
+    let retained = interpreter.retain(&mut desired, observed);
     let mut current = observed.clone();
     prune(&mut current);
-    interpreter.retain(&mut current, observed)?;
+    // Both are computed before either is checked, so that a webhook gets both requests at once.
+    let normalized = interpreter.retain(&mut current, observed);
+    retained.and(normalized)?;
     Ok(if desired == current {
         Action::None
     } else {

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::drift::{Action, AppliedState, decide, is_managed, without_marks};
 use super::object_cache::{Cached, MemberObject};
 use crate::monitor::{MemberKind, MemberWrite, Monitor, Outcome};
+use crate::resource_interpreter::ResourceInterpreter;
 use crate::resource_type::ResourceType;
 use crate::rest_mapper::{KindError, RestMapper};
 use berth_apimachinery::json_fields::{is_deleting, kind_of, text_at};
@@ -91,7 +92,7 @@ pub(super) async fn apply(
     manifest: &Value,
     cached: Cached,
     applied: Option<AppliedState>,
-    interpreter: &Interpreter,
+    interpreter: &ResourceInterpreter,
     counter: &WriteCounter<'_>,
 ) -> Result<(Arc<ResourceType>, Applied), ObjectError> {
     let resource = resource_type(member, manifest).await?;
@@ -111,7 +112,10 @@ pub(super) async fn apply(
     loop {
         tries += 1;
         let observed_value = observed.as_ref().map(|object| &object.value);
-        let (write, written) = match decide(manifest, observed_value, applied, interpreter)? {
+        let action = interpreter
+            .interpret(|rules| decide(manifest, observed_value, applied, rules))
+            .await?;
+        let (write, written) = match action {
             Action::None => {
                 let current = observed.filter(|object| !is_deleting(&object.value));
                 let outcome = current.map_or(Applied::Terminating, Applied::Unchanged);
@@ -231,7 +235,7 @@ pub(super) async fn delete(
 pub(super) async fn release(
     member: &RestMapper,
     manifest: &Value,
-    interpreter: &Interpreter,
+    interpreter: &ResourceInterpreter,
 ) -> Result<(), ObjectError> {
     let resource = match resource_type(member, manifest).await {
         Ok(resource) => resource,
@@ -247,8 +251,12 @@ pub(super) async fn release(
         if !is_managed(&observed) {
             return Ok(());
         }
-        let mut desired = without_marks(manifest);
-        interpreter.retain(&mut desired, &observed)?;
+        let unmarked = without_marks(manifest);
+        let retain = |rules: &Interpreter| {
+            let mut desired = unmarked.clone();
+            rules.retain(&mut desired, &observed).map(|()| desired)
+        };
+        let desired = interpreter.interpret(retain).await?;
         let desired: DynamicObject = serde_json::from_value(without_marks(&desired))?;
         match api.replace(&name, &PostParams::default(), &desired).await {
             Ok(_) => return Ok(()),

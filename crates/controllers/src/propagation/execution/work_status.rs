@@ -80,6 +80,8 @@ pub(crate) enum FailedOperation {
 pub(crate) struct Failure {
     pub(crate) operation: FailedOperation,
     pub(crate) message: String,
+    /// True if the job is retried. An unknown health is a report, unless a webhook may judge later.
+    pub(crate) is_retried: bool,
 }
 
 /// The next status of a Work.
@@ -94,10 +96,9 @@ pub(crate) struct NextStatus {
 }
 
 impl NextStatus {
-    /// Reports whether a status could not be reported. An unknown health is a report.
+    /// Reports whether the objects have to be interpreted again.
     pub(crate) fn must_retry(&self) -> bool {
-        let mut failures = self.failures.iter();
-        failures.any(|failure| failure.operation == FailedOperation::Reflection)
+        self.failures.iter().any(|failure| failure.is_retried)
     }
 
     /// Returns the messages of the failures.
@@ -252,6 +253,7 @@ impl Reporter<'_> {
         };
         self.failures.push(Failure {
             operation,
+            is_retried: operation == FailedOperation::Reflection || error.is_of_webhook(),
             message: format!(
                 "Failed to {what} object({}/{}/{}): {error}",
                 id.kind, id.namespace, id.name

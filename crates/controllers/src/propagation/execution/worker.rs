@@ -7,7 +7,6 @@ use std::time::{Duration, Instant, SystemTime};
 use berth_api::Work;
 use berth_api::well_known::{EXECUTION_FINALIZER, TRACEPARENT};
 use berth_events::EventRecorder;
-use berth_interpreter::Interpreter;
 use berth_telemetry::Span;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -19,6 +18,7 @@ use super::object_cache::{Cached, MemberObject};
 use super::work_action::WorkAction;
 use super::work_status::{ApplyOutcome, ManifestOutcome, NextStatus, Observations, next_status};
 use crate::monitor::{MemberKind, Monitor, Outcome};
+use crate::resource_interpreter::ResourceInterpreter;
 use crate::resource_type::ResourceType;
 use crate::rest_mapper::RestMapper;
 use berth_apimachinery::json_fields::kind_of;
@@ -79,7 +79,7 @@ pub(super) enum WorkError {
 pub(crate) struct Worker {
     pub(crate) control_plane: kube::Client,
     pub(crate) events: EventRecorder,
-    pub(crate) interpreter: Interpreter,
+    pub(crate) interpreter: ResourceInterpreter,
     pub(crate) monitor: Monitor,
 }
 
@@ -148,7 +148,10 @@ impl Worker {
         {
             result.failure = Some(WorkError::Member(reasons.clone()));
         }
-        let next = next_status(&job.work, &observations, &self.interpreter);
+        let next = self
+            .interpreter
+            .interpret(|rules| next_status(&job.work, &observations, rules))
+            .await;
         if result.failure.is_none() && next.must_retry() {
             result.failure = Some(WorkError::Interpret(next.failure_messages()));
         }
@@ -195,7 +198,7 @@ impl Worker {
                     Some(ApplyOutcome::Succeeded) | None => String::new(),
                 };
                 let has_health =
-                    |version: &str, kind: &str| self.interpreter.has_health(version, kind);
+                    |version: &str, kind: &str| self.interpreter.rules().has_health(version, kind);
                 events::record_work(
                     &self.events,
                     work,

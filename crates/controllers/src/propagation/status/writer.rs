@@ -6,7 +6,7 @@ use std::sync::Arc;
 use berth_api::Work;
 use berth_api::binding::AggregatedStatusItem;
 use berth_events::{Event, EventRecorder, Severity};
-use berth_interpreter::{InterpretError, Interpreter};
+use berth_interpreter::InterpretError;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Patch, PatchParams};
@@ -17,6 +17,7 @@ use crate::binding_key::BindingKind;
 use crate::merge_diff::merge_diff;
 use crate::object_reference::object_reference;
 use crate::propagation::binding::Binding;
+use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::{KindError, RestMapper};
 
 /// Attempts per write while other clients change the same object.
@@ -47,12 +48,16 @@ pub(crate) enum StatusError {
 pub(crate) struct StatusWriter {
     kinds: RestMapper,
     events: EventRecorder,
-    interpreter: Interpreter,
+    interpreter: ResourceInterpreter,
 }
 
 impl StatusWriter {
     /// Creates a writer for the control plane behind `kinds`.
-    pub(crate) fn new(kinds: RestMapper, events: EventRecorder, interpreter: Interpreter) -> Self {
+    pub(crate) fn new(
+        kinds: RestMapper,
+        events: EventRecorder,
+        interpreter: ResourceInterpreter,
+    ) -> Self {
         Self {
             kinds,
             events,
@@ -145,7 +150,11 @@ impl StatusWriter {
             let object = serde_json::to_value(&template)?;
             let now = jiff::Timestamp::now();
             let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
-            let Some(new) = self.interpreter.aggregate(&object, items, &now)? else {
+            let aggregated = self
+                .interpreter
+                .interpret(|rules| rules.aggregate(&object, items, &now))
+                .await?;
+            let Some(new) = aggregated else {
                 return Ok(());
             };
             let old = object.get("status").unwrap_or(&Value::Null);

@@ -1,0 +1,56 @@
+//! Calls of interpreter webhooks: connections, time limits, and a pause after a webhook that did not respond.
+
+mod endpoint;
+mod service;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use berth_interpreter::{Answer, Webhook, WebhookError, WebhookRequest};
+
+use self::endpoint::Endpoint;
+
+/// The caller of the webhooks of one controller. Clones share the connections.
+#[derive(Clone)]
+pub(crate) struct WebhookCaller {
+    /// Reads the Services of webhooks.
+    client: kube::Client,
+    endpoints: Arc<Mutex<HashMap<String, Arc<Endpoint>>>>,
+}
+
+impl std::fmt::Debug for WebhookCaller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WebhookCaller").finish_non_exhaustive()
+    }
+}
+
+impl WebhookCaller {
+    pub(crate) fn new(client: kube::Client) -> Self {
+        Self {
+            client,
+            endpoints: Arc::default(),
+        }
+    }
+
+    /// Calls a webhook.
+    pub(crate) async fn call(&self, request: &WebhookRequest) -> Result<Answer, WebhookError> {
+        let uid = uuid::Uuid::new_v4().to_string();
+        let body = request.body(&uid)?;
+        let response = self.endpoint(request.webhook()).post(body).await?;
+        request.read(&uid, &response)
+    }
+
+    /// Returns the connections to a webhook. A changed webhook gets new ones.
+    fn endpoint(&self, webhook: &Webhook) -> Arc<Endpoint> {
+        let endpoints = self.endpoints.lock();
+        let mut endpoints = endpoints.unwrap_or_else(PoisonError::into_inner);
+        if let Some(endpoint) = endpoints.get(webhook.name())
+            && endpoint.is_for(webhook)
+        {
+            return Arc::clone(endpoint);
+        }
+        let endpoint = Arc::new(Endpoint::new(webhook, self.client.clone()));
+        endpoints.insert(webhook.name().to_owned(), Arc::clone(&endpoint));
+        endpoint
+    }
+}
