@@ -10,7 +10,7 @@
 mod analysis;
 mod error;
 mod find;
-mod live;
+pub(crate) mod live;
 mod record;
 mod text;
 

@@ -16,10 +16,10 @@ mod rejection_summary;
 mod state;
 mod triggers;
 
-pub(crate) use comparison::moves_between;
+pub(crate) use comparison::{Comparison, moves_between};
 pub(crate) use decide::{Decider, Decision, Failure, Share, decode_binding};
 pub(crate) use estimators::Estimators;
 pub(crate) use fleet_changes::{FleetChange, TAINT_NOTE};
 pub(crate) use moves::{Move, Moves};
-pub(crate) use state::{Clusters, State};
+pub(crate) use state::{Bindings, Clusters, State};
 pub(crate) use triggers::schedule_trigger;

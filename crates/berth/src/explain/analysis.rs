@@ -1,9 +1,8 @@
 //! The decision about the binding, made again with the scheduler's rules, and its report.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use berth_api::Cluster;
 use berth_core::{Assumed, Fleet, Gates, WorkloadPeers};
 use berth_explain::{Case, Limits, Report, Share, StoredCondition};
 use berth_scheduler::AffinityGroups;
@@ -13,21 +12,21 @@ use berth_scheduler::rules::condition::stored;
 use super::ExplainArgs;
 use super::error::ExplainError;
 use crate::scheduler_configuration::{DecisionConfiguration, Engines};
-use crate::what_if::{Estimators, schedule_trigger};
+use crate::what_if::{Clusters, Estimators, schedule_trigger};
 
 /// Decides about the binding, and explains the decision.
 pub(crate) async fn analyse(
     args: &ExplainArgs,
     binding: &Binding,
     bindings: &[Binding],
-    clusters: &BTreeMap<String, Cluster>,
+    clusters: &Clusters,
     estimators: Option<&Estimators>,
     configuration: &DecisionConfiguration,
 ) -> Result<Report, ExplainError> {
     let gates = configuration.gates();
     let mut engines = configuration.engines(match estimators {
         Some(estimators) => {
-            estimators.follow(clusters.values());
+            estimators.follow(clusters.values().map(|cluster| &**cluster));
             vec![estimators.estimator()]
         }
         None => Vec::new(),
@@ -89,7 +88,7 @@ fn with_record(
     report: Report,
     gates: Gates,
     binding: &Binding,
-    clusters: &BTreeMap<String, Cluster>,
+    clusters: &Clusters,
     limits: Vec<String>,
 ) -> Report {
     let shares = binding.spec.clusters.iter().map(|target| Share {

@@ -1,7 +1,7 @@
 //! Read-only access to the control plane, with list.
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_apimachinery::api_error::{api_error_message, has_code};
@@ -11,6 +11,7 @@ use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
 use super::error::ExplainError;
+use crate::what_if::Clusters;
 
 /// Number of objects per page of a list.
 const PAGE_SIZE: u32 = 500;
@@ -36,11 +37,11 @@ pub(crate) async fn bindings(
 }
 
 /// Lists the clusters by name.
-pub(crate) async fn clusters(client: &Client) -> Result<BTreeMap<String, Cluster>, ExplainError> {
+pub(crate) async fn clusters(client: &Client) -> Result<Clusters, ExplainError> {
     let clusters = list(&Api::<Cluster>::all(client.clone()), "clusters").await?;
     let named = clusters
         .into_iter()
-        .map(|cluster| (cluster.name_any(), cluster));
+        .map(|cluster| (cluster.name_any(), Arc::new(cluster)));
     Ok(named.collect())
 }
 

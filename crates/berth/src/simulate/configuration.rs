@@ -1,20 +1,20 @@
 //! Note about the scheduler's configuration, which a simulation does not read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use berth_api::well_known::{DEFAULT_SCHEDULER, NAMESPACE_SYSTEM};
-use berth_scheduler::binding::{Binding, BindingKey};
 use serde_json::Value;
 
 use super::catalogue;
 use super::live::LivePlane;
+use crate::what_if::Bindings;
 
 /// Key of the configuration in a ConfigMap.
 const KEY: &str = "config.yaml";
 
 /// Returns the note, which names `config_maps` with a configuration and the schedulers that bindings name.
-pub(crate) fn note(bindings: &BTreeMap<BindingKey, Binding>, config_maps: &[String]) -> String {
+pub(crate) fn note(bindings: &Bindings, config_maps: &[String]) -> String {
     let mut note = "the scheduler's configuration (profiles, Expressions, other plugins, extenders) is not taken into \
                     account"
         .to_owned();

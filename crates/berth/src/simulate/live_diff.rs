@@ -1,10 +1,12 @@
 //! Simulation against a live control plane: the placements that manifests and flags would change.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use berth_api::Cluster;
 use berth_controllers::binding_key::BindingKind;
-use berth_scheduler::binding::{Binding, BindingKey};
+use berth_scheduler::binding::BindingKey;
 use berth_scheduler::estimator::EstimatorOptions;
 use serde_json::Value;
 
@@ -18,7 +20,7 @@ use super::manifest::Manifest;
 use super::notes::Notes;
 use super::predicted_state::{PredictedState, names};
 use super::progress::Progress;
-use crate::what_if::{Decider, Moves, State, decode_binding, moves_between};
+use crate::what_if::{self, Clusters, Decider, Moves, State, decode_binding, moves_between};
 
 /// Returns the bindings that the manifests and flags would move on the control plane of a context.
 ///
@@ -74,6 +76,7 @@ pub(crate) async fn moves(
     )?;
     let comparison = moves_between(decider, &before, &after, takes_over, |examined| {
         progress.report(format_args!("looked at {examined} bindings"));
+        ControlFlow::Continue(())
     });
     let comparison = comparison.await;
     notes.extend(comparison.remarks);
@@ -100,15 +103,12 @@ fn key_of(kind: BindingKind, object: &Value) -> BindingKey {
 }
 
 /// Decodes the clusters. Invalid ones are skipped with a note, as in the scheduler.
-fn read_clusters(
-    objects: &BTreeMap<String, Value>,
-    notes: &mut Notes,
-) -> BTreeMap<String, Cluster> {
-    let mut clusters = BTreeMap::new();
+fn read_clusters(objects: &BTreeMap<String, Value>, notes: &mut Notes) -> Clusters {
+    let mut clusters = Clusters::new();
     for (name, object) in objects {
-        match serde_json::from_value(object.clone()) {
+        match serde_json::from_value::<Cluster>(object.clone()) {
             Ok(cluster) => {
-                clusters.insert(name.clone(), cluster);
+                clusters.insert(name.clone(), Arc::new(cluster));
             }
             Err(error) => notes.push(format!("Cluster {name} cannot be read: {error}")),
         }
@@ -116,12 +116,12 @@ fn read_clusters(
     clusters
 }
 
-fn read_bindings(objects: &Bindings, notes: &mut Notes) -> BTreeMap<BindingKey, Binding> {
-    let mut bindings = BTreeMap::new();
+fn read_bindings(objects: &Bindings, notes: &mut Notes) -> what_if::Bindings {
+    let mut bindings = what_if::Bindings::new();
     for (key, object) in objects {
         match decode_binding(key, object) {
             Ok(binding) => {
-                bindings.insert(key.clone(), binding);
+                bindings.insert(key.clone(), Arc::new(binding));
             }
             Err(error) => notes.push(format!("{} {key} cannot be read: {error}", key.kind())),
         }

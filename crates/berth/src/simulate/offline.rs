@@ -1,9 +1,8 @@
 //! Simulation without a control plane: the manifests describe clusters, policies and templates.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use berth_api::Cluster;
-use berth_scheduler::binding::{Binding, BindingKey};
 
 use super::args::{Format, SimulateArgs};
 use super::detect::{Bindings, Detector};
@@ -15,7 +14,7 @@ use super::notes::Notes;
 use super::progress::Progress;
 use super::sandbox::Sandbox;
 use crate::members::is_simulated;
-use crate::what_if::{Decider, Decision, Move, Moves, State, decode_binding};
+use crate::what_if::{self, Decider, Decision, Move, Moves, State, decode_binding};
 
 /// Builds the state that the manifests describe.
 ///
@@ -70,7 +69,7 @@ pub(crate) async fn read_state(
             Role::Cluster => match serde_json::from_value::<Cluster>(object) {
                 Ok(mut cluster) => {
                     serve_apis(&mut cluster, &sandbox);
-                    state.clusters.insert(manifest.name, cluster);
+                    state.clusters.insert(manifest.name, Arc::new(cluster));
                 }
                 Err(error) => problems.push(Problem::new(&manifest.location, error)),
             },
@@ -173,15 +172,13 @@ pub(crate) async fn moves(
 ///
 /// # Errors
 /// With all invalid bindings.
-pub(crate) fn read_all(
-    bindings: &Bindings,
-) -> Result<BTreeMap<BindingKey, Binding>, SimulateError> {
-    let mut read = BTreeMap::new();
+pub(crate) fn read_all(bindings: &Bindings) -> Result<what_if::Bindings, SimulateError> {
+    let mut read = what_if::Bindings::new();
     let mut problems = Vec::new();
     for (key, object) in bindings {
         match decode_binding(key, object) {
             Ok(binding) => {
-                read.insert(key.clone(), binding);
+                read.insert(key.clone(), Arc::new(binding));
             }
             Err(reason) => problems.push(Problem::new(format!("{} {key}", key.kind()), reason)),
         }

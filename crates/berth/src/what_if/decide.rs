@@ -115,7 +115,7 @@ impl Decider {
     ) -> Result<Self, EngineError> {
         let mut plugins = Plugins::in_tree(options.gates);
         if let Some(estimators) = &estimators {
-            estimators.follow(state.clusters.values());
+            estimators.follow(state.clusters.values().map(|cluster| &**cluster));
             plugins.estimators.push(estimators.estimator());
         }
         let mut fleet = Fleet::new();
@@ -130,7 +130,7 @@ impl Decider {
             let mut groups = AffinityGroups::default();
             for (key, binding) in &state.bindings {
                 groups.replace(None, Some(binding));
-                bindings.insert(key.clone(), Arc::new(binding.clone()));
+                bindings.insert(key.clone(), Arc::clone(binding));
             }
             groups
         });

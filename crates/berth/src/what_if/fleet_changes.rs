@@ -1,5 +1,7 @@
 //! Changes of a fleet.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -45,6 +47,7 @@ impl FleetChange {
     /// When the cluster does not exist.
     pub(crate) fn apply(&self, clusters: &mut Clusters) -> Result<(), UnknownCluster> {
         let cluster = clusters.get_mut(self.cluster()).ok_or(UnknownCluster)?;
+        let cluster = Arc::make_mut(cluster);
         match self {
             // A deletion makes the scheduler process the bindings of the cluster.
             Self::Lose { .. } => {

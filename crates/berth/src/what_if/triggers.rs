@@ -1,16 +1,16 @@
 //! Selection of the bindings that a running scheduler would process after a change, by the scheduler's own rules.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use berth_api::Cluster;
 use berth_api::canonical::placement_json;
-use berth_scheduler::binding::{Binding, BindingKey};
+use berth_scheduler::binding::Binding;
 use berth_scheduler::rules::cluster_change::{AffinityMatcher, ClusterDelta, ClusterState};
 use berth_scheduler::rules::condition::{Reason, stored};
 use berth_scheduler::rules::responsibility;
 use berth_scheduler::rules::schedule_trigger::{ScheduleType, schedule_type};
 
-use super::state::Clusters;
+use super::state::{Bindings, Clusters};
 
 /// A changed cluster.
 struct Change<'a> {
@@ -21,7 +21,7 @@ struct Change<'a> {
 
 /// Changes between two states of a control plane.
 pub(crate) struct Triggers<'a> {
-    before: &'a BTreeMap<BindingKey, Binding>,
+    before: &'a Bindings,
     after: &'a Clusters,
     changes: Vec<Change<'a>>,
     everything: bool,
@@ -31,16 +31,17 @@ pub(crate) struct Triggers<'a> {
 impl<'a> Triggers<'a> {
     /// Compares two states. With `everything`, a new leader processes every binding once.
     pub(crate) fn new(
-        before: (&'a Clusters, &'a BTreeMap<BindingKey, Binding>),
+        before: (&'a Clusters, &'a Bindings),
         after: &'a Clusters,
         everything: bool,
         multiple_pod_templates: bool,
     ) -> Self {
         let changes = after.iter().filter_map(|(name, new)| {
             let old = before.0.get(name);
-            if old == Some(new) {
+            if old.is_some_and(|old| Arc::ptr_eq(old, new) || old == new) {
                 return None;
             }
+            let old = old.map(|old| &**old);
             let delta =
                 ClusterDelta::between(old.map(ClusterState::new).as_ref(), &ClusterState::new(new));
             Some(Change { old, new, delta })
