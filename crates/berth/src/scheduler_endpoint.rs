@@ -130,6 +130,19 @@ impl SchedulerEndpointArgs {
         }
     }
 
+    /// Returns the scheduler of the flags.
+    ///
+    /// # Errors
+    /// When a flag is invalid.
+    pub(crate) async fn explicit(
+        &self,
+    ) -> Result<Option<SchedulerEndpoint>, SchedulerEndpointError> {
+        match &self.scheduler_url {
+            Some(url) => self.connect(url).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     async fn connect(&self, url: &str) -> Result<SchedulerEndpoint, SchedulerEndpointError> {
         let url = url.trim_end_matches('/');
         self.check(url)

@@ -61,6 +61,9 @@ async fn simulate(args: SimulateArgs) -> Result<(), SimulateError> {
     if estimators.is_some() && args.against.is_none() {
         return Err(SimulateError::EstimatorsWithoutControlPlane);
     }
+    let configuration = configuration::of_flags(&args).await?;
+    // An invalid configuration is reported before anything is read.
+    configuration.engines(Vec::new())?;
     let inputs = args.filename.clone();
     // Reading a terminal blocks, and Ctrl-C must still work.
     let reading = tokio::task::spawn_blocking(move || source::read(&inputs));
@@ -72,23 +75,36 @@ async fn simulate(args: SimulateArgs) -> Result<(), SimulateError> {
     if !args.taint.is_empty() {
         notes.push(what_if::TAINT_NOTE);
     }
+    if let Some(origin) = configuration.origin() {
+        notes.push(format!("decided with the configuration of {origin}"));
+    }
     let width = terminal_width();
     // Buffered, so that a pipe gets the complete output or none.
     let mut out = Vec::new();
     let unscheduled = if let Some(context) = &args.against {
-        let moves =
-            live_diff::moves(context, estimators, manifests, &args, problems, &mut notes).await?;
+        let moves = live_diff::moves(
+            context,
+            estimators,
+            manifests,
+            &args,
+            &configuration,
+            problems,
+            &mut notes,
+        )
+        .await?;
         report::moves(args.output, &moves, &notes, width, &mut out)?;
         moves.unschedulable()
     } else {
         let state = offline::read_state(manifests, &args, problems, &mut notes).await?;
-        notes.push(configuration::note(&state.bindings, &[]));
+        if configuration.origin().is_none() {
+            notes.push(configuration::note(&state.bindings, &[]));
+        }
         if args.changes_fleet() {
-            let moves = offline::moves(&state, &args, &mut notes).await?;
+            let moves = offline::moves(&state, &args, &configuration, &mut notes).await?;
             report::moves(args.output, &moves, &notes, width, &mut out)?;
             moves.unschedulable()
         } else {
-            let decisions = offline::decisions(&state, &args, &mut notes).await?;
+            let decisions = offline::decisions(&state, &args, &configuration, &mut notes).await?;
             report::decisions(args.output, &decisions, &notes, width, &mut out)?;
             let failed = decisions.iter().filter(|d| d.failure.is_some());
             failed.count()

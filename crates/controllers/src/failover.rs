@@ -32,6 +32,7 @@ mod unhealthy_tracker;
 mod writer;
 
 pub use options::{FailoverOptions, TaintEviction};
+pub use toleration::eviction_delay;
 
 use berth_events::EventRecorder;
 use tokio_util::sync::CancellationToken;

@@ -20,7 +20,7 @@ use crate::capacity_book::assumed_capacity::assumed_workload;
 use crate::config::{ConfigError, Declared, Document, ProfileFlags, kube_scheduler};
 use crate::extender::ExtenderMetrics;
 use crate::framework::{PostFilterContext, Registry, RegistryError, State, Victim};
-use crate::gang::gang_by_labels;
+use crate::gang::{Coscheduling, gang_by_labels};
 use crate::metrics::Metrics;
 use crate::profiles::builder::{ActiveConfig, FrameworkBuilder};
 
@@ -146,6 +146,21 @@ impl OfflineScheduler {
         framework.is_some_and(|framework| framework.assumes_capacity)
     }
 
+    /// Reports whether a profile places gangs.
+    pub fn schedules_gangs(&self) -> bool {
+        let mut frameworks = self.active.frameworks.iter();
+        frameworks.any(|framework| {
+            let mut permits = framework.points.permit.iter();
+            permits.any(|plugin| *plugin.name == *Coscheduling::NAME)
+        })
+    }
+
+    /// Reports whether a profile evicts bindings for others.
+    pub fn preempts(&self) -> bool {
+        let mut frameworks = self.active.frameworks.iter();
+        frameworks.any(|framework| !framework.points.post_filter.is_empty())
+    }
+
     /// Returns the gang of a binding by its own labels, and its minimum number of members, if its profile schedules gangs.
     pub fn gang_of(&self, binding: &Binding) -> Option<(String, usize)> {
         let framework = self.active.frameworks.of(binding)?;
@@ -153,7 +168,7 @@ impl OfflineScheduler {
             .points
             .permit
             .iter()
-            .any(|plugin| plugin.name.as_ref() == crate::gang::Coscheduling::NAME);
+            .any(|plugin| *plugin.name == *Coscheduling::NAME);
         schedules_gangs.then(|| gang_by_labels(binding)).flatten()
     }
 

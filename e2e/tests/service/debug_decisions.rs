@@ -2,11 +2,11 @@
 
 use berth_e2e::bare_control_plane::BareControlPlane;
 use berth_e2e::eventually;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::assertions::is_settled;
 use crate::metrics_access::{addresses, allow, get, token};
-use crate::objects::{binding, by_available_replicas, fleet};
+use crate::objects::{binding, by_available_replicas, fleet, raw_binding};
 use crate::process::{Process, run};
 
 /// A profile whose Expression keeps workloads out of `m2`.
@@ -138,6 +138,25 @@ async fn the_last_decisions_are_explained_and_the_record_is_bounded() {
     assert!(text.contains("m2 is reserved (Expression)"), "{text}");
     let (_, text) = explain(&bare, &["default/web1"]);
     assert!(!text.contains("m2 is reserved"), "{text}");
+
+    // A simulation uses it, too.
+    let items: Vec<Value> = fleet(3)
+        .iter()
+        .map(|cluster| serde_json::to_value(cluster).unwrap())
+        .chain([raw_binding("web3", 4, by_available_replicas())])
+        .collect();
+    let manifest = bare.folder().join("manifest.json");
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
+    std::fs::write(&manifest, list.to_string()).unwrap();
+    let manifest = manifest.display().to_string();
+    let output = run(
+        "berth",
+        &["simulate", "-f", &manifest, "--scheduler-url", &url],
+    );
+    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(text.contains("1 m2 is reserved"), "{text}");
+    let note = format!("note: decided with the configuration of the scheduler at {url}\n");
+    assert!(text.contains(&note), "{text}");
 
     let active = document(&format!("http://{address}/debug/configuration")).await;
     assert_eq!(active["featureGates"]["SpreadByAllFields"], true);

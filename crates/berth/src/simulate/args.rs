@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use berth_api::quantity::Quantity;
 use berth_scheduler::estimator::EstimatorArgs;
 use clap::{Args, ValueEnum};
 use k8s_openapi::api::core::v1::Taint;
@@ -10,6 +11,7 @@ use k8s_openapi::api::core::v1::Taint;
 use super::error::SimulateError;
 use super::source::Input;
 use crate::engine_flags::EngineFlags;
+use crate::scheduler_endpoint::SchedulerEndpointArgs;
 use crate::what_if::{Clusters, FleetChange};
 
 /// Flags of `berth simulate`.
@@ -49,9 +51,21 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "CLUSTER=KEY[=VALUE]:EFFECT")]
     pub taint: Vec<TaintArg>,
 
+    /// Show what would move if this cluster had this amount of a resource; repeatable
+    #[arg(long, value_name = "CLUSTER=RESOURCE=AMOUNT")]
+    pub capacity: Vec<CapacityArg>,
+
     /// Exit with code 1 if a binding cannot be placed or a policy selects nothing
     #[arg(long)]
     pub fail_on_unscheduled: bool,
+
+    /// Configuration file of the scheduler: profiles, weights, Expressions, gangs and preemption
+    #[arg(long, value_name = "FILE", conflicts_with = "scheduler_url")]
+    pub config: Option<PathBuf>,
+
+    /// The running scheduler, whose configuration is used.
+    #[command(flatten)]
+    pub scheduler: SchedulerEndpointArgs,
 
     /// Flags of the decisions.
     #[command(flatten)]
@@ -77,6 +91,10 @@ Examples:
                                 what would move if member1 were lost?
   berth simulate --against prod --without member1 --without member2
                                 the same for the bindings of a live control plane
+  berth simulate --against prod --taint member1=broken:NoExecute --config scheduler.yaml
+                                the same for an eviction, with the profiles of the scheduler
+  berth simulate --against prod --capacity member1=cpu=200 --scheduler-url http://127.0.0.1:8080
+                                what would move if it grew, with the configuration of the running scheduler?
   berth simulate --against prod -f new-policy.yaml
                                 what would move if this were applied there?
   berth simulate --against prod
@@ -90,7 +108,7 @@ would be refused are an error (1), and so is an invalid command line (2).";
 impl SimulateArgs {
     /// Reports whether the flags change the fleet.
     pub(crate) fn changes_fleet(&self) -> bool {
-        !self.without.is_empty() || !self.taint.is_empty()
+        !self.without.is_empty() || !self.taint.is_empty() || !self.capacity.is_empty()
     }
 
     /// Returns the clusters with the changes of the flags.
@@ -106,7 +124,21 @@ impl SimulateArgs {
             let (cluster, taint) = (cluster.clone(), taint.clone());
             ("--taint", FleetChange::Taint { cluster, taint })
         });
-        for (flag, change) in lost.chain(tainted) {
+        let resized = self.capacity.iter().map(|change| {
+            let CapacityArg {
+                cluster,
+                resource,
+                amount,
+            } = change.clone();
+            let amount = amount.as_str().into();
+            let change = FleetChange::Capacity {
+                cluster,
+                resource,
+                amount,
+            };
+            ("--capacity", change)
+        });
+        for (flag, change) in lost.chain(tainted).chain(resized) {
             if change.apply(&mut clusters).is_err() {
                 return Err(SimulateError::NoSuchCluster {
                     flag,
@@ -139,6 +171,36 @@ pub struct TaintArg {
     pub cluster: String,
     /// The added taint.
     pub taint: Taint,
+}
+
+/// The allocatable amount of a resource of a cluster: `CLUSTER=RESOURCE=AMOUNT`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapacityArg {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Name of the resource.
+    pub resource: String,
+    /// The new amount, as a quantity.
+    pub amount: String,
+}
+
+impl FromStr for CapacityArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const SYNTAX: &str = "must be CLUSTER=RESOURCE=AMOUNT, as in member1=cpu=200";
+        let (cluster, rest) = text.split_once('=').ok_or(SYNTAX)?;
+        let (resource, amount) = rest.split_once('=').ok_or(SYNTAX)?;
+        if cluster.is_empty() || resource.is_empty() {
+            return Err(SYNTAX.to_owned());
+        }
+        Quantity::parse(amount).map_err(|error| error.to_string())?;
+        Ok(Self {
+            cluster: cluster.to_owned(),
+            resource: resource.to_owned(),
+            amount: amount.to_owned(),
+        })
+    }
 }
 
 impl FromStr for TaintArg {
@@ -174,6 +236,17 @@ impl FromStr for TaintArg {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn capacities_are_quantities_of_a_resource_of_a_cluster() {
+        let parsed: CapacityArg = "m1=memory=64Gi".parse().unwrap();
+        let expected = ("m1", "memory", "64Gi");
+        let found = (&*parsed.cluster, &*parsed.resource, &*parsed.amount);
+        assert_eq!(found, expected);
+        for refused in ["m1", "m1=cpu", "=cpu=1", "m1==1", "m1=cpu=much"] {
+            assert!(refused.parse::<CapacityArg>().is_err(), "{refused}");
+        }
+    }
 
     #[test]
     fn taints_are_parsed_as_in_kubectl() {

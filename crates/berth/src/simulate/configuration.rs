@@ -1,4 +1,4 @@
-//! Note about the scheduler's configuration, which a simulation does not read.
+//! The scheduler's configuration, or the note that a simulation lacks it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -6,8 +6,11 @@ use std::fmt::Write as _;
 use berth_api::well_known::{DEFAULT_SCHEDULER, NAMESPACE_SYSTEM};
 use serde_json::Value;
 
+use super::args::SimulateArgs;
 use super::catalogue;
+use super::error::SimulateError;
 use super::live::LivePlane;
+use crate::scheduler_configuration::DecisionConfiguration;
 use crate::what_if::Bindings;
 
 /// Key of the configuration in a ConfigMap.
@@ -15,8 +18,8 @@ const KEY: &str = "config.yaml";
 
 /// Returns the note, which names `config_maps` with a configuration and the schedulers that bindings name.
 pub(crate) fn note(bindings: &Bindings, config_maps: &[String]) -> String {
-    let mut note = "the scheduler's configuration (profiles, Expressions, other plugins, extenders) is not taken into \
-                    account"
+    let mut note = "not simulated: the scheduler's configuration (profiles, Expressions, other plugins, extenders); \
+                    --config or --scheduler-url adds it"
         .to_owned();
     if !config_maps.is_empty() {
         let names = config_maps.join(", ");
@@ -33,6 +36,26 @@ pub(crate) fn note(bindings: &Bindings, config_maps: &[String]) -> String {
         let _ = write!(note, "; bindings name the scheduler or profile {names}");
     }
     note
+}
+
+/// Returns the configuration to decide with, from a file, a running scheduler or the flags.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) async fn of_flags(args: &SimulateArgs) -> Result<DecisionConfiguration, SimulateError> {
+    if let Some(path) = &args.config {
+        return Ok(DecisionConfiguration::of_file(path, &args.engine)?);
+    }
+    let Some(endpoint) = args.scheduler.explicit().await? else {
+        return Ok(DecisionConfiguration::of_flags(&args.engine));
+    };
+    let active = endpoint.configuration().await?;
+    let url = endpoint.url();
+    Ok(DecisionConfiguration::of_scheduler(
+        url,
+        &active,
+        &args.engine,
+    ))
 }
 
 /// Returns the ConfigMaps of a control plane with a scheduler configuration; none if they cannot be read.

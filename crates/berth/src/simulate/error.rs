@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use berth_core::EngineError;
 use berth_scheduler::connect::ConnectError;
 use berth_scheduler::estimator::EstimatorOptionsError;
+
+use crate::scheduler_configuration::ConfigurationError;
+use crate::scheduler_endpoint::SchedulerEndpointError;
 
 /// Reason why a simulation has no result.
 #[derive(Debug, thiserror::Error)]
@@ -46,9 +48,12 @@ pub enum SimulateError {
         "--enable-scheduler-estimator needs --against CONTEXT: a control plane knows where estimators are"
     )]
     EstimatorsWithoutControlPlane,
-    /// The engine refuses its options.
-    #[error("cannot start the engine: {0}")]
-    Engine(#[from] EngineError),
+    /// The configuration of the scheduler cannot be used.
+    #[error(transparent)]
+    Configuration(#[from] ConfigurationError),
+    /// The running scheduler cannot be asked.
+    #[error(transparent)]
+    Scheduler(#[from] SchedulerEndpointError),
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] std::io::Error),
@@ -73,10 +78,13 @@ pub enum SimulateError {
 impl SimulateError {
     /// Reports whether the command line has to change.
     pub fn is_usage(&self) -> bool {
-        matches!(
-            self,
-            Self::Estimators(_) | Self::EstimatorsWithoutControlPlane
-        )
+        match self {
+            Self::Estimators(_) | Self::EstimatorsWithoutControlPlane | Self::Configuration(_) => {
+                true
+            }
+            Self::Scheduler(error) => error.is_usage(),
+            _ => false,
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Simulation against a live control plane: the placements that manifests and flags would change.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use berth_api::Cluster;
@@ -20,7 +19,8 @@ use super::manifest::Manifest;
 use super::notes::Notes;
 use super::predicted_state::{PredictedState, names};
 use super::progress::Progress;
-use crate::what_if::{self, Clusters, Decider, Moves, State, decode_binding, moves_between};
+use crate::scheduler_configuration::DecisionConfiguration;
+use crate::what_if::{self, Clusters, Decider, Moves, State, decode_binding, moves_over_time};
 
 /// Returns the bindings that the manifests and flags would move on the control plane of a context.
 ///
@@ -31,6 +31,7 @@ pub(crate) async fn moves(
     estimators: Option<EstimatorOptions>,
     manifests: Vec<Manifest>,
     args: &SimulateArgs,
+    configuration: &DecisionConfiguration,
     problems: Vec<Problem>,
     notes: &mut Notes,
 ) -> Result<Moves, SimulateError> {
@@ -65,22 +66,20 @@ pub(crate) async fn moves(
         bindings: read_bindings(&predicted.bindings, &mut Notes::default()),
     };
     after.clusters = args.changed_fleet(after.clusters)?;
-    let config_maps = configuration::config_maps(&live).await;
-    notes.push(configuration::note(&after.bindings, &config_maps));
+    if configuration.origin().is_none() {
+        let config_maps = configuration::config_maps(&live).await;
+        notes.push(configuration::note(&after.bindings, &config_maps));
+    }
     let estimators = estimators.map(|options| live.estimators(&options));
-    let decider = Decider::new(
-        args.engine.options(),
-        args.output != Format::Table,
-        &after,
-        estimators,
-    )?;
-    let comparison = moves_between(decider, &before, &after, takes_over, |examined| {
+    let explains = args.output != Format::Table;
+    let mut decider = Decider::new(configuration, explains, &after, estimators)?;
+    let moves = moves_over_time(&mut decider, &before, after, takes_over, |examined| {
         progress.report(format_args!("looked at {examined} bindings"));
-        ControlFlow::Continue(())
     });
-    let comparison = comparison.await;
-    notes.extend(comparison.remarks);
-    Ok(comparison.moves)
+    let (moves, remarks) = moves.await;
+    notes.extend(remarks);
+    notes.extend(decider.limits(configuration));
+    Ok(moves)
 }
 
 fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {

@@ -14,7 +14,10 @@ use super::notes::Notes;
 use super::progress::Progress;
 use super::sandbox::Sandbox;
 use crate::members::is_simulated;
-use crate::what_if::{self, Decider, Decision, Move, Moves, State, decode_binding};
+use crate::scheduler_configuration::DecisionConfiguration;
+use crate::what_if::{
+    self, Decider, Decision, FirstRound, Move, Moves, State, by_new_taints, decode_binding, settle,
+};
 
 /// Builds the state that the manifests describe.
 ///
@@ -119,47 +122,59 @@ fn serve_apis(cluster: &mut Cluster, sandbox: &Sandbox) {
     }
 }
 
-/// Decides about all bindings.
+/// Decides about all bindings until nothing moves.
 ///
 /// # Errors
-/// When the engine refuses its options.
+/// When the configuration is invalid.
 pub(crate) async fn decisions(
     state: &State,
     args: &SimulateArgs,
+    configuration: &DecisionConfiguration,
     notes: &mut Notes,
 ) -> Result<Vec<Decision>, SimulateError> {
-    let mut decider = Decider::new(
-        args.engine.options(),
-        args.output != Format::Table,
-        state,
-        None,
-    )?;
+    let explains = args.output != Format::Table;
+    let mut decider = Decider::new(configuration, explains, state, None)?;
     notes.extend(std::mem::take(&mut decider.capacity_faults));
     let mut progress = Progress::start();
     let mut decisions = Vec::with_capacity(state.bindings.len());
+    let mut first = FirstRound::default();
     for binding in state.bindings.values() {
-        decisions.push(decider.decide(binding).await);
+        let decision = decider.decide(binding).await;
+        first.record(binding, &decision);
+        decisions.push(decision);
         let (done, total) = (decisions.len(), state.bindings.len());
         progress.report(format_args!("decided {done} of {total} bindings"));
     }
+    let mut settled = settle(&mut decider, &state.bindings, first).await;
+    for decision in &mut decisions {
+        if let Some(last) = settled.decisions.remove(&decision.key) {
+            *decision = last;
+        }
+    }
+    notes.extend(settled.remarks);
+    notes.extend(decider.limits(configuration));
     Ok(decisions)
 }
 
 /// Returns the effect of the flags that change the fleet: each binding is decided with and without the change.
 ///
 /// # Errors
-/// When a flag names a cluster that does not exist, or the engine refuses its options.
+/// When a flag names a cluster that does not exist, or the configuration is invalid.
 pub(crate) async fn moves(
     state: &State,
     args: &SimulateArgs,
+    configuration: &DecisionConfiguration,
     notes: &mut Notes,
 ) -> Result<Moves, SimulateError> {
-    let changed = State {
+    let mut changed = State {
         clusters: args.changed_fleet(state.clusters.clone())?,
         bindings: state.bindings.clone(),
     };
-    let before = decisions(state, args, notes).await?;
-    let after = decisions(&changed, args, &mut Notes::default()).await?;
+    let evictions = by_new_taints(&state.clusters, &changed);
+    changed.bindings.extend(evictions.bindings);
+    let before = decisions(state, args, configuration, &mut Notes::default()).await?;
+    let after = decisions(&changed, args, configuration, notes).await?;
+    notes.extend(evictions.remarks);
     let mut moves = Moves::default();
     for (before, after) in before.into_iter().zip(after) {
         let was_schedulable = before.failure.is_none();

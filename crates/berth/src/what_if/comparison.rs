@@ -5,43 +5,31 @@ use std::ops::ControlFlow;
 use berth_scheduler::rules::responsibility;
 
 use super::decide::{self, Decider};
-use super::moves::{Move, Moves};
+use super::evictions;
+use super::moves::Move;
 use super::state::State;
 use super::triggers::Triggers;
 
-/// Moves, with remarks about their bindings.
-#[derive(Debug)]
-pub(crate) struct Comparison {
-    /// The moves.
-    pub(crate) moves: Moves,
-    /// Remarks, one line each.
-    pub(crate) remarks: Vec<String>,
-    /// False if `progress` ended it early.
-    pub(crate) is_complete: bool,
-}
-
-/// Decides about the bindings that a scheduler would process after a change. With `takes_over`, a new leader processes
-/// every binding once. `progress` gets the number of bindings that are done; after a break, the rest is left out.
-pub(crate) async fn moves_between(
-    mut decider: Decider,
+/// Decides about the bindings that a scheduler would process after a change, and passes each binding to `on_binding`
+/// until it breaks. With `takes_over`, a new leader processes every binding once. Returns remarks, one line each.
+pub(crate) async fn compare(
+    decider: &mut Decider,
     before: &State,
     after: &State,
     takes_over: bool,
-    mut progress: impl FnMut(usize) -> ControlFlow<()>,
-) -> Comparison {
-    let mut comparison = Comparison {
-        remarks: std::mem::take(&mut decider.capacity_faults),
-        moves: Moves::default(),
-        is_complete: true,
-    };
+    mut on_binding: impl FnMut(Move) -> ControlFlow<()>,
+) -> Vec<String> {
+    let evictions = evictions::by_new_taints(&before.clusters, after);
+    let mut remarks = std::mem::take(&mut decider.capacity_faults);
+    remarks.extend(evictions.remarks);
     let triggers = Triggers::new(
         (&before.clusters, &before.bindings),
         &after.clusters,
         takes_over,
         decider.multiple_pod_templates(),
     );
-    let Comparison { moves, remarks, .. } = &mut comparison;
     for (key, binding) in &after.bindings {
+        let binding = evictions.bindings.get(key).unwrap_or(binding);
         let old = before.bindings.get(key);
         let decision = if triggers.needs_decision(binding) {
             decider.decide(binding).await
@@ -56,11 +44,9 @@ pub(crate) async fn moves_between(
         };
         let from = old.map(|old| decide::shares(&old.spec)).unwrap_or_default();
         let was_schedulable = old.is_none_or(|old| !decide::has_failed(&old.status));
-        moves.add(Move::new(from, was_schedulable, decision));
-        if progress(moves.examined).is_break() {
-            comparison.is_complete = false;
+        if on_binding(Move::new(from, was_schedulable, decision)).is_break() {
             break;
         }
     }
-    comparison
+    remarks
 }

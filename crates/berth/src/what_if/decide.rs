@@ -1,16 +1,15 @@
 //! Decisions of the engine about bindings, with explanations.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use berth_api::binding::{BindingSpec, BindingStatus};
+use berth_api::binding::{BindingSpec, BindingStatus, TargetCluster};
 use berth_api::{ClusterResourceBinding, ResourceBinding};
-use berth_core::{
-    Engine, EngineError, EngineOptions, Explanation, Fleet, Outcome, Plugins, Request,
-    ScheduleError, TermExplanation,
-};
+use berth_core::{Assumed, Explanation, Fleet, Outcome, Request, ScheduleError, TermExplanation};
 use berth_scheduler::AffinityGroups;
 use berth_scheduler::binding::{Binding, BindingKey};
+use berth_scheduler::framework::Victim;
+use berth_scheduler::offline;
 use berth_scheduler::rules::condition::Reason;
 use serde::Serialize;
 use serde_json::Value;
@@ -18,6 +17,7 @@ use serde_json::Value;
 use super::estimators::Estimators;
 use super::rejection_summary;
 use super::state::State;
+use crate::scheduler_configuration::{ConfigurationError, DecisionConfiguration, Engines};
 
 /// UID that breaks ties differently from an empty UID.
 const ALTERNATIVE_UID: &str = "b";
@@ -71,8 +71,42 @@ impl Decision {
         }
     }
 
+    /// Returns the decision without the explanation, which needs much memory.
+    pub(crate) fn without_explanation(&self) -> Self {
+        Self {
+            key: self.key.clone(),
+            replicas: self.replicas,
+            affinity: self.affinity.clone(),
+            clusters: self.clusters.clone(),
+            failure: self.failure.clone(),
+            rejections: None,
+            explanation: Explanation::default(),
+            tie: None,
+        }
+    }
+
+    /// Reports whether it may succeed with other capacity.
+    pub(crate) fn lacks_capacity(&self) -> bool {
+        self.failure.as_ref().is_some_and(|failure| {
+            failure.kind == Reason::Unschedulable.as_str()
+                || failure.kind == Reason::NoClusterFit.as_str()
+        })
+    }
+
+    /// Returns the clusters as the scheduler writes them.
+    pub(crate) fn targets(&self) -> Vec<TargetCluster> {
+        let clusters = self.clusters.iter();
+        clusters
+            .map(|share| TargetCluster {
+                name: share.name.clone(),
+                replicas: share.replicas,
+                ..TargetCluster::default()
+            })
+            .collect()
+    }
+
     /// Returns the result for a binding without a decision.
-    fn undecided(binding: &Binding, failure: Option<Failure>) -> Self {
+    pub(crate) fn undecided(binding: &Binding, failure: Option<Failure>) -> Self {
         Self {
             key: binding.key.clone(),
             replicas: replicas(&binding.spec),
@@ -88,7 +122,14 @@ impl Decision {
 
 /// Scheduler for one state of the fleet.
 pub(crate) struct Decider {
-    engine: Engine,
+    engines: Engines,
+    /// Capacity that decisions have moved and clusters report otherwise.
+    assumed: Assumed,
+    /// Moves of the current round, which count from the next one.
+    unreported: Vec<(Arc<Binding>, Vec<Share>, Vec<Share>)>,
+    overcommit_protection: bool,
+    /// Schedulers of bindings without a profile.
+    pub(crate) unknown_schedulers: BTreeSet<String>,
     /// True if explanations are kept.
     explains: bool,
     multiple_pod_templates: bool,
@@ -106,19 +147,26 @@ impl Decider {
     /// Returns a decider for the clusters and bindings of a state. With `explains`, decisions keep their explanations.
     ///
     /// # Errors
-    /// When the engine refuses its options.
+    /// When the configuration is invalid.
     pub(crate) fn new(
-        options: EngineOptions,
+        configuration: &DecisionConfiguration,
         explains: bool,
         state: &State,
         estimators: Option<Estimators>,
-    ) -> Result<Self, EngineError> {
-        let mut plugins = Plugins::in_tree(options.gates);
-        if let Some(estimators) = &estimators {
-            estimators.follow(state.clusters.values().map(|cluster| &**cluster));
-            plugins.estimators.push(estimators.estimator());
-        }
+    ) -> Result<Self, ConfigurationError> {
+        let engines = configuration.engines(match &estimators {
+            Some(estimators) => {
+                estimators.follow(state.clusters.values().map(|cluster| &**cluster));
+                vec![estimators.estimator()]
+            }
+            None => Vec::new(),
+        })?;
+        let gates = configuration.gates();
         let mut fleet = Fleet::new();
+        if matches!(engines, Engines::Profiles(_)) {
+            // Plugins may read the objects.
+            fleet = fleet.keeping_objects();
+        }
         let mut capacity_faults = Vec::new();
         for (name, cluster) in &state.clusters {
             if let Some(error) = fleet.apply(cluster).capacity_error() {
@@ -126,7 +174,7 @@ impl Decider {
             }
         }
         let mut bindings = HashMap::new();
-        let groups = options.gates.workload_affinity.then(|| {
+        let groups = gates.workload_affinity.then(|| {
             let mut groups = AffinityGroups::default();
             for (key, binding) in &state.bindings {
                 groups.replace(None, Some(binding));
@@ -136,8 +184,12 @@ impl Decider {
         });
         Ok(Self {
             explains,
-            multiple_pod_templates: options.gates.multiple_pod_templates_scheduling,
-            engine: Engine::with_plugins(options, plugins)?,
+            multiple_pod_templates: gates.multiple_pod_templates_scheduling,
+            overcommit_protection: gates.scheduling_overcommit_protection,
+            engines,
+            assumed: Assumed::default(),
+            unreported: Vec::new(),
+            unknown_schedulers: BTreeSet::new(),
             fleet,
             estimators,
             groups,
@@ -151,8 +203,8 @@ impl Decider {
         self.multiple_pod_templates
     }
 
-    /// Decides about a binding, for any scheduler name.
-    pub(crate) async fn decide(&mut self, binding: &Binding) -> Decision {
+    /// Decides about a binding. One of a scheduler without a profile stays as it is.
+    pub(crate) async fn decide(&mut self, binding: &Arc<Binding>) -> Decision {
         let undecided = |kind, message: &str| {
             let message = message.to_owned();
             Decision::undecided(binding, Some(Failure { kind, message }))
@@ -163,13 +215,24 @@ impl Decider {
         if binding.spec.scheduling_suspended() {
             return undecided("Suspended", "scheduling is suspended");
         }
+        if self.engines.of(binding).is_none() {
+            let name = binding.spec.scheduler().to_owned();
+            self.unknown_schedulers.insert(name);
+            return unchanged(binding);
+        }
         let request = match self.request(binding, &binding.spec) {
             Ok(request) => request,
             Err(message) => return undecided(Reason::SchedulerError.as_str(), &message),
         };
         let snapshot = self.fleet.snapshot();
-        let engine = &mut self.engine;
-        let mut decision = || engine.explain(&snapshot, &request);
+        if let Engines::Profiles(profiles) = &self.engines {
+            profiles.show_fleet(&snapshot);
+        }
+        let Some(engine) = self.engines.of(binding) else {
+            return unchanged(binding);
+        };
+        let assumed = &self.assumed;
+        let mut decision = || engine.explain_with(&snapshot, &request, assumed);
         let (outcome, explanation) = match &self.estimators {
             Some(estimators) => estimators.decide(binding, decision).await,
             None => decision(),
@@ -181,6 +244,7 @@ impl Decider {
             let names = clusters.iter().map(|share| share.name.clone());
             groups.decided(&binding.key, names.collect());
         }
+        self.moved(binding, &shares(&binding.spec), &clusters);
         Decision {
             key: binding.key.clone(),
             replicas: replicas(&binding.spec),
@@ -202,10 +266,14 @@ impl Decider {
         }
     }
 
-    fn request(&self, binding: &Binding, spec: &BindingSpec) -> Result<Request, String> {
+    fn request(&self, binding: &Arc<Binding>, spec: &BindingSpec) -> Result<Request, String> {
         let BindingKey { namespace, name } = &binding.key;
         let request = Request::new(namespace.as_deref(), name, spec, &binding.status)
             .map_err(|error| error.to_string())?;
+        let request = match self.engines {
+            Engines::Profiles(_) => request.with_object(Arc::clone(binding) as _),
+            Engines::Single(_) => request,
+        };
         Ok(match &self.groups {
             Some(groups) => {
                 request.with_peers(groups.peers(binding, |key| self.bindings.get(key).cloned()))
@@ -215,7 +283,7 @@ impl Decider {
     }
 
     /// Returns the result with ties broken differently, if the UID of the resource is unknown.
-    async fn tie(&mut self, binding: &Binding) -> Option<Vec<Share>> {
+    async fn tie(&mut self, binding: &Arc<Binding>) -> Option<Vec<Share>> {
         let resource = &binding.spec.resource;
         if resource.uid.as_deref().is_some_and(|uid| !uid.is_empty()) {
             return None;
@@ -223,13 +291,146 @@ impl Decider {
         let mut spec = binding.spec.clone();
         spec.resource.uid = Some(ALTERNATIVE_UID.to_owned());
         let request = self.request(binding, &spec).ok()?;
-        let (engine, snapshot) = (&mut self.engine, self.fleet.snapshot());
-        let mut decision = || engine.schedule(&snapshot, &request);
+        let (snapshot, assumed) = (self.fleet.snapshot(), &self.assumed);
+        let engine = self.engines.of(binding)?;
+        let mut decision = || engine.schedule_with(&snapshot, &request, assumed);
         let outcome = match &self.estimators {
             Some(estimators) => estimators.decide(binding, decision).await,
             None => decision(),
         };
         Some(clusters_after(binding, &outcome).0)
+    }
+}
+
+impl Decider {
+    /// Accounts for the capacity of a move. Without overcommit protection, it counts from the next round.
+    pub(crate) fn moved(&mut self, binding: &Arc<Binding>, from: &[Share], to: &[Share]) {
+        if from == to {
+            return;
+        }
+        let counts_now = match &self.engines {
+            Engines::Profiles(profiles) => profiles.assumes_capacity(binding),
+            Engines::Single(_) => self.overcommit_protection,
+        };
+        if counts_now {
+            self.assume(binding, from, to);
+        } else {
+            let (from, to) = (from.to_vec(), to.to_vec());
+            self.unreported.push((Arc::clone(binding), from, to));
+        }
+    }
+
+    fn assume(&mut self, binding: &Binding, from: &[Share], to: &[Share]) {
+        let held = |shares: &[Share], name: &str| {
+            let mut shares = shares.iter();
+            shares
+                .find(|share| share.name == name)
+                .map(|share| share.replicas)
+        };
+        for share in to {
+            let (held, now) = (held(from, &share.name), share.replicas);
+            let change = now - held.unwrap_or(0);
+            if held.is_none() || change != 0 {
+                let assumed = &mut self.assumed;
+                offline::assume(assumed, binding, &share.name, change.abs(), change < 0);
+            }
+        }
+        for share in from.iter().filter(|share| held(to, &share.name).is_none()) {
+            let assumed = &mut self.assumed;
+            offline::assume(assumed, binding, &share.name, share.replicas, true);
+        }
+    }
+
+    /// Lets the clusters report the moves of the round. Returns whether a binding has left a cluster.
+    pub(crate) fn report_capacity(&mut self) -> bool {
+        let mut freed = false;
+        for (binding, from, to) in std::mem::take(&mut self.unreported) {
+            let left = |share: &Share| {
+                let mut kept = to.iter();
+                !kept.any(|other| other.name == share.name && other.replicas >= share.replicas)
+            };
+            freed |= from.iter().any(left);
+            self.assume(&binding, &from, &to);
+        }
+        freed
+    }
+
+    /// Shows the bindings to the plugins that preempt.
+    pub(crate) fn show_bindings<'a>(&mut self, bindings: impl Iterator<Item = &'a Arc<Binding>>) {
+        if self
+            .engines
+            .profiles()
+            .is_some_and(|profiles| profiles.preempts())
+        {
+            for binding in bindings {
+                self.show_binding(binding);
+            }
+        }
+    }
+
+    /// Shows a changed binding to the plugins that preempt.
+    pub(crate) fn show_binding(&mut self, binding: &Arc<Binding>) {
+        if let Some(profiles) = self
+            .engines
+            .profiles()
+            .filter(|profiles| profiles.preempts())
+        {
+            profiles.show_binding(binding);
+        }
+    }
+
+    /// Returns the assignments that plugins would evict for a binding that fits nowhere.
+    pub(crate) fn victims(&mut self, binding: &Arc<Binding>) -> Vec<Victim> {
+        let Ok(request) = self.request(binding, &binding.spec) else {
+            return Vec::new();
+        };
+        let (snapshot, assumed) = (self.fleet.snapshot(), &self.assumed);
+        let Engines::Profiles(profiles) = &mut self.engines else {
+            return Vec::new();
+        };
+        let Some(engine) = profiles.engine_of(binding) else {
+            return Vec::new();
+        };
+        let outcome = engine.schedule_with(&snapshot, &request, assumed);
+        profiles.victims(binding, &request, &snapshot, assumed, &outcome)
+    }
+
+    /// Reports whether gangs are placed together.
+    pub(crate) fn schedules_gangs(&mut self) -> bool {
+        let profiles = self.engines.profiles();
+        profiles.is_some_and(|profiles| profiles.schedules_gangs())
+    }
+
+    /// Returns the gang of a binding, and its minimum number of members.
+    pub(crate) fn gang_of(&mut self, binding: &Binding) -> Option<(String, usize)> {
+        self.engines.profiles()?.gang_of(binding)
+    }
+
+    /// Returns what the decisions leave out, one line each.
+    pub(crate) fn limits(&mut self, configuration: &DecisionConfiguration) -> Vec<String> {
+        let omitted = self.engines.omitted().iter();
+        let mut limits: Vec<String> = omitted
+            .map(|part| format!("not simulated: {part}"))
+            .collect();
+        let origin = configuration.origin().unwrap_or("the configuration");
+        for name in &self.unknown_schedulers {
+            limits.push(format!(
+                "not simulated: bindings of the scheduler {name}, for which {origin} has no profile"
+            ));
+        }
+        if configuration.asks_estimators() && self.estimators.is_none() {
+            limits.push(
+                "not simulated: the accurate estimators, which the scheduler asks; pass its estimator flags"
+                    .to_owned(),
+            );
+        }
+        if self.schedules_gangs() {
+            limits.push(
+                "not simulated: labels of gangs in templates; only those of bindings count"
+                    .to_owned(),
+            );
+        }
+        limits
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use berth_api::quantity::QuantityText;
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::state::Clusters;
 
 /// Note for simulations with a taint.
-pub(crate) const TAINT_NOTE: &str = "a taint keeps out what is not placed yet, and moves nothing that is placed; evicting by \
-     NoExecute is up to the taint manager and is not simulated";
+pub(crate) const TAINT_NOTE: &str = "a taint keeps out what is not placed yet, and moves nothing that is placed, unless \
+     its effect is NoExecute";
 
 /// A change of the fleet.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +27,15 @@ pub(crate) enum FleetChange {
         /// The added taint.
         taint: Taint,
     },
+    /// The allocatable amount of a resource changes.
+    Capacity {
+        /// Name of the cluster.
+        cluster: String,
+        /// Name of the resource.
+        resource: String,
+        /// The new amount.
+        amount: QuantityText,
+    },
 }
 
 /// A change of a cluster that does not exist.
@@ -37,7 +47,9 @@ impl FleetChange {
     /// Returns the name of the changed cluster.
     pub(crate) fn cluster(&self) -> &str {
         match self {
-            Self::Lose { cluster } | Self::Taint { cluster, .. } => cluster,
+            Self::Lose { cluster }
+            | Self::Taint { cluster, .. }
+            | Self::Capacity { cluster, .. } => cluster,
         }
     }
 
@@ -59,6 +71,13 @@ impl FleetChange {
                 taints.push(taint.clone());
                 let generation = cluster.metadata.generation.unwrap_or(0);
                 cluster.metadata.generation = Some(generation.saturating_add(1));
+            }
+            Self::Capacity {
+                resource, amount, ..
+            } => {
+                let status = cluster.status.get_or_insert_default();
+                let summary = status.resource_summary.get_or_insert_default();
+                summary.allocatable.insert(resource.clone(), amount.clone());
             }
         }
         Ok(())

@@ -1,5 +1,9 @@
 //! Bindings that move: new decisions compared with the previous clusters.
 
+use std::collections::BTreeSet;
+
+use berth_scheduler::binding::BindingKey;
+
 use super::decide::{Decision, Share};
 
 /// A binding before and after.
@@ -55,6 +59,15 @@ impl Moves {
         if candidate.has_changed() {
             self.moves.push(candidate);
         }
+    }
+
+    /// Replaces the moves of these bindings, which are counted already.
+    pub(crate) fn replace(&mut self, candidates: Vec<Move>) {
+        let keys: BTreeSet<&BindingKey> = candidates.iter().map(|new| &new.to.key).collect();
+        self.moves.retain(|old| !keys.contains(&old.to.key));
+        let changed = candidates.into_iter().filter(Move::has_changed);
+        self.moves.extend(changed);
+        self.moves.sort_by(|a, b| a.to.key.cmp(&b.to.key));
     }
 
     /// Returns the number of bindings that become unschedulable.

@@ -247,7 +247,7 @@ data:
     for note in [
         "note: policy(shop/web): spec.resourceSelectors[0] selects nothing: there is no Deploymnt in apps/v1; did you mean Deployment?\n",
         "note: policy(shop/absent) selects nothing: there is no Deployment wbe; did you mean web?\n",
-        "is not taken into account; there is one in ConfigMap karmada-system/scheduler\n",
+        "adds it; there is one in ConfigMap karmada-system/scheduler\n",
     ] {
         assert!(output.out.contains(note), "{note}\n{}", output.out);
     }

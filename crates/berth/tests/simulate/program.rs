@@ -142,8 +142,8 @@ spec:
 }
 
 /// The note at the end of every table.
-pub(crate) const NOTE: &str = "note: the scheduler's configuration (profiles, Expressions, other plugins, extenders) is not \
-     taken into account\n";
+pub(crate) const NOTE: &str = "note: not simulated: the scheduler's configuration (profiles, Expressions, other plugins, \
+     extenders); --config or --scheduler-url adds it\n";
 
 /// A placement that divides replicas by free capacity.
 pub(crate) const DYNAMIC: &str = "{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, \

@@ -83,6 +83,25 @@ pub(super) fn tolerated(placement: Option<&Placement>, taints: &[EvictingTaint])
     ends.min().map_or(Tolerated::Forever, Tolerated::Until)
 }
 
+/// Returns the seconds after which a binding with this placement leaves a cluster that gets these taints now; `None` if it
+/// stays.
+pub fn eviction_delay(placement: Option<&Placement>, taints: &[Taint]) -> Option<i64> {
+    let now = Timestamp::UNIX_EPOCH;
+    let new = |taint: &Taint| Taint {
+        time_added: None,
+        ..taint.clone()
+    };
+    let evicting = taints.iter().map(new);
+    let evicting: Vec<EvictingTaint> = evicting
+        .filter_map(|taint| EvictingTaint::new(&taint, now))
+        .collect();
+    match tolerated(placement, &evicting) {
+        Tolerated::Forever => None,
+        Tolerated::No => Some(0),
+        Tolerated::Until(end) => Some(end.duration_since(now).as_secs()),
+    }
+}
+
 fn tolerates(toleration: &Toleration, taint: &EvictingTaint) -> bool {
     let non_empty = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     if non_empty(&toleration.effect).is_some_and(|effect| effect != NO_EXECUTE) {
@@ -255,5 +274,32 @@ mod tests {
             tolerated(Some(&placement(json!([]))), &[]),
             Tolerated::Forever
         );
+    }
+
+    #[test]
+    fn a_new_taint_evicts_at_once_after_the_limit_or_never() {
+        let taint = Taint {
+            key: "gone".to_owned(),
+            effect: NO_EXECUTE.to_owned(),
+            ..Taint::default()
+        };
+        let placement = |tolerations: serde_json::Value| -> Placement {
+            serde_json::from_value(json!({ "clusterTolerations": tolerations })).unwrap()
+        };
+        for (tolerations, expected) in [
+            (json!([]), Some(0)),
+            (json!([{ "key": "gone", "operator": "Exists" }]), None),
+            (
+                json!([{ "key": "gone", "operator": "Exists", "tolerationSeconds": 300 }]),
+                Some(300),
+            ),
+        ] {
+            let placement = placement(tolerations);
+            let delay = eviction_delay(Some(&placement), std::slice::from_ref(&taint));
+            assert_eq!(delay, expected, "{placement:?}");
+        }
+        let effect = "NoSchedule".to_owned();
+        let other = Taint { effect, ..taint };
+        assert_eq!(eviction_delay(Some(&placement(json!([]))), &[other]), None);
     }
 }

@@ -1,0 +1,100 @@
+//! Evictions by `NoExecute` taints, by the rules of the taint manager.
+
+use std::sync::Arc;
+
+use berth_api::Cluster;
+use berth_api::binding::GracefulEvictionTask;
+use berth_controllers::failover::eviction_delay;
+use berth_scheduler::binding::Binding;
+use k8s_openapi::api::core::v1::Taint;
+
+use super::state::{Bindings, Clusters, State};
+
+/// Maximum bindings that a remark names.
+const NAMED: usize = 5;
+
+/// Bindings without the clusters that they leave, and remarks about them.
+#[derive(Debug, Default)]
+pub(crate) struct Evictions {
+    /// The changed bindings.
+    pub(crate) bindings: Bindings,
+    /// Remarks, one line each.
+    pub(crate) remarks: Vec<String>,
+}
+
+/// Returns the evictions by the taints that are new in `after`. Taints that are older have evicted already.
+pub(crate) fn by_new_taints(before: &Clusters, after: &State) -> Evictions {
+    let mut evictions = Evictions::default();
+    let mut evicted = Vec::new();
+    for (name, cluster) in &after.clusters {
+        let new = new_taints(before.get(name).map(|cluster| &**cluster), cluster);
+        if new.is_empty() {
+            continue;
+        }
+        for (key, binding) in &after.bindings {
+            let is_there = binding.spec.clusters.iter().any(|t| t.name == *name);
+            if !is_there || binding.deleting() {
+                continue;
+            }
+            let Some(delay) = eviction_delay(binding.spec.placement.as_ref(), &new) else {
+                continue;
+            };
+            let current = evictions.bindings.entry(key.clone());
+            let current = current.or_insert_with(|| Arc::clone(binding));
+            evict(Arc::make_mut(current), name, "TaintUntolerated");
+            evicted.push(match delay {
+                0 => format!("{key} from {name}"),
+                seconds => format!("{key} from {name} after {seconds} s"),
+            });
+        }
+    }
+    if !evicted.is_empty() {
+        let more = evicted.len().saturating_sub(NAMED);
+        let more = match more {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let named = evicted.iter().take(NAMED).cloned().collect::<Vec<_>>();
+        evictions.remarks.push(format!(
+            "NoExecute evicts {}{more}, if the controllers run with the gate Failover and \
+             --enable-no-execute-taint-eviction",
+            named.join(", ")
+        ));
+    }
+    evictions
+}
+
+/// Returns the evicting taints of a cluster that it did not have before.
+fn new_taints(before: Option<&Cluster>, after: &Cluster) -> Vec<Taint> {
+    // A cluster that joins has no bindings yet.
+    let Some(before) = before else {
+        return Vec::new();
+    };
+    let is_known = |taint: &Taint| {
+        before.spec.taints.iter().any(|known| {
+            known.key == taint.key && known.value == taint.value && known.effect == taint.effect
+        })
+    };
+    let evicts = |taint: &&Taint| taint.effect == "NoExecute" && !is_known(taint);
+    after.spec.taints.iter().filter(evicts).cloned().collect()
+}
+
+/// Removes a cluster from a binding, as an eviction does: the scheduler keeps the binding away from it.
+pub(crate) fn evict(binding: &mut Binding, cluster: &str, reason: &str) {
+    let clusters = &mut binding.spec.clusters;
+    let replicas = clusters.iter().find(|t| t.name == cluster);
+    let replicas = replicas.map(|target| target.replicas);
+    clusters.retain(|target| target.name != cluster);
+    binding
+        .spec
+        .graceful_eviction_tasks
+        .push(GracefulEvictionTask {
+            from_cluster: cluster.to_owned(),
+            replicas,
+            reason: reason.to_owned(),
+            producer: "simulation".to_owned(),
+            ..GracefulEvictionTask::default()
+        });
+    let generation = binding.metadata.generation.unwrap_or(0);
+    binding.metadata.generation = Some(generation.saturating_add(1));
+}
