@@ -123,8 +123,9 @@ fn a_preempted_binding_moves_where_there_is_room() {
         "{out}"
     );
     // Without the plugin, nothing makes room.
-    let out = with_plugins("Expression", &manifests, &[]);
-    assert!(!out.out.contains("preempts"), "{out:?}");
+    let out = with_plugins("TaintToleration", &manifests, &[]);
+    let out = out.out();
+    assert!(!out.contains("preempts") && out.contains("m1:4"), "{out}");
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn a_gang_that_does_not_fit_completely_is_not_placed() {
     let reason = "2 of at least 3 members of gang shop/train fit";
     assert_eq!(out.matches(reason).count(), 2, "{out}");
     // Without the plugin, the labels have no effect.
-    let out = with_plugins("Expression", &members(2), &[]).out();
+    let out = with_plugins("TaintToleration", &members(2), &[]).out();
     assert!(!out.contains("gang"), "{out}");
 }
 

@@ -73,3 +73,35 @@ fn assumed_workloads_are_bounded() {
     }
     assert_eq!(record.workloads, 4);
 }
+
+#[test]
+#[ignore = "prints a measurement"]
+fn measure_100_000_records() {
+    let bindings = 2000;
+    let templates: Vec<RecordedDecision> = (0..bindings)
+        .map(|number| decision(&format!("web{number}"), 0))
+        .collect();
+    let mut record = DecisionRecord::new(DEFAULT_BINDINGS).unwrap();
+    let began = std::time::Instant::now();
+    for template in templates.iter().cycle().take(100_000) {
+        let inputs = template.inputs.as_ref().unwrap();
+        // As in a cycle: the request and the result are moved, all else is shared.
+        record.insert(RecordedDecision::new(
+            template.trigger,
+            &template.binding,
+            0,
+            Inputs {
+                request: inputs.request.clone(),
+                snapshot: Arc::clone(&inputs.snapshot),
+                assumed: Arc::clone(&inputs.assumed),
+                estimates: Arc::clone(&inputs.estimates),
+                extenders: extender::Answers::default(),
+                extender_calls: 0,
+            },
+            template.outcome.clone(),
+        ));
+    }
+    let each = began.elapsed() / 100_000;
+    println!("{each:?} per record, copies of request and result included");
+    assert_eq!(record.newest_first().count(), DEFAULT_BINDINGS);
+}
