@@ -1,5 +1,7 @@
 //! The record of decisions of a running scheduler, at `/debug/decisions`.
 
+use std::path::Path;
+
 use berth_e2e::bare_control_plane::BareControlPlane;
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -50,6 +52,50 @@ fn explain(bare: &BareControlPlane, arguments: &[&str]) -> (Option<i32>, String)
     let output = run("berth", &arguments);
     let texts = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8(texts).unwrap())
+}
+
+/// Explains and simulates with the scheduler at a URL, which has the configuration file `config`.
+fn the_commands_use_record_and_configuration(bare: &BareControlPlane, config: &Path, url: &str) {
+    // The command reads the record, and decides again with the configuration of the scheduler.
+    let (code, text) = explain(bare, &["default/web1", "--scheduler-url", url]);
+    assert_eq!(code, Some(0), "{text}");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[1].starts_with("Decided: "), "{text}");
+    assert_eq!(lines[2], "Now: the same decision would be made", "{text}");
+    assert!(
+        text.contains("1 cluster: m2 is reserved (Expression)"),
+        "{text}"
+    );
+    let (_, text) = explain(bare, &["default/web0", "--scheduler-url", url]);
+    let first = text.lines().nth(1).unwrap();
+    assert!(first.starts_with("Recomputed"), "{text}");
+    assert!(first.ends_with("has no record of it"), "{text}");
+    assert!(text.contains("m2 is reserved (Expression)"), "{text}");
+    // A configuration file has the same effect without the scheduler, and the flags alone have none.
+    let file = config.display().to_string();
+    let (_, text) = explain(bare, &["default/web1", "--config", &file]);
+    assert!(text.contains("m2 is reserved (Expression)"), "{text}");
+    let (_, text) = explain(bare, &["default/web1"]);
+    assert!(!text.contains("m2 is reserved"), "{text}");
+
+    // A simulation uses it, too.
+    let items: Vec<Value> = fleet(3)
+        .iter()
+        .map(|cluster| serde_json::to_value(cluster).unwrap())
+        .chain([raw_binding("web3", 4, by_available_replicas())])
+        .collect();
+    let manifest = bare.folder().join("manifest.json");
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
+    std::fs::write(&manifest, list.to_string()).unwrap();
+    let manifest = manifest.display().to_string();
+    let output = run(
+        "berth",
+        &["simulate", "-f", &manifest, "--scheduler-url", url],
+    );
+    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(text.contains("1 m2 is reserved"), "{text}");
+    let note = format!("note: decided with the configuration of the scheduler at {url}\n");
+    assert!(text.contains(&note), "{text}");
 }
 
 async fn document(url: &str) -> Value {
@@ -116,47 +162,7 @@ async fn the_last_decisions_are_explained_and_the_record_is_bounded() {
     let shares = &decision["report"]["verdict"]["clusters"];
     assert_eq!(shares, &written);
 
-    // The command reads the record, and decides again with the configuration of the scheduler.
-    let url = format!("http://{address}");
-    let (code, text) = explain(&bare, &["default/web1", "--scheduler-url", &url]);
-    assert_eq!(code, Some(0), "{text}");
-    let lines: Vec<&str> = text.lines().collect();
-    assert!(lines[1].starts_with("Decided: "), "{text}");
-    assert_eq!(lines[2], "Now: the same decision would be made", "{text}");
-    assert!(
-        text.contains("1 cluster: m2 is reserved (Expression)"),
-        "{text}"
-    );
-    let (_, text) = explain(&bare, &["default/web0", "--scheduler-url", &url]);
-    let first = text.lines().nth(1).unwrap();
-    assert!(first.starts_with("Recomputed"), "{text}");
-    assert!(first.ends_with("has no record of it"), "{text}");
-    assert!(text.contains("m2 is reserved (Expression)"), "{text}");
-    // A configuration file has the same effect without the scheduler, and the flags alone have none.
-    let file = config.display().to_string();
-    let (_, text) = explain(&bare, &["default/web1", "--config", &file]);
-    assert!(text.contains("m2 is reserved (Expression)"), "{text}");
-    let (_, text) = explain(&bare, &["default/web1"]);
-    assert!(!text.contains("m2 is reserved"), "{text}");
-
-    // A simulation uses it, too.
-    let items: Vec<Value> = fleet(3)
-        .iter()
-        .map(|cluster| serde_json::to_value(cluster).unwrap())
-        .chain([raw_binding("web3", 4, by_available_replicas())])
-        .collect();
-    let manifest = bare.folder().join("manifest.json");
-    let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
-    std::fs::write(&manifest, list.to_string()).unwrap();
-    let manifest = manifest.display().to_string();
-    let output = run(
-        "berth",
-        &["simulate", "-f", &manifest, "--scheduler-url", &url],
-    );
-    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    assert!(text.contains("1 m2 is reserved"), "{text}");
-    let note = format!("note: decided with the configuration of the scheduler at {url}\n");
-    assert!(text.contains(&note), "{text}");
+    the_commands_use_record_and_configuration(&bare, &config, &format!("http://{address}"));
 
     let active = document(&format!("http://{address}/debug/configuration")).await;
     assert_eq!(active["featureGates"]["SpreadByAllFields"], true);
