@@ -344,3 +344,28 @@ fn a_webhook_has_to_accept_a_known_version() {
     let error = run(&interpreter, |i| i.is_healthy(&workload()), |_| json!({})).unwrap_err();
     assert!(error.to_string().contains("add v1alpha1"), "{error}");
 }
+
+#[test]
+fn responses_may_leave_out_their_type() {
+    let answers = Answers::default();
+    let interpreter = workloads().with_answers(answers.clone());
+    assert!(
+        interpreter.is_healthy(&workload()).is_err(),
+        "not asked yet"
+    );
+    let request = answers.take_open().pop().unwrap();
+    let read = |kind: &str| {
+        let response = json!({ "uid": "u", "successful": true, "healthy": true });
+        let mut message = json!({ "response": response });
+        if !kind.is_empty() {
+            message["apiVersion"] = json!("config.karmada.io/v1alpha1");
+            message["kind"] = json!(kind);
+        }
+        request.read("u", message.to_string().as_bytes())
+    };
+    for kind in ["", "ResourceInterpreterContext"] {
+        assert_eq!(read(kind).unwrap(), crate::Answer::Health(true), "{kind}");
+    }
+    let error = read("AdmissionReview").unwrap_err().to_string();
+    assert!(error.contains("Kind=AdmissionReview"), "{error}");
+}
