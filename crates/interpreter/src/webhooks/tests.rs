@@ -166,7 +166,7 @@ fn requests_have_the_form_of_karmada() {
             "operation": operation, "object": object, "replicas": replicas })
     };
     let mut retain = expected("Retain", &desired, 0);
-    retain["observedObject"] = observed.clone();
+    retain["observedObject"] = observed;
     let mut aggregate = expected("AggregateStatus", &workload(), 0);
     aggregate["aggregatedStatus"] = json!([{ "clusterName": "member1", "status": { "ready": 1 },
         "applied": true, "health": "Healthy" }]);
