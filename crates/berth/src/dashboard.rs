@@ -1,10 +1,12 @@
 //! `berth dashboard`: the page about a control plane.
 //!
-//! `berth-dashboard` serves it; [`Explainer`] makes the decisions of `berth explain`.
+//! `berth-dashboard` serves it; [`Explainer`] makes the decisions of `berth explain`, and
+//! [`Simulator`] the moves of `berth simulate`.
 
 mod explainer;
 #[cfg(test)]
 mod large_fleet;
+mod simulator;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -21,6 +23,7 @@ use crate::output;
 use crate::scheduler_configuration::{ConfigurationError, DecisionConfiguration};
 
 pub(crate) use explainer::Explainer;
+pub(crate) use simulator::Simulator;
 
 /// Flags of `berth dashboard`.
 #[derive(Args, Clone, Debug)]
@@ -92,6 +95,7 @@ pub(crate) async fn listen(
     configuration: DecisionConfiguration,
 ) -> Result<Dashboard, DashboardError> {
     let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
-    let explainer = Arc::new(Explainer::new(client.clone(), configuration));
-    Dashboard::listen(address, client, explainer).await
+    let explainer = Arc::new(Explainer::new(client.clone(), configuration.clone()));
+    let simulator = Arc::new(Simulator::new(client.clone(), configuration));
+    Dashboard::listen(address, client, explainer, simulator).await
 }

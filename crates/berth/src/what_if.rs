@@ -8,7 +8,7 @@
 //!                                       preemption, gangs
 //! ```
 //!
-//! `berth simulate` and the dashboard compare states with [`compare`]; [`moves_over_time`] adds the rounds after it.
+//! `berth simulate` and the dashboard share [`moves_over_time`], so both have the same results.
 
 mod comparison;
 mod decide;
@@ -25,7 +25,7 @@ mod triggers;
 pub(crate) use decide::{Decider, Decision, Failure, Share, decode_binding};
 pub(crate) use estimators::Estimators;
 pub(crate) use evictions::by_new_taints;
-pub(crate) use fleet_changes::{FleetChange, TAINT_NOTE};
+pub(crate) use fleet_changes::{FleetChange, TAINT_NOTE, scale};
 pub(crate) use moves::{Move, Moves};
 pub(crate) use over_time::moves_over_time;
 pub(crate) use settle::{FirstRound, settle};

@@ -7,6 +7,7 @@ pub(crate) mod fleet;
 mod format;
 pub(crate) mod live;
 mod parts;
+pub(crate) mod what_if;
 
 use axum::response::Html as Document;
 
@@ -18,14 +19,16 @@ enum Tab {
     Fleet,
     Bindings,
     Live,
+    WhatIf,
     None,
 }
 
 impl Tab {
-    const ALL: [(Self, &'static str, &'static str); 3] = [
+    const ALL: [(Self, &'static str, &'static str); 4] = [
         (Self::Fleet, "/", "Fleet"),
         (Self::Bindings, "/bindings", "Bindings"),
         (Self::Live, "/live", "Live"),
+        (Self::WhatIf, "/what-if", "What if"),
     ];
 }
 

@@ -23,8 +23,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, Admission};
 use crate::explainer::{BindingName, Explain, Search};
-use crate::pages::{self, binding, bindings, fleet, live};
+use crate::pages::{self, binding, bindings, fleet, live, what_if};
 use crate::query::Query;
+use crate::simulation::Simulate;
+use crate::simulations::Simulations;
 use crate::store::{self, Shared};
 
 const STYLE: &str = include_str!("assets/style.css");
@@ -73,6 +75,7 @@ struct Context {
     access: Access,
     client: Client,
     explainer: Arc<dyn Explain>,
+    simulations: Simulations,
     shared: Shared,
     /// Searches that run at the same time.
     searches: Arc<Semaphore>,
@@ -95,6 +98,7 @@ impl Dashboard {
         address: SocketAddr,
         client: Client,
         explainer: Arc<dyn Explain>,
+        simulator: Arc<dyn Simulate>,
     ) -> Result<Self, DashboardError> {
         let failed = |error| DashboardError::Bind(address, error);
         let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -105,6 +109,7 @@ impl Dashboard {
                 access: Access::new(bound),
                 client,
                 explainer,
+                simulations: Simulations::new(simulator),
                 shared: Shared::default(),
                 searches: Arc::new(Semaphore::new(SEARCHES)),
                 cancel: CancellationToken::new(),
@@ -153,6 +158,7 @@ fn router(context: Arc<Context>) -> Router {
         .route("/clusterbindings/{name}/changes", get(show_changes))
         .route("/clusterbindings/{name}/objects", get(show_objects))
         .route("/live", get(show_live))
+        .route("/what-if", get(show_what_if))
         .route("/updates", get(updates))
         .route("/style.css", get(async || asset("text/css", STYLE)))
         .route("/icon.svg", get(async || asset("image/svg+xml", ICON)))
@@ -205,6 +211,31 @@ async fn show_bindings(State(context): Shown, Parameters(pairs): Pairs) -> Respo
 
 async fn show_live(State(context): Shown) -> Response {
     live::page(&context.shared.store.read()).into_response()
+}
+
+async fn show_what_if(State(context): Shown, Parameters(pairs): Pairs) -> Response {
+    let form = what_if::Form::new(&pairs);
+    let outcome = match form.change() {
+        None => None,
+        Some(Err(reason)) => Some(Err(reason)),
+        Some(Ok(_)) if !context.shared.store.read().is_complete => {
+            Some(Err("the first lists are being read".to_owned()))
+        }
+        Some(Ok(change)) => {
+            let simulations = &context.simulations;
+            let known = simulations.last(&change).filter(|_| form.continues());
+            Some(match known {
+                Some(finished) => Ok(finished),
+                None => simulations.run(context.shared.fleet(), change).await,
+            })
+        }
+    };
+    let status = match outcome {
+        Some(Err(_)) => StatusCode::UNPROCESSABLE_ENTITY,
+        _ => StatusCode::OK,
+    };
+    let page = what_if::page(&context.shared.store.read(), &form, outcome.as_ref());
+    (status, page).into_response()
 }
 
 /// The name of a binding in a path.

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use super::Explainer;
+use super::{Explainer, Simulator};
 use crate::engine_flags::EngineFlags;
 use crate::scheduler_configuration::DecisionConfiguration;
 
@@ -143,9 +143,12 @@ async fn a_binding_of_a_large_fleet_is_shown_at_once() {
     let client = control_plane();
     let flags = EngineFlags::with_gates(FeatureGates::default());
     let configuration = DecisionConfiguration::of_flags(&flags);
-    let explainer = Arc::new(Explainer::new(client.clone(), configuration));
+    let explainer = Arc::new(Explainer::new(client.clone(), configuration.clone()));
+    let simulator = Arc::new(Simulator::new(client.clone(), configuration));
     let address = ([127, 0, 0, 1], 0).into();
-    let dashboard = Dashboard::listen(address, client, explainer).await.unwrap();
+    let dashboard = Dashboard::listen(address, client, explainer, simulator)
+        .await
+        .unwrap();
     let url = dashboard.url();
     let (address, token) = url
         .trim_start_matches("http://")

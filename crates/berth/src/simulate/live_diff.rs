@@ -1,6 +1,7 @@
 //! Simulation against a live control plane: the placements that manifests and flags would change.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use berth_api::Cluster;
@@ -75,6 +76,7 @@ pub(crate) async fn moves(
     let mut decider = Decider::new(configuration, explains, &after, estimators)?;
     let moves = moves_over_time(&mut decider, &before, after, takes_over, |examined| {
         progress.report(format_args!("looked at {examined} bindings"));
+        ControlFlow::Continue(())
     });
     let (moves, remarks) = moves.await;
     notes.extend(remarks);

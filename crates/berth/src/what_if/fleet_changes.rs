@@ -1,12 +1,13 @@
-//! Changes of a fleet.
+//! Changes of a fleet and its bindings.
 
 use std::sync::Arc;
 
 use berth_api::quantity::QuantityText;
+use berth_scheduler::binding::BindingKey;
 use k8s_openapi::api::core::v1::Taint;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
-use super::state::Clusters;
+use super::state::{Bindings, Clusters};
 
 /// Note for simulations with a taint.
 pub(crate) const TAINT_NOTE: &str = "a taint keeps out what is not placed yet, and moves nothing that is placed, unless \
@@ -27,7 +28,14 @@ pub(crate) enum FleetChange {
         /// The added taint.
         taint: Taint,
     },
-    /// The allocatable amount of a resource changes.
+    /// A cluster joins, with the labels, taints, APIs and size of another one and without workloads.
+    Join {
+        /// Name of the cluster.
+        cluster: String,
+        /// Name of the existing cluster.
+        like: String,
+    },
+    /// The allocatable amount of a resource changes. The resource models of the cluster no longer count.
     Capacity {
         /// Name of the cluster.
         cluster: String,
@@ -38,10 +46,22 @@ pub(crate) enum FleetChange {
     },
 }
 
-/// A change of a cluster that does not exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no such cluster")]
-pub(crate) struct UnknownCluster;
+/// Reason why a change cannot be applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ChangeError {
+    /// The cluster does not exist.
+    #[error("there is no cluster {0}")]
+    NoCluster(String),
+    /// The joining cluster exists already.
+    #[error("there is already a cluster {0}; choose another name")]
+    ClusterExists(String),
+    /// The binding does not exist.
+    #[error("there is no binding {0}")]
+    NoBinding(BindingKey),
+    /// The binding has no number of replicas, or one for each component.
+    #[error("{0} has no single number of replicas")]
+    NoReplicas(BindingKey),
+}
 
 impl FleetChange {
     /// Returns the name of the changed cluster.
@@ -49,6 +69,7 @@ impl FleetChange {
         match self {
             Self::Lose { cluster }
             | Self::Taint { cluster, .. }
+            | Self::Join { cluster, .. }
             | Self::Capacity { cluster, .. } => cluster,
         }
     }
@@ -56,9 +77,36 @@ impl FleetChange {
     /// Applies the change.
     ///
     /// # Errors
-    /// When the cluster does not exist.
-    pub(crate) fn apply(&self, clusters: &mut Clusters) -> Result<(), UnknownCluster> {
-        let cluster = clusters.get_mut(self.cluster()).ok_or(UnknownCluster)?;
+    /// When a cluster does not exist, or a joining one does.
+    pub(crate) fn apply(&self, clusters: &mut Clusters) -> Result<(), ChangeError> {
+        let name = match self {
+            Self::Join { cluster, .. } if clusters.contains_key(cluster) => {
+                return Err(ChangeError::ClusterExists(cluster.clone()));
+            }
+            Self::Join { like, .. } => like,
+            Self::Lose { .. } | Self::Taint { .. } | Self::Capacity { .. } => self.cluster(),
+        };
+        let missing = || ChangeError::NoCluster(name.to_owned());
+        let cluster = clusters.get_mut(name).ok_or_else(missing)?;
+        if let Self::Join { cluster: name, .. } = self {
+            let mut joining = berth_api::Cluster::clone(cluster);
+            joining.metadata = ObjectMeta {
+                name: Some(name.clone()),
+                labels: joining.metadata.labels,
+                generation: Some(1),
+                ..ObjectMeta::default()
+            };
+            if let Some(summary) = joining
+                .status
+                .as_mut()
+                .and_then(|status| status.resource_summary.as_mut())
+            {
+                summary.allocated.clear();
+                summary.allocating.clear();
+            }
+            clusters.insert(name.clone(), Arc::new(joining));
+            return Ok(());
+        }
         let cluster = Arc::make_mut(cluster);
         match self {
             // A deletion makes the scheduler process the bindings of the cluster.
@@ -78,8 +126,34 @@ impl FleetChange {
                 let status = cluster.status.get_or_insert_default();
                 let summary = status.resource_summary.get_or_insert_default();
                 summary.allocatable.insert(resource.clone(), amount.clone());
+                // Models count the present nodes and would hide the change.
+                summary.allocatable_modelings.clear();
             }
+            Self::Join { .. } => {}
         }
         Ok(())
     }
+}
+
+/// Changes the replicas of a binding, as the detector does for a scaled workload.
+///
+/// # Errors
+/// When the binding does not exist, or has no single number of replicas.
+pub(crate) fn scale(
+    bindings: &mut Bindings,
+    key: &BindingKey,
+    replicas: i32,
+) -> Result<(), ChangeError> {
+    let missing = || ChangeError::NoBinding(key.clone());
+    let binding = bindings.get_mut(key).ok_or_else(missing)?;
+    if !binding.spec.is_workload() || binding.spec.components.len() > 1 {
+        return Err(ChangeError::NoReplicas(key.clone()));
+    }
+    let binding = Arc::make_mut(binding);
+    if binding.spec.replicas != replicas {
+        binding.spec.replicas = replicas;
+        let generation = binding.generation().saturating_add(1);
+        binding.metadata.generation = Some(generation);
+    }
+    Ok(())
 }

@@ -9,25 +9,30 @@ use super::moves::{Move, Moves};
 use super::settle::{FirstRound, settle};
 use super::state::State;
 
-/// Returns the moves after a change, with remarks, one line each. `progress` gets the number of bindings that are done.
+/// Returns the moves after a change, with remarks, one line each. `progress` gets the number of bindings that are done;
+/// if it breaks, the moves are incomplete.
 pub(crate) async fn moves_over_time(
     decider: &mut Decider,
     before: &State,
     mut after: State,
     takes_over: bool,
-    mut progress: impl FnMut(usize),
+    mut progress: impl FnMut(usize) -> ControlFlow<()>,
 ) -> (Moves, Vec<String>) {
     let mut remarks = evict(decider, before, &mut after);
     let (mut moves, mut first) = (Moves::default(), FirstRound::default());
+    let mut reported = ControlFlow::Continue(());
     let compared = compare(decider, before, &after, takes_over, |candidate| {
         if let Some(binding) = after.bindings.get(&candidate.to.key) {
             first.record(binding, &candidate.to);
         }
         moves.add(candidate);
-        progress(moves.examined);
-        ControlFlow::Continue(())
+        reported = progress(moves.examined);
+        reported
     });
     remarks.extend(compared.await);
+    if reported.is_break() {
+        return (moves, remarks);
+    }
     let settled = settle(decider, &after.bindings, first).await;
     remarks.extend(settled.remarks);
     let again = settled.decisions.into_iter().map(|(key, decision)| {

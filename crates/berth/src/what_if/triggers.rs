@@ -42,8 +42,10 @@ impl<'a> Triggers<'a> {
                 return None;
             }
             let old = old.map(|old| &**old);
-            let delta =
+            let mut delta =
                 ClusterDelta::between(old.map(ClusterState::new).as_ref(), &ClusterState::new(new));
+            // A joining cluster loses its taint when it becomes ready, and the scheduler processes that update.
+            delta.reconcile |= old.is_none();
             Some(Change { old, new, delta })
         });
         Self {

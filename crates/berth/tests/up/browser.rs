@@ -1,6 +1,7 @@
 //! A headless Chromium, driven through the DevTools protocol on a pipe.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -33,6 +34,8 @@ pub(crate) struct Browser {
     messages: Receiver<Value>,
     session: Option<String>,
     last: u64,
+    /// Errors of scripts and of the content security policy.
+    errors: Vec<String>,
     _profile: tempfile::TempDir,
 }
 
@@ -75,6 +78,7 @@ impl Browser {
             messages,
             session: None,
             last: 0,
+            errors: Vec::new(),
             _profile: profile,
         };
         let blank = json!({"url": "about:blank"});
@@ -82,6 +86,9 @@ impl Browser {
         let target = json!({"targetId": target["targetId"], "flatten": true});
         let session = browser.call("Target.attachToTarget", &target).unwrap();
         browser.session = session["sessionId"].as_str().map(str::to_owned);
+        for domain in ["Runtime.enable", "Log.enable"] {
+            browser.call(domain, &json!({})).unwrap();
+        }
         browser
     }
 
@@ -97,6 +104,11 @@ impl Browser {
         self.requests.write_all(&bytes).unwrap();
         loop {
             let mut message = self.messages.recv_timeout(TIMEOUT).expect(method);
+            let is_error = message["method"] == "Runtime.exceptionThrown"
+                || message["params"]["entry"]["level"] == "error";
+            if is_error {
+                self.errors.push(message["params"].to_string());
+            }
             if message["id"] == self.last {
                 return match message["error"].take() {
                     Value::Null => Ok(message["result"].take()),
@@ -149,6 +161,32 @@ impl Browser {
     fn text(&mut self) -> String {
         let text = self.evaluate("document.querySelector('main')?.innerText ?? ''");
         text.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Asserts that no script failed and that nothing violated the content security policy.
+    pub(crate) fn has_no_errors(&self) {
+        assert!(self.errors.is_empty(), "{:#?}", self.errors);
+    }
+
+    /// Presses a key.
+    pub(crate) fn press(&mut self, key: &str, code: u32) {
+        for kind in ["rawKeyDown", "keyUp"] {
+            let event =
+                json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});
+            self.call("Input.dispatchKeyEvent", &event).unwrap();
+        }
+    }
+
+    /// Saves a picture of the whole page, if `BERTH_SCREENSHOTS` names a folder.
+    pub(crate) fn picture(&mut self, name: &str) {
+        let Some(folder) = std::env::var_os("BERTH_SCREENSHOTS") else {
+            return;
+        };
+        let whole = json!({"captureBeyondViewport": true});
+        let picture = self.call("Page.captureScreenshot", &whole).unwrap();
+        let picture = picture["data"].as_str().unwrap();
+        let picture = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, picture).unwrap();
+        std::fs::write(Path::new(&folder).join(format!("{name}.png")), picture).unwrap();
     }
 
     /// Changes the width of the page and the colour scheme.

@@ -27,7 +27,11 @@ impl Page {
 
     /// Returns the URL of a view, with the token.
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://{}{path}?token={}", self.address, self.token)
+        let separator = if path.contains('?') { '&' } else { '?' };
+        format!(
+            "http://{}{path}{separator}token={}",
+            self.address, self.token
+        )
     }
 
     /// Sends a request, and returns the response with its headers.
@@ -42,7 +46,8 @@ impl Page {
         response
     }
 
-    fn get(&self, path: &str) -> String {
+    /// Returns the response to a request with the token.
+    pub(crate) fn get(&self, path: &str) -> String {
         let (_, port) = self.address.split_once(':').unwrap();
         let cookie = format!("berth-dashboard-{port}={}", self.token);
         self.send("GET", path, &self.address, &cookie)

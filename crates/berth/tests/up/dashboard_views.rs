@@ -70,7 +70,7 @@ fn settings() -> String {
 }
 
 /// Asserts that nothing overflows and that every text is readable, on a phone and on a desktop, light and dark.
-fn is_readable(browser: &mut Browser) {
+pub(crate) fn is_readable(browser: &mut Browser) {
     for (width, scheme) in [
         (400, "light"),
         (400, "dark"),

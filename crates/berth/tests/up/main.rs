@@ -26,4 +26,5 @@ mod tracing;
 mod unjoin;
 mod watch;
 mod web_application;
+mod what_if;
 mod workloads;

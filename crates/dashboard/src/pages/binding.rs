@@ -108,6 +108,7 @@ pub(crate) fn page(
         html.el("div", &[("data-live", &"binding")], |html| {
             let start = html.len();
             summary(html, row);
+            parts::what_if(html, "binding", "scale", &title);
             html.leaf("h2", &[], "Decision");
             match explained {
                 Ok(report) => explanation::write(html, report, |html| {

@@ -180,6 +180,7 @@ fn cluster(html: &mut Html, store: &Store, name: &str, row: &ClusterRow) {
             let path = format!("/bindings?cluster={}", encode(name));
             html.leaf("a", &[("href", &path), ("class", &"name")], name);
             html.leaf("span", &[("class", &"sub")], &row.version);
+            parts::what_if(html, "cluster", "lose", name);
         });
         parts::cell(html, c_health, |html| {
             html.el("span", &[("class", &"badges")], |html| {

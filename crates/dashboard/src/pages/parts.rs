@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use crate::html::Html;
+use crate::query::encode;
 use crate::store::{Applied, BindingRow, Scheduling, Suspension, Targets};
 
 use super::format::count;
@@ -157,6 +158,15 @@ pub(crate) fn later(html: &mut Html, path: &str, fingerprint: u64, label: &str) 
             html.leaf("a", &[("href", &path)], label);
         });
     });
+}
+
+/// Writes a link to the form of a change of a cluster or a binding.
+pub(crate) fn what_if(html: &mut Html, field: &str, change: &str, name: &str) {
+    let path = format!("/what-if?change={change}&{field}={}", encode(name));
+    let label = format!("What if {name} changes?");
+    let attributes: [(&str, &dyn Display); 3] =
+        [("href", &path), ("class", &"sub"), ("aria-label", &label)];
+    html.leaf("a", &attributes, "What if …?");
 }
 
 /// Writes a headline number.

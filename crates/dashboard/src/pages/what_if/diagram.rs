@@ -1,0 +1,316 @@
+//! The flow diagram: clusters that lose replicas, bindings, and clusters that get replicas.
+//!
+//! Every binding has as much on its left as on its right: what comes from no cluster is new, and what goes to none is
+//! gone. The widths of the lines are proportional to the replicas.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use super::super::format::{full_name, thousands};
+use crate::html::Html;
+use crate::simulation::Planned;
+
+/// Width of the picture, and the positions of the three columns in it.
+const WIDTH: f64 = 920.0;
+const LEFT: f64 = 210.0;
+const MIDDLE: f64 = 455.0;
+const RIGHT: f64 = 700.0;
+const NODE: f64 = 10.0;
+
+/// Height of the widest flow, and the least height of a flow.
+const WIDEST: f64 = 48.0;
+const THINNEST: f64 = 2.0;
+
+/// Height of a label above a binding, and the space below it.
+const LABEL: f64 = 18.0;
+const GAP: f64 = 10.0;
+/// Least height of a cluster with its label.
+const LEAST: f64 = 18.0;
+
+/// Letters of a label.
+const LETTERS: usize = 30;
+
+/// A side of the diagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
+}
+
+/// An end of flows: a cluster, or none.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    Cluster(String),
+    /// New or removed replicas.
+    Nowhere,
+}
+
+/// A flow between an end and a binding.
+#[derive(Debug)]
+struct Flow {
+    end: End,
+    replicas: i64,
+}
+
+/// A binding with its flows.
+#[derive(Debug)]
+struct Balanced<'a> {
+    of: &'a Planned,
+    left: Vec<Flow>,
+    right: Vec<Flow>,
+}
+
+impl<'a> Balanced<'a> {
+    fn new(of: &'a Planned) -> Self {
+        let flows = |pairs: &[(String, i64)]| -> Vec<Flow> {
+            let flows = pairs.iter().map(|(name, replicas)| Flow {
+                end: End::Cluster(name.clone()),
+                replicas: *replicas,
+            });
+            flows.collect()
+        };
+        let sum = |pairs: &[(String, i64)]| pairs.iter().map(|of| of.1).sum::<i64>();
+        let (mut left, mut right) = (flows(&of.leaving), flows(&of.arriving));
+        let difference = sum(&of.arriving) - sum(&of.leaving);
+        let (side, replicas) = if difference > 0 {
+            (&mut left, difference)
+        } else {
+            (&mut right, -difference)
+        };
+        if replicas > 0 {
+            let end = End::Nowhere;
+            side.push(Flow { end, replicas });
+        }
+        Self { of, left, right }
+    }
+
+    fn flows(&self, side: Side) -> &[Flow] {
+        match side {
+            Side::Left => &self.left,
+            Side::Right => &self.right,
+        }
+    }
+}
+
+/// Writes the diagram of moves. The table next to it has the same content.
+pub(super) fn write(html: &mut Html, moves: &[Planned]) {
+    let bindings: Vec<Balanced<'_>> = moves.iter().map(Balanced::new).collect();
+    let bindings: Vec<Balanced<'_>> = bindings
+        .into_iter()
+        .filter(|of| !of.left.is_empty() || !of.right.is_empty())
+        .collect();
+    if bindings.is_empty() {
+        return;
+    }
+    let most = bindings
+        .iter()
+        .flat_map(|of| of.left.iter().chain(&of.right))
+        .map(|flow| flow.replicas)
+        .max();
+    let scale = Scale {
+        most: number(most.unwrap_or(1).max(1)),
+    };
+    let middle = Column::of_bindings(&bindings, &scale);
+    let left = Column::of_ends(&bindings, Side::Left, &scale);
+    let right = Column::of_ends(&bindings, Side::Right, &scale);
+    let height = [middle.height, left.height, right.height]
+        .into_iter()
+        .fold(0.0, f64::max);
+    let frame: [(&str, &dyn Display); 4] = [
+        ("class", &"flows"),
+        ("role", &"region"),
+        ("aria-label", &"Diagram of the moves"),
+        ("tabindex", &"0"),
+    ];
+    html.el("div", &frame, |html| {
+        let view = format!("0 0 {WIDTH} {height:.0}");
+        let label = "Flows of replicas from clusters through bindings to clusters; the table below has the same content";
+        let picture: [(&str, &dyn Display); 4] = [
+            ("viewBox", &view),
+            ("role", &"img"),
+            ("aria-label", &label),
+            ("width", &WIDTH),
+        ];
+        html.el("svg", &picture, |html| {
+            for (side, ends) in [(Side::Left, &left), (Side::Right, &right)] {
+                lines(html, &bindings, side, ends, &middle, &scale);
+            }
+            for (side, ends) in [(Side::Left, &left), (Side::Right, &right)] {
+                nodes(html, side, ends);
+            }
+            for (of, (top, size)) in bindings.iter().zip(&middle.slots) {
+                let name = full_name(&of.of.binding);
+                let class = if of.of.failure.is_some() {
+                    "lost"
+                } else {
+                    "node"
+                };
+                rectangle(html, class, MIDDLE, *top, *size);
+                label_at(html, "middle", MIDDLE + NODE / 2.0, top - 5.0, &name);
+            }
+        });
+    });
+}
+
+/// The heights of flows.
+struct Scale {
+    most: f64,
+}
+
+impl Scale {
+    fn size(&self, replicas: i64) -> f64 {
+        (number(replicas) / self.most * WIDEST).max(THINNEST)
+    }
+}
+
+/// Converts a number of replicas. Larger numbers have the same picture.
+fn number(replicas: i64) -> f64 {
+    f64::from(i32::try_from(replicas).unwrap_or(i32::MAX))
+}
+
+/// The tops and heights of the nodes of a column.
+#[derive(Debug)]
+struct Column {
+    slots: Vec<(f64, f64)>,
+    ends: BTreeMap<End, usize>,
+    height: f64,
+}
+
+impl Column {
+    fn of_bindings(bindings: &[Balanced<'_>], scale: &Scale) -> Self {
+        let (mut slots, mut top) = (Vec::new(), 0.0);
+        for of in bindings {
+            let size = |side| {
+                let flows = of.flows(side).iter();
+                flows.map(|flow| scale.size(flow.replicas)).sum::<f64>()
+            };
+            let size = f64::max(size(Side::Left), size(Side::Right));
+            slots.push((top + LABEL, size));
+            top += LABEL + size + GAP;
+        }
+        Self {
+            slots,
+            ends: BTreeMap::new(),
+            height: top,
+        }
+    }
+
+    fn of_ends(bindings: &[Balanced<'_>], side: Side, scale: &Scale) -> Self {
+        let mut sizes: BTreeMap<End, f64> = BTreeMap::new();
+        for flow in bindings.iter().flat_map(|of| of.flows(side)) {
+            *sizes.entry(flow.end.clone()).or_default() += scale.size(flow.replicas);
+        }
+        let (mut slots, mut ends, mut top) = (Vec::new(), BTreeMap::new(), 0.0);
+        for (end, size) in sizes {
+            ends.insert(end, slots.len());
+            slots.push((top + LABEL / 2.0, size));
+            top += size.max(LEAST) + GAP;
+        }
+        Self {
+            slots,
+            ends,
+            height: top + LABEL,
+        }
+    }
+}
+
+fn lines(
+    html: &mut Html,
+    bindings: &[Balanced<'_>],
+    side: Side,
+    ends: &Column,
+    middle: &Column,
+    scale: &Scale,
+) {
+    // The next free position of each end.
+    let mut free: Vec<f64> = ends.slots.iter().map(|slot| slot.0).collect();
+    for (of, (top, _)) in bindings.iter().zip(&middle.slots) {
+        let mut at = *top;
+        for flow in of.flows(side) {
+            let size = scale.size(flow.replicas);
+            let free = ends
+                .ends
+                .get(&flow.end)
+                .and_then(|index| free.get_mut(*index));
+            let Some(free) = free else { continue };
+            let (end, inner) = (*free + size / 2.0, at + size / 2.0);
+            *free += size;
+            at += size;
+            let (from, to) = match side {
+                Side::Left => ((LEFT + NODE, end), (MIDDLE, inner)),
+                Side::Right => ((MIDDLE + NODE, inner), (RIGHT, end)),
+            };
+            let bend = f64::midpoint(from.0, to.0);
+            let curve = format!(
+                "M{:.1} {:.1}C{bend:.1} {:.1} {bend:.1} {:.1} {:.1} {:.1}",
+                from.0, from.1, from.1, to.1, to.0, to.1
+            );
+            let width = format!("{size:.1}");
+            let attributes: [(&str, &dyn Display); 3] =
+                [("class", &"flow"), ("d", &curve), ("stroke-width", &width)];
+            html.el("path", &attributes, |html| {
+                html.leaf("title", &[], describe(of.of, flow, side));
+            });
+        }
+    }
+}
+
+fn describe(of: &Planned, flow: &Flow, side: Side) -> String {
+    let name = full_name(&of.binding);
+    let what = match (of.has_replicas, flow.replicas) {
+        (false, _) => "the resource".to_owned(),
+        (true, 1) => "1 replica".to_owned(),
+        (true, replicas) => format!("{} replicas", thousands(replicas)),
+    };
+    match (side, &flow.end) {
+        (Side::Left, End::Cluster(cluster)) => format!("{name}: {what} from {cluster}"),
+        (Side::Right, End::Cluster(cluster)) => format!("{name}: {what} to {cluster}"),
+        (Side::Left, End::Nowhere) => format!("{name}: {what} new"),
+        (Side::Right, End::Nowhere) => format!("{name}: {what} removed"),
+    }
+}
+
+fn nodes(html: &mut Html, side: Side, column: &Column) {
+    for (end, index) in &column.ends {
+        let Some((top, size)) = column.slots.get(*index) else {
+            continue;
+        };
+        let (x, anchor, text) = match side {
+            Side::Left => (LEFT, "end", LEFT - 8.0),
+            Side::Right => (RIGHT, "start", RIGHT + NODE + 8.0),
+        };
+        let (class, name) = match (end, side) {
+            (End::Cluster(name), _) => ("node", name.as_str()),
+            (End::Nowhere, Side::Left) => ("node", "new"),
+            (End::Nowhere, Side::Right) => ("lost", "no cluster"),
+        };
+        rectangle(html, class, x, *top, *size);
+        label_at(html, anchor, text, top + size / 2.0 + 4.0, name);
+    }
+}
+
+fn rectangle(html: &mut Html, class: &str, x: f64, top: f64, size: f64) {
+    let (top, size) = (format!("{top:.1}"), format!("{size:.1}"));
+    let attributes: [(&str, &dyn Display); 5] = [
+        ("class", &class),
+        ("x", &x),
+        ("y", &top),
+        ("width", &NODE),
+        ("height", &size),
+    ];
+    html.void("rect", &attributes);
+}
+
+fn label_at(html: &mut Html, anchor: &str, x: f64, y: f64, text: &str) {
+    let y = format!("{y:.1}");
+    let attributes: [(&str, &dyn Display); 3] = [("x", &x), ("y", &y), ("text-anchor", &anchor)];
+    html.el("text", &attributes, |html| {
+        if text.chars().count() > LETTERS {
+            html.leaf("title", &[], text);
+            let start: String = text.chars().take(LETTERS - 1).collect();
+            html.text(format_args!("{start}…"));
+        } else {
+            html.text(text);
+        }
+    });
+}

@@ -1,0 +1,302 @@
+//! The form: one change, as a GET request.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use berth_api::quantity::QuantityText;
+use k8s_openapi::api::core::v1::Taint;
+
+use crate::explainer::BindingName;
+use crate::html::Html;
+use crate::query::encode;
+use crate::simulation::Change;
+use crate::store::Store;
+
+/// Clusters to suggest in a field.
+const MOST_SUGGESTIONS: usize = 200;
+
+/// A kind of change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Lose,
+    Taint,
+    Join,
+    Scale,
+    Capacity,
+}
+
+impl Kind {
+    const ALL: [Self; 5] = [
+        Self::Lose,
+        Self::Taint,
+        Self::Join,
+        Self::Scale,
+        Self::Capacity,
+    ];
+
+    /// Returns the value in the URL, and the label.
+    const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Lose => ("lose", "Lose a cluster"),
+            Self::Taint => ("taint", "Taint a cluster"),
+            Self::Join => ("join", "Add a cluster"),
+            Self::Scale => ("scale", "Scale a workload"),
+            Self::Capacity => ("capacity", "Change capacity"),
+        }
+    }
+
+    /// Returns the fields: name, label and example.
+    const fn fields(self) -> &'static [(&'static str, &'static str, &'static str)] {
+        match self {
+            Self::Lose => &[("cluster", "Cluster", "name")],
+            Self::Taint => &[
+                ("cluster", "Cluster", "name"),
+                ("taint", "Taint", "key=value:NoSchedule"),
+            ],
+            Self::Join => &[
+                ("cluster", "Like cluster", "name of an existing cluster"),
+                ("name", "Name of the new cluster", "name"),
+            ],
+            Self::Scale => &[
+                ("binding", "Binding", "namespace/name"),
+                ("replicas", "Replicas", "number"),
+            ],
+            Self::Capacity => &[
+                ("cluster", "Cluster", "name"),
+                ("resource", "Resource", "cpu, memory, pods, …"),
+                ("amount", "Allocatable", "64, 256Gi, …"),
+            ],
+        }
+    }
+}
+
+/// The values of the form.
+#[derive(Debug)]
+pub(crate) struct Form {
+    kind: Kind,
+    values: BTreeMap<&'static str, String>,
+    /// True if the form was sent.
+    is_sent: bool,
+    page: usize,
+}
+
+impl Form {
+    pub(crate) fn new(pairs: &BTreeMap<String, String>) -> Self {
+        let value = |name: &str| pairs.get(name).map_or("", |value| value.trim());
+        let kinds = Kind::ALL.into_iter();
+        let kind = kinds
+            .rev()
+            .find(|kind| kind.names().0 == value("change"))
+            .unwrap_or(Kind::Lose);
+        let fields = Kind::ALL.into_iter().flat_map(Kind::fields);
+        Self {
+            kind,
+            values: fields.map(|of| (of.0, value(of.0).to_owned())).collect(),
+            is_sent: value("run") == "1",
+            page: value("page").parse().unwrap_or(1).max(1),
+        }
+    }
+
+    pub(super) const fn page(&self) -> usize {
+        self.page
+    }
+
+    /// Reports whether the request is for a further page of a result.
+    pub(crate) const fn continues(&self) -> bool {
+        self.page > 1
+    }
+
+    fn value(&self, name: &str) -> &str {
+        self.values.get(name).map_or("", String::as_str)
+    }
+
+    /// Returns the change, or the field that is missing or invalid; none if the form was not sent.
+    pub(crate) fn change(&self) -> Option<Result<Change, String>> {
+        self.is_sent.then(|| self.parse())
+    }
+
+    fn parse(&self) -> Result<Change, String> {
+        let empty = self
+            .kind
+            .fields()
+            .iter()
+            .find(|of| self.value(of.0).is_empty());
+        if let Some((_, label, example)) = empty {
+            return Err(format!("the field {label} is empty; enter {example}"));
+        }
+        let cluster = self.value("cluster").to_owned();
+        Ok(match self.kind {
+            Kind::Lose => Change::Lose { cluster },
+            Kind::Taint => Change::Taint {
+                cluster,
+                taint: taint(self.value("taint"))?,
+            },
+            Kind::Join => Change::Join {
+                cluster: self.value("name").to_owned(),
+                like: cluster,
+            },
+            Kind::Scale => {
+                let replicas = self.value("replicas").parse().ok().filter(|of| *of >= 0);
+                Change::Scale {
+                    binding: binding(self.value("binding")),
+                    replicas: replicas.ok_or("the replicas must be a number of 0 or more")?,
+                }
+            }
+            Kind::Capacity => {
+                let amount = self.value("amount");
+                let quantity = QuantityText(amount.to_owned()).parse();
+                let valid = quantity.is_ok_and(|of| of.milli_value() >= 0);
+                if !valid {
+                    return Err(format!("{amount:?} is not a quantity, such as 64 or 256Gi"));
+                }
+                Change::Capacity {
+                    cluster,
+                    resource: self.value("resource").to_owned(),
+                    amount: amount.to_owned(),
+                }
+            }
+        })
+    }
+
+    /// Returns the path of a page of the result.
+    pub(super) fn path(&self, page: usize) -> String {
+        let fields = self.kind.fields().iter();
+        let fields: Vec<String> = fields
+            .map(|of| format!("&{}={}", of.0, encode(self.value(of.0))))
+            .collect();
+        let kind = self.kind.names().0;
+        format!(
+            "/what-if?change={kind}&run=1{}&page={page}",
+            fields.concat()
+        )
+    }
+
+    /// Returns the command with the same result.
+    pub(super) fn command(&self) -> String {
+        let base = "berth simulate --against CONTEXT";
+        let cluster = self.value("cluster");
+        match self.kind {
+            Kind::Lose => format!("{base} --without {cluster}"),
+            Kind::Taint => format!("{base} --taint {cluster}={}", self.value("taint")),
+            Kind::Join => format!("{base} -f FILE, where FILE has the new Cluster with its status"),
+            Kind::Scale => {
+                format!("{base} -f FILE, where FILE has the workload with its new replicas")
+            }
+            Kind::Capacity => {
+                format!("{base} -f FILE, where FILE has the Cluster with its new status")
+            }
+        }
+    }
+
+    /// Writes the choice of the change, and its fields.
+    pub(super) fn write(&self, html: &mut Html, store: &Store) {
+        let nav: [(&str, &dyn Display); 2] = [("class", &"choices"), ("aria-label", &"Change")];
+        html.el("nav", &nav, |html| {
+            for kind in Kind::ALL {
+                let (value, label) = kind.names();
+                let path = format!(
+                    "/what-if?change={value}&cluster={}&binding={}",
+                    encode(self.value("cluster")),
+                    encode(self.value("binding"))
+                );
+                if kind == self.kind {
+                    html.leaf("a", &[("href", &path), ("aria-current", &"true")], label);
+                } else {
+                    html.leaf("a", &[("href", &path)], label);
+                }
+            }
+        });
+        let label = self.kind.names().1;
+        html.el(
+            "form",
+            &[("action", &"/what-if"), ("aria-label", &label)],
+            |html| {
+                hidden(html, "change", self.kind.names().0);
+                hidden(html, "run", "1");
+                for &(name, label, example) in self.kind.fields() {
+                    self.field(html, name, label, example);
+                }
+                html.leaf("button", &[], "Show moves");
+                suggestions(html, store);
+            },
+        );
+    }
+
+    fn field(&self, html: &mut Html, name: &'static str, label: &str, example: &str) {
+        html.el("label", &[], |html| {
+            html.leaf("span", &[], label);
+            let value = self.value(name);
+            let mut attributes: Vec<(&'static str, &dyn Display)> = vec![
+                ("name", &name),
+                ("value", &value),
+                ("placeholder", &example),
+                ("required", &""),
+                ("autocomplete", &"off"),
+            ];
+            match name {
+                "cluster" => attributes.push(("list", &"clusters")),
+                "resource" => attributes.push(("list", &"resources")),
+                "replicas" => attributes.extend([
+                    ("type", &"number" as &dyn Display),
+                    ("min", &"0"),
+                    ("max", &"2147483647"),
+                ]),
+                _ => {}
+            }
+            html.void("input", &attributes);
+        });
+    }
+}
+
+fn hidden(html: &mut Html, name: &str, value: &str) {
+    html.void(
+        "input",
+        &[("type", &"hidden"), ("name", &name), ("value", &value)],
+    );
+}
+
+fn suggestions(html: &mut Html, store: &Store) {
+    html.el("datalist", &[("id", &"clusters")], |html| {
+        for name in store.clusters.keys().take(MOST_SUGGESTIONS) {
+            html.el("option", &[("value", name)], |_| {});
+        }
+    });
+    html.el("datalist", &[("id", &"resources")], |html| {
+        for name in ["cpu", "memory", "pods"] {
+            html.el("option", &[("value", &name)], |_| {});
+        }
+    });
+}
+
+/// Parses `KEY[=VALUE]:EFFECT`, as `--taint` of `berth simulate` does.
+fn taint(text: &str) -> Result<Taint, String> {
+    let syntax = || "the taint must be KEY=VALUE:EFFECT or KEY:EFFECT".to_owned();
+    let (pair, effect) = text.rsplit_once(':').ok_or_else(syntax)?;
+    let (key, value) = pair
+        .split_once('=')
+        .map_or((pair, None), |(key, value)| (key, Some(value)));
+    if key.is_empty() {
+        return Err(syntax());
+    }
+    if !["NoSchedule", "NoExecute"].contains(&effect) {
+        return Err(format!(
+            "the effect {effect:?} must be NoSchedule or NoExecute"
+        ));
+    }
+    Ok(Taint {
+        key: key.to_owned(),
+        value: value.map(str::to_owned),
+        effect: effect.to_owned(),
+        time_added: None,
+    })
+}
+
+fn binding(text: &str) -> BindingName {
+    let (namespace, name) = text
+        .split_once('/')
+        .map_or((None, text), |(namespace, name)| (Some(namespace), name));
+    BindingName {
+        namespace: namespace.map(str::to_owned),
+        name: name.to_owned(),
+    }
+}

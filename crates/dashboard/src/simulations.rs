@@ -1,0 +1,87 @@
+//! Simulations of the page: one at a time, and the last results for the pages of their moves.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use berth_core::Fleet;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+
+use crate::simulation::{Change, Simulate, Simulation};
+
+/// Maximum time to wait for another simulation.
+const MOST_WAIT: Duration = Duration::from_secs(15);
+/// Results to keep.
+const MOST_RESULTS: usize = 4;
+/// Time for which results are kept.
+const MOST_AGE: Duration = Duration::from_mins(10);
+
+/// A result with the time of its state.
+#[derive(Clone, Debug)]
+pub(crate) struct Finished {
+    change: Change,
+    started: Instant,
+    pub(crate) at: Timestamp,
+    pub(crate) simulation: Arc<Simulation>,
+}
+
+/// Runs simulations.
+#[derive(Debug)]
+pub(crate) struct Simulations {
+    simulator: Arc<dyn Simulate>,
+    running: Arc<Semaphore>,
+    /// The newest last.
+    finished: Arc<Mutex<VecDeque<Finished>>>,
+}
+
+impl Simulations {
+    pub(crate) fn new(simulator: Arc<dyn Simulate>) -> Self {
+        Self {
+            simulator,
+            running: Arc::new(Semaphore::new(1)),
+            finished: Arc::default(),
+        }
+    }
+
+    /// Returns the last result for a change.
+    pub(crate) fn last(&self, change: &Change) -> Option<Finished> {
+        let mut finished = self.finished.lock();
+        finished.retain(|of| of.started.elapsed() < MOST_AGE);
+        finished
+            .iter()
+            .rev()
+            .find(|of| of.change == *change)
+            .cloned()
+    }
+
+    /// Simulates a change. A simulation ends even if the browser has left, so that one runs at a time.
+    pub(crate) async fn run(&self, fleet: Fleet, change: Change) -> Result<Finished, String> {
+        let permit = Arc::clone(&self.running).acquire_owned();
+        let permit = tokio::time::timeout(MOST_WAIT, permit).await;
+        let Ok(Ok(permit)) = permit else {
+            return Err("other simulations are running; try again later".to_owned());
+        };
+        let (simulator, finished) = (Arc::clone(&self.simulator), Arc::clone(&self.finished));
+        let task = tokio::spawn(async move {
+            let (started, at) = (Instant::now(), Timestamp::now());
+            let simulation = simulator.simulate(fleet, change.clone()).await;
+            drop(permit);
+            let result = Finished {
+                change,
+                started,
+                at,
+                simulation: Arc::new(simulation?),
+            };
+            let mut finished = finished.lock();
+            if finished.len() == MOST_RESULTS {
+                finished.pop_front();
+            }
+            finished.push_back(result.clone());
+            drop(finished);
+            Ok(result)
+        });
+        task.await.map_err(|error| error.to_string())?
+    }
+}
