@@ -139,7 +139,7 @@ fn row(html: &mut Html, of: &Planned) {
             html.leaf("a", &attributes, full_name(&of.binding));
         });
         parts::cell(html, c_from, |html| {
-            placement(html, &of.from, of.has_replicas)
+            placement(html, &of.from, of.has_replicas);
         });
         parts::cell(html, c_to, |html| placement(html, &of.to, of.has_replicas));
         parts::cell(html, c_replicas, |html| {

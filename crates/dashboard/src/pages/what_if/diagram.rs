@@ -138,14 +138,14 @@ pub(super) fn write(html: &mut Html, moves: &[Planned]) {
             for (side, ends) in [(Side::Left, &left), (Side::Right, &right)] {
                 nodes(html, side, ends);
             }
-            for (of, (top, size)) in bindings.iter().zip(&middle.slots) {
+            for (of, (top, height)) in bindings.iter().zip(&middle.slots) {
                 let name = full_name(&of.of.binding);
                 let class = if of.of.failure.is_some() {
                     "lost"
                 } else {
                     "node"
                 };
-                rectangle(html, class, MIDDLE, *top, *size);
+                rectangle(html, class, MIDDLE, *top, *height);
                 label_at(html, "middle", MIDDLE + NODE / 2.0, top - 5.0, &name);
             }
         });
@@ -158,7 +158,7 @@ struct Scale {
 }
 
 impl Scale {
-    fn size(&self, replicas: i64) -> f64 {
+    fn height(&self, replicas: i64) -> f64 {
         (number(replicas) / self.most * WIDEST).max(THINNEST)
     }
 }
@@ -180,13 +180,13 @@ impl Column {
     fn of_bindings(bindings: &[Balanced<'_>], scale: &Scale) -> Self {
         let (mut slots, mut top) = (Vec::new(), 0.0);
         for of in bindings {
-            let size = |side| {
+            let height = |side| {
                 let flows = of.flows(side).iter();
-                flows.map(|flow| scale.size(flow.replicas)).sum::<f64>()
+                flows.map(|flow| scale.height(flow.replicas)).sum::<f64>()
             };
-            let size = f64::max(size(Side::Left), size(Side::Right));
-            slots.push((top + LABEL, size));
-            top += LABEL + size + GAP;
+            let height = f64::max(height(Side::Left), height(Side::Right));
+            slots.push((top + LABEL, height));
+            top += LABEL + height + GAP;
         }
         Self {
             slots,
@@ -198,13 +198,13 @@ impl Column {
     fn of_ends(bindings: &[Balanced<'_>], side: Side, scale: &Scale) -> Self {
         let mut sizes: BTreeMap<End, f64> = BTreeMap::new();
         for flow in bindings.iter().flat_map(|of| of.flows(side)) {
-            *sizes.entry(flow.end.clone()).or_default() += scale.size(flow.replicas);
+            *sizes.entry(flow.end.clone()).or_default() += scale.height(flow.replicas);
         }
         let (mut slots, mut ends, mut top) = (Vec::new(), BTreeMap::new(), 0.0);
-        for (end, size) in sizes {
+        for (end, height) in sizes {
             ends.insert(end, slots.len());
-            slots.push((top + LABEL / 2.0, size));
-            top += size.max(LEAST) + GAP;
+            slots.push((top + LABEL / 2.0, height));
+            top += height.max(LEAST) + GAP;
         }
         Self {
             slots,
@@ -227,15 +227,15 @@ fn lines(
     for (of, (top, _)) in bindings.iter().zip(&middle.slots) {
         let mut at = *top;
         for flow in of.flows(side) {
-            let size = scale.size(flow.replicas);
+            let height = scale.height(flow.replicas);
             let free = ends
                 .ends
                 .get(&flow.end)
                 .and_then(|index| free.get_mut(*index));
             let Some(free) = free else { continue };
-            let (end, inner) = (*free + size / 2.0, at + size / 2.0);
-            *free += size;
-            at += size;
+            let (end, inner) = (*free + height / 2.0, at + height / 2.0);
+            *free += height;
+            at += height;
             let (from, to) = match side {
                 Side::Left => ((LEFT + NODE, end), (MIDDLE, inner)),
                 Side::Right => ((MIDDLE + NODE, inner), (RIGHT, end)),
@@ -245,7 +245,7 @@ fn lines(
                 "M{:.1} {:.1}C{bend:.1} {:.1} {bend:.1} {:.1} {:.1} {:.1}",
                 from.0, from.1, from.1, to.1, to.0, to.1
             );
-            let width = format!("{size:.1}");
+            let width = format!("{height:.1}");
             let attributes: [(&str, &dyn Display); 3] =
                 [("class", &"flow"), ("d", &curve), ("stroke-width", &width)];
             html.el("path", &attributes, |html| {
@@ -272,7 +272,7 @@ fn describe(of: &Planned, flow: &Flow, side: Side) -> String {
 
 fn nodes(html: &mut Html, side: Side, column: &Column) {
     for (end, index) in &column.ends {
-        let Some((top, size)) = column.slots.get(*index) else {
+        let Some((top, height)) = column.slots.get(*index) else {
             continue;
         };
         let (x, anchor, text) = match side {
@@ -284,19 +284,19 @@ fn nodes(html: &mut Html, side: Side, column: &Column) {
             (End::Nowhere, Side::Left) => ("node", "new"),
             (End::Nowhere, Side::Right) => ("lost", "no cluster"),
         };
-        rectangle(html, class, x, *top, *size);
-        label_at(html, anchor, text, top + size / 2.0 + 4.0, name);
+        rectangle(html, class, x, *top, *height);
+        label_at(html, anchor, text, top + height / 2.0 + 4.0, name);
     }
 }
 
-fn rectangle(html: &mut Html, class: &str, x: f64, top: f64, size: f64) {
-    let (top, size) = (format!("{top:.1}"), format!("{size:.1}"));
+fn rectangle(html: &mut Html, class: &str, x: f64, top: f64, height: f64) {
+    let (top, height) = (format!("{top:.1}"), format!("{height:.1}"));
     let attributes: [(&str, &dyn Display); 5] = [
         ("class", &class),
         ("x", &x),
         ("y", &top),
         ("width", &NODE),
-        ("height", &size),
+        ("height", &height),
     ];
     html.void("rect", &attributes);
 }

@@ -136,8 +136,10 @@ fn the_diagram_has_a_line_for_each_flow() {
 
 #[test]
 fn a_page_of_many_moves_is_bounded() {
-    let mut simulation = Simulation::default();
-    simulation.examined = 2000;
+    let mut simulation = Simulation {
+        examined: 2000,
+        ..Simulation::default()
+    };
     for index in 0..2000 {
         let gone: Vec<String> = (0..200).map(|of| format!("member-{of:03}")).collect();
         let gone: Vec<(&str, i32)> = gone.iter().map(|of| (of.as_str(), 1)).collect();
