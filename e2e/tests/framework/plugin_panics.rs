@@ -170,13 +170,22 @@ async fn a_panicking_hint_requeues_the_binding() {
         .patch("hint", &PatchParams::default(), &open)
         .await
         .unwrap();
-    let touch = Patch::Merge(json!({ "metadata": { "annotations": { "touched": "yes" } } }));
     let clusters = fixture.bare.clusters();
-    clusters
-        .patch("m1", &PatchParams::default(), &touch)
-        .await
-        .unwrap();
-    assert_eq!(fixture.placed_clusters("hint").await.len(), 4);
+    let mut attempt = 0;
+    eventually("the placement of hint", async || {
+        // A cluster change that the scheduler receives before the annotation has no effect.
+        attempt += 1;
+        let touched = json!({ "metadata": { "annotations": { "touched": attempt.to_string() } } });
+        clusters
+            .patch("m1", &PatchParams::default(), &Patch::Merge(touched))
+            .await
+            .unwrap();
+        match bindings.get("hint").await.unwrap().spec.clusters.len() {
+            4 => Ok(()),
+            other => Err(format!("{other} clusters")),
+        }
+    })
+    .await;
     fixture.stop().await;
 }
 
