@@ -41,24 +41,3 @@ pub async fn eventually<T, E: Display>(
         }
     }
 }
-
-/// Checks that `check` returns `Ok` for the whole time.
-///
-/// Prefer to wait for the effect of a later write: it proves more, and sooner.
-///
-/// # Panics
-/// With the first error.
-#[expect(clippy::panic, reason = "this is how a test fails")]
-pub async fn never<E: Display>(
-    what: &str,
-    during: Duration,
-    mut check: impl AsyncFnMut() -> Result<(), E>,
-) {
-    let end = Instant::now() + during;
-    while Instant::now() < end {
-        if let Err(reason) = check().await {
-            panic!("{what} happened: {reason}");
-        }
-        tokio::time::sleep(STEP).await;
-    }
-}

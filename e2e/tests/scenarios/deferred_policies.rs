@@ -167,6 +167,8 @@ async fn edits_of_a_lazy_policy_wait_for_an_edit_of_the_template() {
         .create_all([policy("p", &[&nginx], on_clusters(&["member1"])), nginx])
         .await;
     wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
+    // Otherwise, the detector could still be handling the creation of the template under the lazy policy.
+    wait_for_pending_work(&plane).await;
     let edit = json!({ "spec": {
         "activationPreference": "Lazy", "placement": on_clusters(&["member1", "member2"]), "propagateDeps": true } });
     plane

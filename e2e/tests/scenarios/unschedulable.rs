@@ -1,16 +1,16 @@
 //! Workloads that cannot be placed: conditions of the binding, and events on binding and template.
 
-use berth_api::{Cluster, ResourceBinding};
+use berth_api::Cluster;
 use berth_e2e::Plane;
 use serde_json::json;
 
 use crate::assertions::{
-    event_source, events_about, message, resource_version, targets, wait_for_event,
-    wait_for_failure, wait_for_member_changes, wait_for_pending_work, wait_until_placed,
+    event_source, message, targets, wait_for_event, wait_for_failure, wait_for_member_changes,
+    wait_until_placed,
 };
 use crate::manifests::{
     aggregated, by_available_replicas, deployment, deployment_with_cpu, merged, on_all_clusters,
-    on_clusters, on_labelled_clusters, policy, spread,
+    on_labelled_clusters, policy, spread,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -142,48 +142,5 @@ async fn a_workload_that_cannot_scale_up_keeps_its_replicas() {
     plane.edit(&deployments, "nginx", replicas).await;
     let binding = wait_for_failure(&plane, "nginx-deployment", "Unschedulable").await;
     assert_eq!(targets(&binding), before);
-    plane.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_repeated_failure_is_reported_once() {
-    let plane = Plane::start().await;
-    // The first binding is retried after a second, the second one after a change of a cluster.
-    let (spread_out, unplaceable) = (deployment("spread-out", 1), deployment("unplaceable", 1));
-    plane
-        .create_all([
-            policy("spread-out", &[&spread_out], spread(4, 5)),
-            policy("unplaceable", &[&unplaceable], on_clusters(&["nowhere"])),
-            spread_out,
-            unplaceable,
-        ])
-        .await;
-    let names = ["spread-out-deployment", "unplaceable-deployment"];
-    let reasons = ["SchedulerError", "NoClusterFit"];
-    let mut before = Vec::new();
-    for (name, reason) in names.into_iter().zip(reasons) {
-        before.push(resource_version(
-            &wait_for_failure(&plane, name, reason).await,
-        ));
-        wait_for_event(&plane, "ResourceBinding", name, "ScheduleBindingFailed", "").await;
-    }
-    let bindings = plane.api::<ResourceBinding>();
-    let retry_window = std::time::Duration::from_millis(2500);
-    berth_e2e::eventually::never("another write", retry_window, async || {
-        for (name, before) in names.iter().zip(&before) {
-            let now = resource_version(&bindings.get(name).await.unwrap());
-            if now != *before {
-                return Err(format!("{name} changed from {before} to {now}"));
-            }
-        }
-        Ok(())
-    })
-    .await;
-    wait_for_pending_work(&plane).await;
-    for name in names {
-        let events = events_about(&plane, "ResourceBinding", name).await;
-        assert_eq!(events.len(), 1, "{events:?}");
-        assert_eq!(events[0].count, Some(1), "{events:?}");
-    }
     plane.stop().await;
 }

@@ -26,6 +26,7 @@ mod metrics_access;
 mod objects;
 mod process;
 mod recorded_writes;
+mod repeated_failures;
 mod requeue_events;
 mod shadow;
 mod takeover;

@@ -14,7 +14,7 @@ use crate::objects::{aggregated, binding, cluster, on_cluster};
 /// minutes. Debug builds get more time, because other tests run at the same time.
 const REACTION_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
 
-async fn wait_for_failure(bare: &BareControlPlane, name: &str, reason: &str) {
+pub(crate) async fn wait_for_failure(bare: &BareControlPlane, name: &str, reason: &str) {
     eventually(&format!("{name} to fail"), async || {
         let stored = bare.bindings("default").get(name).await.unwrap();
         match scheduled(&stored) {
@@ -39,7 +39,7 @@ async fn time_until_placed(bare: &BareControlPlane, name: &str) -> Duration {
     .await
 }
 
-async fn patch_cluster(bare: &BareControlPlane, name: &str, change: Value) {
+pub(crate) async fn patch_cluster(bare: &BareControlPlane, name: &str, change: Value) {
     let (clusters, patch) = (bare.clusters(), Patch::Merge(&change));
     let parameters = PatchParams::default();
     if change.get("status").is_some() {
