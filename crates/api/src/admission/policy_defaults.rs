@@ -152,9 +152,10 @@ fn fill_failover(spec: &mut Map<String, Value>) {
     }
 }
 
+/// Sets a missing field. An empty text counts as missing where the default is a text: it is not stored.
 fn default(map: &mut Map<String, Value>, key: &str, value: Value) {
     let slot = map.entry(key).or_insert(Value::Null);
-    if slot.is_null() {
+    if slot.is_null() || (value.is_string() && *slot == "") {
         *slot = value;
     }
 }

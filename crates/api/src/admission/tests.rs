@@ -132,6 +132,19 @@ fn updates_keep_the_id_and_restore_defaults() {
 }
 
 #[test]
+fn an_empty_text_takes_the_default_at_once() {
+    let mut policy = placed(json!({"replicaScheduling": {"replicaSchedulingType": ""}}));
+    policy["spec"]["preemption"] = json!("");
+    let once = created(GuardedKind::PropagationPolicy, policy);
+    assert_eq!(
+        once["spec"]["placement"]["replicaScheduling"],
+        json!({"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"})
+    );
+    assert_eq!(once["spec"]["preemption"], "Never");
+    assert_eq!(created(GuardedKind::PropagationPolicy, once.clone()), once);
+}
+
+#[test]
 fn completing_a_policy_is_idempotent() {
     let stored = created(GuardedKind::PropagationPolicy, placed(json!({})));
     let mut again = stored.clone();
