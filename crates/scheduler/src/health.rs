@@ -17,6 +17,7 @@ use crate::decision_record::query::DebugClient;
 use crate::estimator::EstimatorClient;
 use crate::extender::ExtenderMetrics;
 use crate::metrics::{Metrics, ShadowMetrics};
+use crate::shadow::{Differences, SHADOW_PATH};
 
 /// Content of the endpoints, shared between the scheduler, which updates it, and the HTTP servers.
 #[derive(Clone, Debug)]
@@ -25,7 +26,7 @@ pub(crate) struct Probes {
     metrics: Metrics,
     estimators: Arc<OnceLock<EstimatorClient>>,
     extenders: ExtenderMetrics,
-    shadow: Arc<OnceLock<Arc<ShadowMetrics>>>,
+    shadow: Arc<OnceLock<(Arc<ShadowMetrics>, Differences)>>,
     decision_log: Arc<OnceLock<DroppedEntries>>,
     configuration: Effective,
     settings: DecisionSettings,
@@ -73,10 +74,10 @@ impl Probes {
         let _ = self.estimators.set(client);
     }
 
-    /// Adds the metrics of shadow mode.
-    pub(crate) fn show_shadow(&self, metrics: Arc<ShadowMetrics>) {
+    /// Adds the metrics and the differences of shadow mode.
+    pub(crate) fn show_shadow(&self, metrics: Arc<ShadowMetrics>, differences: Differences) {
         // Set once per process.
-        let _ = self.shadow.set(metrics);
+        let _ = self.shadow.set((metrics, differences));
     }
 
     /// Adds the metric of the decision log.
@@ -96,7 +97,7 @@ impl Probes {
             text.push_str(&estimators.metrics_text());
         }
         text.push_str(&self.extenders.text());
-        if let Some(shadow) = self.shadow.get() {
+        if let Some((shadow, _)) = self.shadow.get() {
             shadow.encode(&mut text);
         }
         if let Some(dropped) = self.decision_log.get() {
@@ -130,6 +131,7 @@ impl Probes {
     pub(crate) fn endpoints(&self) -> Endpoints {
         let (metrics, readiness, configuration) = (self.clone(), self.clone(), self.clone());
         let (active, decisions) = (self.clone(), self.decisions.clone());
+        let shadow = self.shadow.clone();
         Endpoints::default()
             .live(|| Ok(()))
             .ready(move || {
@@ -155,6 +157,18 @@ impl Probes {
                               runs with --shadow";
                 let refused = Err((StatusCode::NOT_FOUND, reason.to_owned()));
                 std::future::ready(refused).boxed()
+            })
+            .debug(SHADOW_PATH, move |_| {
+                let document = match shadow.get() {
+                    Some((_, differences)) => differences
+                        .json()
+                        .map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string())),
+                    None => Err((
+                        StatusCode::NOT_FOUND,
+                        "no comparison: the scheduler runs without --shadow".to_owned(),
+                    )),
+                };
+                std::future::ready(document).boxed()
             })
     }
 }

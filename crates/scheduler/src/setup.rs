@@ -30,7 +30,7 @@ use crate::process::accepted_flags;
 use crate::profiles::builder::{ActiveConfig, FrameworkBuilder};
 use crate::profiles::reload::ConfigReload;
 use crate::scheduler::{EstimatorHandle, Input, Inputs, Scheduler};
-use crate::shadow::Shadow;
+use crate::shadow::{Differences, Shadow};
 use crate::watch;
 use crate::writer::Writer;
 
@@ -157,11 +157,12 @@ async fn run_shadow(
         return Err(ServiceError::Shadow("extenders"));
     }
     let comparison = Arc::new(ShadowMetrics::default());
-    probes.show_shadow(comparison.clone());
+    let differences = Differences::default();
+    probes.show_shadow(comparison.clone(), differences.clone());
     serve(&options, &probes, &client, &cancel).await?;
     accepted_flags::log_given(&options.meaningless);
     let watches = start_watches(&client, options.timeouts.watch, &cancel);
-    Shadow::new(&options, config, comparison, probes)
+    Shadow::new(&options, config, comparison, differences, probes)
         .run(watches, cancel)
         .await;
     Ok(())

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! watches ──> Shadow ──> engine: decision about each state that needs one
-//!                └─────> comparison when the other scheduler has written its decision ──> metrics, log
+//!                └─────> comparison when the other scheduler has written its decision ──> metrics, log, record
 //! ```
 //!
 //! The module has neither a client nor a writer, so it cannot change the control plane.
 
+mod differences;
 mod observed_write;
 mod prediction;
 
@@ -16,9 +17,13 @@ use std::time::Instant;
 
 use berth_api::canonical::placement_json;
 use berth_core::{Explanation, Request};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use self::differences::Difference;
+pub(crate) use self::differences::{Differences, SHADOW_PATH};
 use self::observed_write::{Observation, ObservedBinding};
 use self::prediction::Prediction;
 use crate::binding::{Binding, BindingKey, RawBinding};
@@ -49,6 +54,7 @@ pub(crate) struct Shadow {
     groups: Option<AffinityGroups>,
     lists: ListProgress,
     metrics: Arc<ShadowMetrics>,
+    differences: Differences,
     probes: Probes,
 }
 
@@ -57,6 +63,7 @@ impl Shadow {
         options: &Options,
         config: ActiveConfig,
         metrics: Arc<ShadowMetrics>,
+        differences: Differences,
         probes: Probes,
     ) -> Self {
         let ActiveConfig {
@@ -79,6 +86,7 @@ impl Shadow {
                 .then(AffinityGroups::default),
             lists: ListProgress::default(),
             metrics,
+            differences,
             probes,
         }
     }
@@ -319,20 +327,47 @@ impl Shadow {
             self.metrics.compared(true);
             return;
         }
-        let Some((own, explanation)) = self.decide(&basis) else {
-            // Nothing had to be decided; the other scheduler recorded that it has seen the state.
-            let unchanged = Prediction::written(&basis);
-            self.metrics.compared(unchanged == other);
-            if unchanged != other {
-                tracing::warn!(binding = %key, other = %other, own = "no decision needed", "decisions differ");
-            }
-            return;
-        };
-        let equal = own == other;
+        let decided = self.decide(&basis);
+        // Without a decision of its own, the other scheduler only recorded that it has seen the state.
+        let unchanged = Prediction::written(&basis);
+        let own = decided.as_ref().map_or(&unchanged, |(own, _)| own);
+        let equal = *own == other;
         self.metrics.compared(equal);
         if !equal {
-            let reasons = own.explain_missing(&other, &explanation);
-            tracing::warn!(binding = %key, %own, %other, reasons, "decisions differ");
+            self.report(key, written, decided, other);
         }
+    }
+
+    /// Logs and records a difference.
+    fn report(
+        &self,
+        key: &BindingKey,
+        written: &Binding,
+        decided: Option<(Prediction, Explanation)>,
+        other: Prediction,
+    ) {
+        let missing = decided
+            .as_ref()
+            .map(|(own, explanation)| own.missing(&other, explanation))
+            .unwrap_or_default();
+        let reasons: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        let reasons = reasons.join("; ");
+        let own = decided.map(|(own, _)| own);
+        match &own {
+            Some(own) => {
+                tracing::warn!(binding = %key, %own, %other, reasons, "decisions differ");
+            }
+            None => {
+                tracing::warn!(binding = %key, own = "no decision needed", %other, "decisions differ");
+            }
+        }
+        self.differences.add(Difference {
+            binding: key.to_string(),
+            generation: written.metadata.generation.unwrap_or_default(),
+            time: MicroTime(Timestamp::now()),
+            own: own.map(Prediction::into_decided),
+            other: other.into_decided(),
+            missing,
+        });
     }
 }

@@ -25,16 +25,16 @@ app.kubernetes.io/component: {{ .name }}
 {{- end -}}
 
 {{/*
-The schedulers, default first, as a YAML list under the key `items`. Each has name, component (the suffix of object
-names) and all keys of `scheduler`.
+The schedulers, default first, as a YAML list under the key `items`. Each has component (the suffix of object names),
+account (the suffix of its ServiceAccount), shadow (true in shadow mode) and all keys of `scheduler`.
 */}}
 {{- define "berth.schedulers" -}}
 {{- $items := list -}}
 {{- if .Values.scheduler.enabled -}}
-{{- $items = append $items (mergeOverwrite (deepCopy .Values.scheduler) (dict "component" "scheduler")) -}}
+{{- $items = append $items (mergeOverwrite (deepCopy .Values.scheduler) (dict "component" "scheduler" "account" "scheduler" "shadow" false)) -}}
 {{- end -}}
 {{- range .Values.secondSchedulers -}}
-{{- $own := dict "leaseName" .schedulerName "replicas" 1 "component" (printf "scheduler-%s" .schedulerName) "config" dict "extraArgs" list "featureGates" dict "plugins" (list "*") -}}
+{{- $own := dict "leaseName" .schedulerName "replicas" 1 "component" (printf "scheduler-%s" .schedulerName) "account" "scheduler" "shadow" false "config" dict "extraArgs" list "featureGates" dict "plugins" (list "*") -}}
 {{- $items = append $items (mergeOverwrite (deepCopy $.Values.scheduler) $own (deepCopy .)) -}}
 {{- end -}}
 {{- $seen := dict -}}
@@ -43,6 +43,9 @@ names) and all keys of `scheduler`.
 {{- fail (printf "two schedulers have the schedulerName %q" .schedulerName) -}}
 {{- end -}}
 {{- $_ := set $seen .schedulerName true -}}
+{{- end -}}
+{{- if .Values.shadow.enabled -}}
+{{- $items = append $items (mergeOverwrite (deepCopy .Values.shadow) (dict "component" "shadow" "account" "shadow" "shadow" true "replicas" 1)) -}}
 {{- end -}}
 {{- dict "items" $items | toYaml -}}
 {{- end -}}

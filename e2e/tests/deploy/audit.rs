@@ -13,6 +13,7 @@ pub(crate) struct Audit {
 /// A request with its response.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
+    pub(crate) user: String,
     pub(crate) group: String,
     /// Includes the subresource: `resourcebindings/status`.
     pub(crate) resource: String,
@@ -74,6 +75,7 @@ impl Request {
             None => text(&object["resource"]),
         };
         Self {
+            user: text(&entry["user"]["username"]),
             group: text(&object["apiGroup"]),
             resource,
             verb: text(&entry["verb"]),

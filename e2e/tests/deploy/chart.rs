@@ -45,9 +45,10 @@ pub(crate) fn objects(yaml: &str) -> Vec<Value> {
 }
 
 /// The overlays with their Deployments.
-const OVERLAYS: [(&str, &[&str]); 3] = [
+const OVERLAYS: [(&str, &[&str]); 4] = [
     ("scheduler-only", &["karmada-scheduler"]),
     ("second-scheduler", &["my-karmada-scheduler"]),
+    ("shadow", &["berth-shadow"]),
     (
         "stand-alone",
         &["berth-controllers", "karmada-scheduler", "karmada-webhook"],
@@ -112,6 +113,20 @@ fn variations() -> Vec<(&'static str, Value)> {
                     "controllers": { "enabled": true, "featureGates": { "Failover": true },
                                      "extraArgs": ["--enable-no-execute-taint-eviction=true"] },
                     "rbac": { "propagated": deployments, "propagateRoles": false, "gangTemplates": deployments } }),
+        ),
+        (
+            "shadow mode alone",
+            json!({ "scheduler": { "enabled": false }, "shadow": { "enabled": true } }),
+        ),
+        (
+            "shadow mode of this cluster's control plane",
+            json!({ "controlPlane": { "inCluster": true },
+                    "shadow": { "enabled": true, "schedulerName": "eu", "plugins": ["*", "-ClusterLocality"],
+                                "kubeconfig": { "secretName": "kubeconfig", "key": "kubeconfig" },
+                                "featureGates": { "Failover": true }, "extraArgs": ["--v=4"], "resources": {},
+                                "config": { "apiVersion": "scheduler.config.berth/v1alpha1",
+                                            "kind": "SchedulerConfiguration",
+                                            "profiles": [{ "schedulerName": "eu" }] } } }),
         ),
         (
             "webhooks that issue their certificate",
@@ -254,14 +269,23 @@ async fn an_api_server_accepts_the_objects_of_the_chart_and_the_overlays() {
 #[test]
 fn the_chart_grants_the_rights_of_the_manifests() {
     let values = json!({ "controlPlane": { "inCluster": true }, "controllers": { "enabled": true },
-        "secondSchedulers": [{ "schedulerName": "my-scheduler" }] });
+        "secondSchedulers": [{ "schedulerName": "my-scheduler" }], "shadow": { "enabled": true } });
     let rendered = chart(&values);
-    for (file, name) in [
-        ("deploy/scheduler/rbac.yaml", "berth-scheduler"),
-        ("deploy/controllers/rbac.yaml", "berth-controllers"),
+    for (file, name, kinds) in [
+        (
+            "deploy/scheduler/rbac.yaml",
+            "berth-scheduler",
+            &["ClusterRole", "Role"][..],
+        ),
+        (
+            "deploy/controllers/rbac.yaml",
+            "berth-controllers",
+            &["ClusterRole", "Role"],
+        ),
+        ("deploy/shadow/rbac.yaml", "berth-shadow", &["ClusterRole"]),
     ] {
         let manifests = objects(&std::fs::read_to_string(repository().join(file)).unwrap());
-        for kind in ["ClusterRole", "Role"] {
+        for kind in kinds {
             let rules = |objects: &[Value]| -> BTreeSet<String> {
                 let rules = named(objects, kind, name)["rules"]
                     .as_array()

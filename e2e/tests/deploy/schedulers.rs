@@ -196,6 +196,50 @@ async fn the_schedulers_have_exactly_the_rights_that_they_need() {
     println!("{} rights, each of them used, none missing", rights.len());
 }
 
+#[needs(apiserver, kubectl)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shadow_has_exactly_the_rights_that_it_needs() {
+    let plane = ControlPlane::start(&[]).await;
+    plane.apply("deploy/scheduler/rbac.yaml");
+    plane.apply("deploy/scheduler/default-scheduler.yaml");
+    plane.apply("deploy/shadow/rbac.yaml");
+    plane.apply("deploy/shadow/shadow.yaml");
+    bare_control_plane::join(&plane.client, &member("member1")).await;
+    let bindings: Api<ResourceBinding> = Api::default_namespaced(plane.client.clone());
+    let kubeconfig = plane.kubeconfig_of("berth-shadow");
+    let shadow = Component::start(&plane, "berth-shadow", &kubeconfig, &[]).await;
+    eventually("the lists of the shadow", async || {
+        let log = shadow.log();
+        if log.contains("caches are filled") {
+            Ok(())
+        } else {
+            Err(log)
+        }
+    })
+    .await;
+    let others = plane.kubeconfig_of("berth-scheduler");
+    let _other = Component::start(&plane, "karmada-scheduler", &others, &[]).await;
+    let made: ResourceBinding = binding("web", "default-scheduler", 2);
+    let parameters = PostParams::default();
+    bindings.create(&parameters, &made).await.unwrap();
+    wait_until_placed(&bindings, "web", 2).await;
+
+    let of_shadow = || {
+        let all = plane.audit.requests();
+        let account = "system:serviceaccount:karmada-system:berth-shadow";
+        all.into_iter()
+            .filter(|request| request.user == account)
+            .collect::<Vec<_>>()
+    };
+    let rights = rights::granted_to(&plane.client, "berth-shadow").await;
+    assert_eq!(rights.len(), 6, "{rights:?}");
+    eventually("every right to be used", async || {
+        rights::all_are_used(&rights, &of_shadow())
+    })
+    .await;
+    rights::none_is_forbidden(&of_shadow());
+}
+
 /// Returns a ConfigMap with one profile and these filters.
 fn profile(filters: &str) -> Value {
     let text = format!(

@@ -6,6 +6,7 @@ use std::fmt;
 use berth_api::binding::TargetCluster;
 use berth_core::{Explanation, Outcome, ScheduleError};
 
+use super::differences::{Decided, MissingCluster};
 use crate::binding::Binding;
 use crate::rules::condition::{Reason, stored};
 use crate::rules::plan::Plan;
@@ -50,26 +51,37 @@ impl Prediction {
         Self::new(clusters, reason.as_str())
     }
 
-    /// Describes each cluster that the other decision has, and this one has not, by the stage that it reached.
-    pub(super) fn explain_missing(&self, other: &Self, explanation: &Explanation) -> String {
+    /// Returns the clusters that the other decision has, and this one has not, with the plugin that refused them or the
+    /// stage that they reached.
+    pub(super) fn missing(&self, other: &Self, explanation: &Explanation) -> Vec<MissingCluster> {
         let explained = explanation.clusters();
         let missing = other
             .clusters
             .keys()
             .filter(|name| !self.clusters.contains_key(*name));
-        let reasons: Vec<String> = missing
+        missing
             .map(|name| {
                 let cluster = explained.and_then(|clusters| clusters.get(name));
-                match cluster {
-                    None => format!("{name}: not in the fleet"),
-                    Some(cluster) => match &cluster.refusal {
-                        Some(refusal) => format!("{name}: {}: {}", refusal.plugin, refusal.reason),
-                        None => format!("{name}: {:?}", cluster.stage),
+                let refusal = cluster.and_then(|cluster| cluster.refusal.as_ref());
+                MissingCluster {
+                    cluster: name.clone(),
+                    plugin: refusal.map(|refusal| refusal.plugin.to_string()),
+                    reason: match (refusal, cluster) {
+                        (Some(refusal), _) => refusal.reason.to_string(),
+                        (None, Some(cluster)) => format!("{:?}", cluster.stage),
+                        (None, None) => "not in the fleet".to_owned(),
                     },
                 }
             })
-            .collect();
-        reasons.join("; ")
+            .collect()
+    }
+
+    /// Returns the decision as `/debug/shadow` shows it.
+    pub(super) fn into_decided(self) -> Decided {
+        Decided {
+            clusters: self.clusters.into_values().collect(),
+            reason: self.reason,
+        }
     }
 }
 

@@ -1,0 +1,167 @@
+//! The newest decisions that differ from those of the other scheduler, for `/debug/shadow`.
+//!
+//! Shadow mode adds to the record, and the HTTP server reads it.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use berth_api::binding::TargetCluster;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use serde::Serialize;
+
+use crate::decision_record::format::API_VERSION;
+
+/// Path of the differences.
+pub(crate) const SHADOW_PATH: &str = "/debug/shadow";
+
+/// The maximum of differences that are kept. One has up to two lists of all clusters.
+const LIMIT: usize = 100;
+
+/// A bounded record, shared by its clones.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Differences(Arc<Mutex<VecDeque<Arc<Difference>>>>);
+
+/// Two decisions about the same state of a binding.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Difference {
+    /// `NAMESPACE/NAME` of a ResourceBinding, or `NAME` of a ClusterResourceBinding.
+    pub(crate) binding: String,
+    /// The generation of the binding with the other scheduler's decision.
+    pub(crate) generation: i64,
+    /// The time of the comparison.
+    pub(crate) time: MicroTime,
+    /// The decision of this scheduler; `None` if it would not schedule the binding.
+    pub(crate) own: Option<Decided>,
+    /// The decision that the other scheduler wrote.
+    pub(crate) other: Decided,
+    /// The clusters that only the other scheduler chose, with the reasons of this one.
+    pub(crate) missing: Vec<MissingCluster>,
+}
+
+/// A decision, as a binding stores it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Decided {
+    /// The clusters by name.
+    pub(crate) clusters: Vec<TargetCluster>,
+    /// The reason of the condition `Scheduled`.
+    pub(crate) reason: String,
+}
+
+/// Why this scheduler did not choose a cluster.
+#[derive(Debug, Serialize)]
+pub(crate) struct MissingCluster {
+    /// The name of the cluster.
+    pub(crate) cluster: String,
+    /// The plugin that refused it, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plugin: Option<String>,
+    /// The reason of the plugin, or the stage that the cluster reached.
+    pub(crate) reason: String,
+}
+
+/// Writes `m1: TaintToleration: cluster(s) had untolerated taint {a: b}`.
+impl fmt::Display for MissingCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.cluster)?;
+        if let Some(plugin) = &self.plugin {
+            write!(f, "{plugin}: ")?;
+        }
+        f.write_str(&self.reason)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DifferenceList<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    limit: usize,
+    differences: Vec<&'a Difference>,
+}
+
+impl Differences {
+    /// Adds a difference, and drops the oldest one over the limit.
+    pub(super) fn add(&self, difference: Difference) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.truncate(LIMIT - 1);
+        kept.push_front(Arc::new(difference));
+    }
+
+    /// Returns the differences as JSON, the newest first.
+    ///
+    /// # Errors
+    /// When a name cannot be written as JSON.
+    pub(crate) fn json(&self) -> Result<String, serde_json::Error> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let copied: Vec<Arc<Difference>> = kept.iter().cloned().collect();
+        // Writing takes longer than copying references.
+        drop(kept);
+        serde_json::to_string(&DifferenceList {
+            api_version: API_VERSION,
+            kind: "DifferenceList",
+            limit: LIMIT,
+            differences: copied.iter().map(AsRef::as_ref).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn difference(generation: i64) -> Difference {
+        let decided = |name: &str| Decided {
+            clusters: vec![TargetCluster {
+                name: name.to_owned(),
+                replicas: 2,
+                ..TargetCluster::default()
+            }],
+            reason: "Success".to_owned(),
+        };
+        Difference {
+            binding: "default/web".to_owned(),
+            generation,
+            time: MicroTime(k8s_openapi::jiff::Timestamp::UNIX_EPOCH),
+            own: Some(decided("m1")),
+            other: decided("m2"),
+            missing: vec![MissingCluster {
+                cluster: "m2".to_owned(),
+                plugin: None,
+                reason: "not in the fleet".to_owned(),
+            }],
+        }
+    }
+
+    #[test]
+    fn the_newest_differences_are_kept() {
+        let differences = Differences::default();
+        for generation in 0..250 {
+            differences.add(difference(generation));
+        }
+        let listed: serde_json::Value = serde_json::from_str(&differences.json().unwrap()).unwrap();
+        let listed = listed["differences"].as_array().unwrap();
+        let generations = listed.iter().map(|entry| entry["generation"].as_i64());
+        assert!(generations.eq((150..250).rev().map(Some)));
+    }
+
+    #[test]
+    fn a_difference_has_both_decisions_and_the_reasons() {
+        let differences = Differences::default();
+        differences.add(difference(3));
+        let listed: serde_json::Value = serde_json::from_str(&differences.json().unwrap()).unwrap();
+        assert_eq!(
+            listed,
+            serde_json::json!({
+                "apiVersion": "debug.berth.io/v1", "kind": "DifferenceList", "limit": 100,
+                "differences": [{
+                    "binding": "default/web", "generation": 3, "time": "1970-01-01T00:00:00.000000Z",
+                    "own": { "clusters": [{ "name": "m1", "replicas": 2 }], "reason": "Success" },
+                    "other": { "clusters": [{ "name": "m2", "replicas": 2 }], "reason": "Success" },
+                    "missing": [{ "cluster": "m2", "reason": "not in the fleet" }],
+                }],
+            })
+        );
+    }
+}
