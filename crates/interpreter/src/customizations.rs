@@ -1,13 +1,14 @@
 //! The scripts of all customizations, by kind and operation.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use berth_api::ResourceInterpreterCustomization;
 use berth_api::interpreter_customization::CustomizationTarget;
 
 use crate::error::{InterpretError, ScriptError};
+use crate::lua::Program;
 use crate::operation::Operation;
 
 /// The pause after a call that ran out of time. A looping script thus uses a small part of a processor.
@@ -18,20 +19,20 @@ const PAUSE: Duration = Duration::from_secs(20);
 pub(crate) struct Script {
     customization: String,
     operation: Operation,
-    text: String,
+    program: Program,
     /// The end of the pause after a call that ran out of time.
     paused_until: Mutex<Option<Instant>>,
 }
 
 impl Script {
-    /// Runs a function with the text of the script, unless the script is paused.
+    /// Runs a function with the script, unless the script is paused.
     pub(crate) fn run<T>(
         &self,
-        run: impl FnOnce(&str) -> Result<T, ScriptError>,
+        run: impl FnOnce(&Program) -> Result<T, ScriptError>,
     ) -> Result<T, InterpretError> {
         let result = match self.pause() {
             Some(left) => Err(ScriptError::Paused(left.as_secs() + 1)),
-            None => run(&self.text),
+            None => run(&self.program),
         };
         if matches!(result, Err(ScriptError::Timeout(_))) {
             *self.lock() = Some(Instant::now() + PAUSE);
@@ -59,20 +60,30 @@ impl Script {
 /// The scripts of one kind.
 #[derive(Debug, Default)]
 pub(crate) struct KindScripts {
-    single: BTreeMap<Operation, Script>,
+    single: BTreeMap<Operation, Arc<Script>>,
     /// Dependencies are the union of those of all customizations.
-    dependencies: Vec<Script>,
+    dependencies: Vec<Arc<Script>>,
 }
 
 impl KindScripts {
     /// Returns the script of an operation other than [`Operation::InterpretDependency`].
-    pub(crate) fn script(&self, operation: Operation) -> Option<&Script> {
+    pub(crate) fn script(&self, operation: Operation) -> Option<&Arc<Script>> {
         self.single.get(&operation)
     }
 
     /// Returns the scripts that find dependencies.
-    pub(crate) fn dependencies(&self) -> &[Script] {
+    pub(crate) fn dependencies(&self) -> &[Arc<Script>] {
         &self.dependencies
+    }
+
+    /// Returns the script of a customization if its text is the same.
+    fn find(&self, customization: &str, operation: Operation, text: &str) -> Option<&Arc<Script>> {
+        let mut scripts = self.single.values().chain(&self.dependencies);
+        scripts.find(|script| {
+            script.customization == customization
+                && script.operation == operation
+                && script.program.text() == text
+        })
     }
 
     /// Reports whether there is a script for an operation.
@@ -91,24 +102,29 @@ pub(crate) struct Customizations {
 }
 
 impl Customizations {
-    /// Merges customizations. If several have a script for one operation of a kind, the first by name counts.
-    pub(crate) fn new(mut list: Vec<ResourceInterpreterCustomization>) -> Self {
+    /// Merges customizations. If several have a script for one operation of a kind, the first by name counts. Scripts that
+    /// did not change keep their compiled form and their pause.
+    pub(crate) fn new(mut list: Vec<ResourceInterpreterCustomization>, old: &Self) -> Self {
         list.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
         let mut kinds: HashMap<CustomizationTarget, KindScripts> = HashMap::new();
         for customization in list {
             let spec = customization.spec;
             let name = customization.metadata.name.unwrap_or_default();
+            let before = old.kinds.get(&spec.target);
             let scripts = kinds.entry(spec.target).or_default();
             for operation in Operation::ALL {
                 let Some(text) = operation.script(&spec.customizations) else {
                     continue;
                 };
-                let script = Script {
-                    customization: name.clone(),
-                    operation,
-                    text: text.to_owned(),
-                    paused_until: Mutex::default(),
-                };
+                let unchanged = before.and_then(|before| before.find(&name, operation, text));
+                let script = unchanged.cloned().unwrap_or_else(|| {
+                    Arc::new(Script {
+                        customization: name.clone(),
+                        operation,
+                        program: Program::new(text),
+                        paused_until: Mutex::default(),
+                    })
+                });
                 if operation == Operation::InterpretDependency {
                     scripts.dependencies.push(script);
                 } else {
@@ -128,5 +144,43 @@ impl Customizations {
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn customization(name: &str, script: &str) -> ResourceInterpreterCustomization {
+        serde_json::from_value(json!({
+            "metadata": {"name": name}, "spec": {"target": {"apiVersion": "x/v1", "kind": "X"},
+            "customizations": {"healthInterpretation": {"luaScript": script},
+                "dependencyInterpretation": {"luaScript": script}}}}))
+        .unwrap()
+    }
+
+    fn health(customizations: &Customizations) -> &Arc<Script> {
+        let scripts = customizations.of("x/v1", "X").unwrap();
+        scripts.script(Operation::InterpretHealth).unwrap()
+    }
+
+    #[test]
+    fn unchanged_scripts_stay_compiled() {
+        let first = Customizations::new(
+            vec![customization("b", "x = 1")],
+            &Customizations::default(),
+        );
+        let added = vec![customization("b", "x = 1"), customization("c", "x = 2")];
+        let second = Customizations::new(added, &first);
+        assert!(Arc::ptr_eq(health(&first), health(&second)));
+        let before = &first.of("x/v1", "X").unwrap().dependencies()[0];
+        let after = second.of("x/v1", "X").unwrap().dependencies();
+        assert!(Arc::ptr_eq(before, &after[0]) && after.len() == 2);
+        let third = Customizations::new(vec![customization("b", "x = 3")], &second);
+        assert_eq!(health(&third).program.text(), "x = 3");
+        let fourth = Customizations::new(vec![customization("a", "x = 3")], &third);
+        assert_eq!(health(&fourth).customization, "a");
     }
 }

@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::customizations::Customizations;
 use crate::error::InterpretError;
 use crate::interpretation::Interpretation;
+use crate::lua::Program;
 use crate::operation::Operation;
 use crate::third_party::{Aggregation, Kind};
 use crate::webhooks::{Answer, Answers, Configurations, WebhookError};
@@ -50,7 +51,8 @@ impl Interpreter {
 
     /// Replaces all customizations.
     pub fn load(&self, customizations: Vec<ResourceInterpreterCustomization>) {
-        let new = Arc::new(Customizations::new(customizations));
+        let old = self.scripts();
+        let new = Arc::new(Customizations::new(customizations, &old));
         let slot = self.customizations.write();
         *slot.unwrap_or_else(PoisonError::into_inner) = new;
     }
@@ -103,7 +105,7 @@ impl Interpreter {
         kind: &str,
         template: &Value,
     ) -> Result<Option<Interpretation>, InterpretError> {
-        let run = |script: &str| scripted::replicas(script, template);
+        let run = |script: &Program| scripted::replicas(script, template);
         if let Some(read) = self.run(api_version, kind, Operation::InterpretReplica, run)? {
             return Ok(Some(read));
         }
@@ -131,7 +133,7 @@ impl Interpreter {
         kind: &str,
         template: &Value,
     ) -> Result<Option<Vec<Component>>, InterpretError> {
-        let run = |script: &str| scripted::components(script, template);
+        let run = |script: &Program| scripted::components(script, template);
         if let Some(read) = self.run(api_version, kind, Operation::InterpretComponent, run)? {
             return Ok(Some(read));
         }
@@ -157,7 +159,7 @@ impl Interpreter {
         replicas: i32,
     ) -> Result<(), InterpretError> {
         let (api_version, kind) = kind_of(manifest);
-        let run = |script: &str| scripted::revise(script, manifest, replicas);
+        let run = |script: &Program| scripted::revise(script, manifest, replicas);
         let built_in = Kind::of(api_version, kind).and_then(|kind| kind.revise);
         let revised = match self.run(api_version, kind, Operation::ReviseReplica, run)? {
             Some(revised) => Some(revised),
@@ -179,7 +181,7 @@ impl Interpreter {
     pub fn retain(&self, desired: &mut Value, observed: &Value) -> Result<(), InterpretError> {
         native::retain_metadata(desired, observed);
         let (api_version, kind) = kind_of(desired);
-        let run = |script: &str| scripted::retain(script, desired, observed);
+        let run = |script: &Program| scripted::retain(script, desired, observed);
         let built_in = Kind::of(api_version, kind).and_then(|kind| kind.retain);
         let retained = match self.run(api_version, kind, Operation::Retain, run)? {
             Some(retained) => Some(retained),
@@ -200,7 +202,7 @@ impl Interpreter {
     /// When a script or a webhook fails.
     pub fn reflect(&self, object: &Value) -> Result<Option<Value>, InterpretError> {
         let (api_version, kind) = kind_of(object);
-        let run = |script: &str| scripted::reflect(script, object);
+        let run = |script: &Program| scripted::reflect(script, object);
         let read = |answer| match answer {
             Answer::Status(status) => Ok(status),
             _ => Err(WebhookError::mismatch()),
@@ -230,7 +232,7 @@ impl Interpreter {
         now: &Time,
     ) -> Result<Option<Value>, InterpretError> {
         let (api_version, kind) = kind_of(template);
-        let run = |script: &str| scripted::aggregate(script, template, items);
+        let run = |script: &Program| scripted::aggregate(script, template, items);
         let aggregated = match self.run(api_version, kind, Operation::AggregateStatus, run)? {
             Some(aggregated) => Some(aggregated),
             None => self.ask_patch(Operation::AggregateStatus, template, |request| {
@@ -261,7 +263,7 @@ impl Interpreter {
     /// When a script or a webhook fails.
     pub fn is_healthy(&self, object: &Value) -> Result<bool, InterpretError> {
         let (api_version, kind) = kind_of(object);
-        let run = |script: &str| scripted::health(script, object);
+        let run = |script: &Program| scripted::health(script, object);
         let read = |answer| match answer {
             Answer::Health(healthy) => Ok(healthy),
             _ => Err(WebhookError::mismatch()),
@@ -325,7 +327,7 @@ impl Interpreter {
         api_version: &str,
         kind: &str,
         operation: Operation,
-        run: impl FnOnce(&str) -> Result<T, crate::ScriptError>,
+        run: impl FnOnce(&Program) -> Result<T, crate::ScriptError>,
     ) -> Result<Option<T>, InterpretError> {
         let scripts = self.scripts();
         let script = scripts

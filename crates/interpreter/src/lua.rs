@@ -1,8 +1,9 @@
-//! Lua 5.1 in a sandbox. Each call runs in a state of its own, so scripts cannot affect each other, and equal inputs give
-//! equal results.
+//! Lua 5.1 in a sandbox. A script is compiled once. Each call runs in a state of its own, so scripts cannot affect each
+//! other, and equal inputs give equal results.
 //!
 //! | module | contents |
 //! |---|---|
+//! | `program` | a script and its bytecode |
 //! | `sandbox` | the libraries and functions that scripts may use |
 //! | `patterns` | bounds on the cost of patterns and strings |
 //! | `budget` | limits of time and memory |
@@ -17,14 +18,15 @@ mod convert;
 mod empty_tables;
 mod kube;
 mod patterns;
+mod program;
 mod sandbox;
 
-use mlua::chunk::ChunkMode;
-use mlua::{Lua, LuaOptions, MultiValue, StdLib};
+use mlua::MultiValue;
 use serde_json::Value;
 
 use self::budget::Budget;
 pub(crate) use self::empty_tables::{Root, resolve_empty_tables};
+pub(crate) use self::program::Program;
 use crate::error::ScriptError;
 
 /// A value that a script returned.
@@ -57,13 +59,7 @@ impl Returned {
 /// # Errors
 /// When the script does not compile.
 pub fn check_syntax(script: &str) -> Result<(), ScriptError> {
-    let lua = Lua::new_with(StdLib::NONE, LuaOptions::default())
-        .map_err(|error| ScriptError::Runtime(first_line(&error)))?;
-    let chunk = lua.load(script).set_name("=script");
-    match chunk.set_mode(ChunkMode::Text).into_function() {
-        Ok(_) => Ok(()),
-        Err(error) => Err(ScriptError::Syntax(first_line(&error))),
-    }
+    Program::new(script).bytecode().map(|_| ())
 }
 
 /// Runs a script, calls one of its functions, and returns the first `N` results.
@@ -71,19 +67,15 @@ pub fn check_syntax(script: &str) -> Result<(), ScriptError> {
 /// # Errors
 /// When the script fails, exceeds its [`Budget`], or returns a table that has no JSON form.
 pub(crate) fn call<const N: usize>(
-    script: &str,
+    script: &Program,
     function: &'static str,
     arguments: &[&Value],
 ) -> Result<[Returned; N], ScriptError> {
+    let bytecode = script.bytecode()?;
     let lua = sandbox::new_state().map_err(|error| ScriptError::Runtime(first_line(&error)))?;
     let budget = Budget::start(&lua).map_err(|error| ScriptError::Runtime(first_line(&error)))?;
     let failed = |error: mlua::Error| budget.explain(&error);
-    let chunk = lua.load(script).set_name("=script");
-    let chunk = chunk.set_mode(ChunkMode::Text).into_function();
-    let chunk = chunk.map_err(|error| match budget.explain(&error) {
-        ScriptError::Runtime(message) => ScriptError::Syntax(message),
-        other => other,
-    })?;
+    let chunk = Program::load(&lua, bytecode).map_err(failed)?;
     chunk.call::<()>(()).map_err(failed)?;
     let entry: mlua::Value = lua.globals().raw_get(function).map_err(failed)?;
     let mlua::Value::Function(entry) = entry else {

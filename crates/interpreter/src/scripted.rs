@@ -7,17 +7,21 @@ use serde_json::Value;
 
 use crate::error::ScriptError;
 use crate::interpretation::Interpretation;
-use crate::lua::{Returned, Root, call, resolve_empty_tables};
+use crate::lua::{Program, Returned, Root, call, resolve_empty_tables};
 use crate::operation::Operation;
 use crate::references::check_references;
 
 /// Runs the function of an operation that has one result.
-fn run(script: &str, operation: Operation, arguments: &[&Value]) -> Result<Returned, ScriptError> {
+fn run(
+    script: &Program,
+    operation: Operation,
+    arguments: &[&Value],
+) -> Result<Returned, ScriptError> {
     let [result] = call(script, operation.function(), arguments)?;
     Ok(result)
 }
 
-pub(crate) fn replicas(script: &str, object: &Value) -> Result<Interpretation, ScriptError> {
+pub(crate) fn replicas(script: &Program, object: &Value) -> Result<Interpretation, ScriptError> {
     let function = Operation::InterpretReplica.function();
     let [replicas, requirements] = call(script, function, &[object])?;
     let requirements = match requirements {
@@ -39,21 +43,25 @@ pub(crate) fn replicas(script: &str, object: &Value) -> Result<Interpretation, S
     })
 }
 
-pub(crate) fn components(script: &str, object: &Value) -> Result<Vec<Component>, ScriptError> {
+pub(crate) fn components(script: &Program, object: &Value) -> Result<Vec<Component>, ScriptError> {
     match run(script, Operation::InterpretComponent, &[object])? {
         Returned::Nil => Ok(Vec::new()),
         components => decode(table(components, Root::List, &[])?, "list of components"),
     }
 }
 
-pub(crate) fn revise(script: &str, object: &Value, replicas: i32) -> Result<Value, ScriptError> {
+pub(crate) fn revise(
+    script: &Program,
+    object: &Value,
+    replicas: i32,
+) -> Result<Value, ScriptError> {
     let number = Value::from(replicas);
     let revised = run(script, Operation::ReviseReplica, &[object, &number])?;
     manifest(revised, &[object])
 }
 
 pub(crate) fn retain(
-    script: &str,
+    script: &Program,
     desired: &Value,
     observed: &Value,
 ) -> Result<Value, ScriptError> {
@@ -61,14 +69,14 @@ pub(crate) fn retain(
     manifest(retained, &[desired, observed])
 }
 
-pub(crate) fn reflect(script: &str, object: &Value) -> Result<Value, ScriptError> {
+pub(crate) fn reflect(script: &Program, object: &Value) -> Result<Value, ScriptError> {
     let status = run(script, Operation::InterpretStatus, &[object])?;
     table(status, Root::Object, &[])
 }
 
 /// Returns the template with its status.
 pub(crate) fn aggregate(
-    script: &str,
+    script: &Program,
     object: &Value,
     items: &[AggregatedStatusItem],
 ) -> Result<Value, ScriptError> {
@@ -77,7 +85,7 @@ pub(crate) fn aggregate(
     manifest(aggregated, &[])
 }
 
-pub(crate) fn health(script: &str, object: &Value) -> Result<bool, ScriptError> {
+pub(crate) fn health(script: &Program, object: &Value) -> Result<bool, ScriptError> {
     match run(script, Operation::InterpretHealth, &[object])? {
         Returned::Bool(healthy) => Ok(healthy),
         other => Err(unexpected("boolean", &other)),
@@ -85,7 +93,7 @@ pub(crate) fn health(script: &str, object: &Value) -> Result<bool, ScriptError> 
 }
 
 pub(crate) fn dependencies(
-    script: &str,
+    script: &Program,
     object: &Value,
 ) -> Result<Vec<DependentObjectReference>, ScriptError> {
     let list = run(script, Operation::InterpretDependency, &[object])?;

@@ -5,7 +5,7 @@ use super::*;
 /// Runs a function `f` with arguments.
 fn run(script: &str, arguments: &[Value]) -> Result<Returned, ScriptError> {
     let arguments: Vec<&Value> = arguments.iter().collect();
-    let [result] = call(script, "f", &arguments)?;
+    let [result] = call(&Program::new(script), "f", &arguments)?;
     Ok(result)
 }
 

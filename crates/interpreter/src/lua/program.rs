@@ -1,0 +1,90 @@
+//! A script and its compiled form, which all calls share.
+
+use std::sync::OnceLock;
+
+use mlua::chunk::ChunkMode;
+use mlua::{Function, Lua, LuaOptions, StdLib};
+
+use super::first_line;
+use crate::error::ScriptError;
+
+/// The name of the script in error messages.
+const NAME: &str = "=script";
+
+/// A script, compiled at its first use.
+#[derive(Debug)]
+pub(crate) struct Program {
+    text: String,
+    /// The bytecode, or the message of the compiler.
+    compiled: OnceLock<Result<Vec<u8>, String>>,
+}
+
+impl Program {
+    /// Creates a program without compiling it.
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            compiled: OnceLock::new(),
+        }
+    }
+
+    /// Returns the source code.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Compiles the script, unless that was done before.
+    ///
+    /// # Errors
+    /// When the script does not compile.
+    pub(super) fn bytecode(&self) -> Result<&[u8], ScriptError> {
+        match self.compiled.get_or_init(|| compile(&self.text)) {
+            Ok(bytecode) => Ok(bytecode),
+            Err(message) => Err(ScriptError::Syntax(message.clone())),
+        }
+    }
+
+    /// Loads the compiled script into a state.
+    ///
+    /// # Errors
+    /// When the script is too large for the state.
+    pub(super) fn load(lua: &Lua, bytecode: &[u8]) -> mlua::Result<Function> {
+        let chunk = lua.load(bytecode).set_name(NAME);
+        chunk.set_mode(ChunkMode::Binary).into_function()
+    }
+}
+
+fn compile(text: &str) -> Result<Vec<u8>, String> {
+    let compile = || {
+        let lua = Lua::new_with(StdLib::NONE, LuaOptions::default())?;
+        // A script in binary form could break the interpreter.
+        let chunk = lua.load(text).set_name(NAME).set_mode(ChunkMode::Text);
+        // Errors name their line.
+        Ok(chunk.into_function()?.dump(false))
+    };
+    compile().map_err(|error: mlua::Error| first_line(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_compiled_once() {
+        let program = Program::new("function f() return 1 end");
+        let first = program.bytecode().unwrap().as_ptr();
+        assert_eq!(program.bytecode().unwrap().as_ptr(), first);
+        assert_eq!(program.text(), "function f() return 1 end");
+    }
+
+    #[test]
+    fn each_state_has_its_own_globals() {
+        let program = Program::new("count = (count or 0) + 1");
+        for _ in 0..2 {
+            let lua = Lua::new_with(StdLib::NONE, LuaOptions::default()).unwrap();
+            let loaded = Program::load(&lua, program.bytecode().unwrap()).unwrap();
+            loaded.call::<()>(()).unwrap();
+            assert_eq!(lua.globals().get::<i32>("count").unwrap(), 1);
+        }
+    }
+}
