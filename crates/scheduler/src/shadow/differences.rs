@@ -49,7 +49,7 @@ pub(crate) struct Decided {
     pub(crate) reason: String,
 }
 
-/// Why this scheduler did not choose a cluster.
+/// The reason that this scheduler did not choose a cluster.
 #[derive(Debug, Serialize)]
 pub(crate) struct MissingCluster {
     /// The name of the cluster.
