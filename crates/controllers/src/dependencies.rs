@@ -60,7 +60,7 @@ pub async fn run(
     let writer = Writer {
         mapper: RestMapper::new(client.clone()),
         events,
-        interpreter: ResourceInterpreter::new(rules, client),
+        interpreter: ResourceInterpreter::new(rules, client, monitor.clone()),
     };
     let mut distributor = Distributor::new(writer, customizations, monitor.queue(QUEUE));
     distributor.watch_bindings(inputs);

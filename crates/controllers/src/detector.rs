@@ -73,7 +73,11 @@ pub async fn run(
     let meter = monitor.queue(QUEUE);
     let customizations = Customizations::default();
     let writer = Writer {
-        interpreter: ResourceInterpreter::new(customizations.interpreter().clone(), client.clone()),
+        interpreter: ResourceInterpreter::new(
+            customizations.interpreter().clone(),
+            client.clone(),
+            monitor.clone(),
+        ),
         client,
         events,
         gates: options.gates,

@@ -5,10 +5,12 @@ mod service;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use berth_interpreter::{Answer, Webhook, WebhookError, WebhookRequest};
 
 use self::endpoint::Endpoint;
+use crate::monitor::{Monitor, Outcome};
 
 /// The caller of the webhooks of one controller. Clones share the connections.
 #[derive(Clone)]
@@ -16,6 +18,7 @@ pub(crate) struct WebhookCaller {
     /// Reads the Services of webhooks.
     client: kube::Client,
     endpoints: Arc<Mutex<HashMap<String, Arc<Endpoint>>>>,
+    monitor: Monitor,
 }
 
 impl std::fmt::Debug for WebhookCaller {
@@ -25,15 +28,29 @@ impl std::fmt::Debug for WebhookCaller {
 }
 
 impl WebhookCaller {
-    pub(crate) fn new(client: kube::Client) -> Self {
+    pub(crate) fn new(client: kube::Client, monitor: Monitor) -> Self {
         Self {
             client,
             endpoints: Arc::default(),
+            monitor,
         }
     }
 
-    /// Calls a webhook.
+    /// Calls a webhook, and records the call.
     pub(crate) async fn call(&self, request: &WebhookRequest) -> Result<Answer, WebhookError> {
+        let began = Instant::now();
+        let answer = self.exchange(request).await;
+        let (webhook, operation) = (request.webhook().name(), request.operation());
+        self.monitor.interpreter_webhook_called(
+            webhook,
+            operation.name(),
+            Outcome::of(&answer),
+            began.elapsed(),
+        );
+        answer
+    }
+
+    async fn exchange(&self, request: &WebhookRequest) -> Result<Answer, WebhookError> {
         let uid = uuid::Uuid::new_v4().to_string();
         let body = request.body(&uid)?;
         let response = self.endpoint(request.webhook()).post(body).await?;

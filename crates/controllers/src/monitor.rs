@@ -1,4 +1,5 @@
 //! The metrics of the controllers, with the names, labels and buckets of karmada-controller-manager, and their liveness.
+//! Metrics that Karmada does not have begin with `berth_`.
 //!
 //! The controllers report what happens; only [`Monitor::text`] knows the format. It knows no controller.
 
@@ -144,6 +145,18 @@ impl Monitor {
     pub(crate) fn workload_synced(&self, outcome: Outcome, duration: Duration) {
         let family = &self.0.families.workload_syncs;
         family.observe([outcome.label()], duration);
+    }
+
+    /// Records a call of an interpreter webhook, or one that failed without a request because the webhook is paused.
+    pub(crate) fn interpreter_webhook_called(
+        &self,
+        webhook: &str,
+        operation: &str,
+        outcome: Outcome,
+        duration: Duration,
+    ) {
+        let family = &self.0.families.interpreter_webhooks;
+        family.observe([webhook, operation, outcome.label()], duration);
     }
 
     /// Counts a write of an object in a member.

@@ -112,7 +112,7 @@ pub async fn run(
     }
     let customizations = Customizations::default();
     let rules = customizations.interpreter().clone();
-    let interpreter = ResourceInterpreter::new(rules, client.clone());
+    let interpreter = ResourceInterpreter::new(rules, client.clone(), monitor.clone());
     let mapper = RestMapper::new(client.clone());
     let status_writer = StatusWriter::new(mapper.clone(), events.clone(), interpreter.clone());
     let syncer = WorkSyncer::new(

@@ -8,6 +8,7 @@ use futures::StreamExt as _;
 use futures::stream;
 
 use crate::interpreter_webhooks::WebhookCaller;
+use crate::monitor::Monitor;
 
 /// Maximum calls of webhooks at the same time for one decision.
 const CONCURRENT_CALLS: usize = 8;
@@ -23,10 +24,10 @@ pub(crate) struct ResourceInterpreter {
 
 impl ResourceInterpreter {
     /// Creates an interpreter with these rules. `client` reads the Services of webhooks.
-    pub(crate) fn new(rules: Interpreter, client: kube::Client) -> Self {
+    pub(crate) fn new(rules: Interpreter, client: kube::Client, monitor: Monitor) -> Self {
         Self {
             rules,
-            caller: WebhookCaller::new(client),
+            caller: WebhookCaller::new(client, monitor),
         }
     }
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use berth_api::{Cluster, ResourceBinding};
 use berth_e2e::{BareControlPlane, eventually};
 use berth_test_requirements::needs;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::controllers::{MEMBER, Scene, config_map, policy};
 use crate::exposition::{Families, Family, parse};
@@ -203,6 +203,21 @@ async fn webhook_families(bare: &BareControlPlane) -> Families {
     parse(&text)
 }
 
+/// Returns the configuration of an interpreter webhook for Secrets, which nothing serves.
+fn unreachable_webhook() -> Value {
+    json!({
+        "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",
+        "metadata": { "name": "unreachable" },
+        "webhooks": [{
+            "name": "unreachable.example.com",
+            "rules": [{ "operations": ["InterpretReplica"], "apiGroups": [""], "apiVersions": ["v1"],
+                        "kinds": ["Secret"] }],
+            "clientConfig": { "url": "https://127.0.0.1:1/interpret" },
+            "interpreterContextVersions": ["v1alpha1"],
+        }],
+    })
+}
+
 /// Returns what controllers export after each of their actions.
 async fn controller_families() -> Families {
     let scene = Scene::start().await;
@@ -220,6 +235,13 @@ async fn controller_families() -> Families {
         "priority": 1, "preemption": "Always",
         "resourceSelectors": [{ "apiVersion": "v1", "kind": "ConfigMap", "name": "first" }],
     });
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s", "namespace": "default" },
+    });
+    let secrets = json!({ "resourceSelectors": [{ "apiVersion": "v1", "kind": "Secret" }] });
+    scene
+        .create(&[unreachable_webhook(), secret, policy("secrets", secrets)])
+        .await;
     scene
         .create(&[first.clone(), second.clone(), policy("p", json!({}))])
         .await;

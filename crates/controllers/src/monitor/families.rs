@@ -1,4 +1,4 @@
-//! The metric families of karmada-controller-manager.
+//! The metric families of karmada-controller-manager, and those of calls of interpreter webhooks.
 
 use berth_api::cluster::ResourceList;
 use berth_api::quantity::Quantity;
@@ -28,6 +28,7 @@ pub(super) struct Families {
     pub(super) deletions: Counters<4>,
     pub(super) clusters: ClusterFamilies,
     pub(super) evictions: EvictionFamilies,
+    pub(super) interpreter_webhooks: Histograms<3, 12>,
 }
 
 /// The families about clusters.
@@ -129,6 +130,14 @@ impl Default for Families {
             )),
             clusters: ClusterFamilies::new(),
             evictions: EvictionFamilies::new(),
+            interpreter_webhooks: Histograms::new(
+                described(
+                    "berth_interpreter_webhook_duration_seconds",
+                    ["webhook", "operation", "result"],
+                    "Time of a call of an interpreter webhook, in seconds.",
+                ),
+                &OPERATION,
+            ),
         }
     }
 }
@@ -146,6 +155,7 @@ impl Families {
         self.deletions.encode(out);
         self.clusters.encode(out);
         self.evictions.encode(out);
+        self.interpreter_webhooks.encode(out);
     }
 }
 

@@ -25,6 +25,8 @@ fn metrics_have_karmadas_names_and_labels() {
     let monitor = Monitor::default();
     let duration = Duration::from_millis(3);
     monitor.policy_matched(duration);
+    let (webhook, operation) = ("workloads.example/scale", "InterpretReplica");
+    monitor.interpreter_webhook_called(webhook, operation, Outcome::Error, duration);
     monitor.policy_applied(Outcome::Success, duration);
     monitor.policy_preempted(Outcome::Error);
     monitor.works_synced(Outcome::Success, duration);
@@ -49,6 +51,7 @@ fn metrics_have_karmadas_names_and_labels() {
             r#"resource_apply_policy_duration_seconds_count{result="success"} 1"#,
             r#"policy_apply_attempts_total{result="success"} 1"#,
             r#"policy_preemption_total{result="error"} 1"#,
+            r#"berth_interpreter_webhook_duration_seconds_count{webhook="workloads.example/scale",operation="InterpretReplica",result="error"} 1"#,
             r#"binding_sync_work_duration_seconds_bucket{result="success",le="0.004"} 1"#,
             r#"work_sync_workload_duration_seconds_count{result="error"} 1"#,
             r#"create_resource_to_cluster{result="success",apiversion="apps/v1",kind="Deployment",member_cluster="m1",recreate="false"} 1"#,

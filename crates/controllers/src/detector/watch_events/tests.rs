@@ -22,6 +22,7 @@ fn detector() -> (Detector, QueueKey) {
         interpreter: crate::resource_interpreter::ResourceInterpreter::new(
             berth_interpreter::Interpreter::default(),
             client.clone(),
+            crate::monitor::Monitor::default(),
         ),
         client,
         events,
