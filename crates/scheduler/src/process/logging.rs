@@ -5,7 +5,10 @@ use std::sync::LazyLock;
 
 use clap::{Args, ValueEnum};
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer as _, fmt, registry};
 
 /// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -81,30 +84,85 @@ pub fn log_panics() {
     }));
 }
 
-/// Starts logging to standard error. `RUST_LOG` overrides the verbosity. Further calls have no effect.
-pub fn init(args: &LogArgs, default_level: &str) {
-    let level = match args.verbosity {
+/// Returns the levels by target: those of `RUST_LOG`, such as `info,berth_scheduler=debug`, or if it is unset, empty or
+/// malformed those of the flags.
+fn targets(variable: Option<&str>, verbosity: u8, default_level: &str) -> Targets {
+    let given = variable.filter(|text| !text.is_empty());
+    if let Some(Ok(given)) = given.map(str::parse) {
+        return given;
+    }
+    let level = match verbosity {
         0 => default_level,
         1..=3 => "info",
         4..=5 => "debug",
         _ => "trace",
     };
     // The client library also logs failed requests and broken watches; the caller logs them with more context.
-    let client = if args.verbosity < 4 { "error" } else { "debug" };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
-        EnvFilter::new(format!(
-            "{level},hyper=warn,hyper_util=warn,tower=warn,rustls=warn,kube_client::client={client},\
-             kube_client::client::builder=off"
-        ))
-    });
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(|| LogOutput);
-    let _ = match args.logging_format {
-        Format::Text => builder
+    let client = if verbosity < 4 { "error" } else { "debug" };
+    format!(
+        "{level},hyper=warn,hyper_util=warn,tower=warn,rustls=warn,kube_client::client={client},\
+         kube_client::client::builder=off"
+    )
+    .parse()
+    .unwrap_or_default()
+}
+
+/// Starts logging to standard error. `RUST_LOG` overrides the verbosity. Further calls have no effect.
+pub fn init(args: &LogArgs, default_level: &str) {
+    let variable = std::env::var("RUST_LOG").ok();
+    let layer = fmt::layer().with_writer(|| LogOutput);
+    let layer = match args.logging_format {
+        Format::Text => layer
             .with_ansi(std::io::stderr().is_terminal())
             .with_target(false)
-            .try_init(),
-        Format::Json => builder.json().try_init(),
+            .boxed(),
+        Format::Json => layer.json().boxed(),
     };
+    let targets = targets(variable.as_deref(), args.verbosity, default_level);
+    let _ = registry().with(layer.with_filter(targets)).try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::Level;
+
+    #[test]
+    fn flags_and_rust_log_choose_the_level_of_each_target() {
+        for (variable, verbosity, target, level, logged) in [
+            (None, 0, "berth_scheduler", Level::INFO, true),
+            (None, 0, "berth_scheduler", Level::DEBUG, false),
+            (None, 4, "berth_scheduler::queue", Level::DEBUG, true),
+            (None, 6, "berth_scheduler", Level::TRACE, true),
+            (None, 0, "hyper::proto", Level::INFO, false),
+            (None, 0, "kube_client::client", Level::WARN, false),
+            (None, 4, "kube_client::client", Level::DEBUG, true),
+            (None, 6, "kube_client::client::builder", Level::ERROR, false),
+            (Some(""), 0, "berth_scheduler", Level::INFO, true),
+            (Some("berth=loud"), 0, "berth_scheduler", Level::INFO, true),
+            (Some("off"), 6, "berth_scheduler", Level::ERROR, false),
+            (Some("debug"), 0, "hyper::proto", Level::DEBUG, true),
+            (
+                Some("warn,berth_core=trace"),
+                0,
+                "berth_core",
+                Level::TRACE,
+                true,
+            ),
+            (
+                Some("warn,berth_core=trace"),
+                0,
+                "berth",
+                Level::INFO,
+                false,
+            ),
+        ] {
+            let targets = targets(variable, verbosity, "info");
+            assert_eq!(
+                targets.would_enable(target, &level),
+                logged,
+                "{variable:?} -v{verbosity} {target} {level}"
+            );
+        }
+    }
 }

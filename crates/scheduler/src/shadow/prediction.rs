@@ -65,9 +65,9 @@ impl Prediction {
                 let refusal = cluster.and_then(|cluster| cluster.refusal.as_ref());
                 MissingCluster {
                     cluster: name.clone(),
-                    plugin: refusal.map(|refusal| refusal.plugin.to_string()),
+                    plugin: refusal.map(|refusal| refusal.plugin.clone()),
                     reason: match (refusal, cluster) {
-                        (Some(refusal), _) => refusal.reason.to_string(),
+                        (Some(refusal), _) => refusal.reason.clone(),
                         (None, Some(cluster)) => format!("{:?}", cluster.stage),
                         (None, None) => "not in the fleet".to_owned(),
                     },
