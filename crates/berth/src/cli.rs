@@ -1,16 +1,20 @@
 //! Command-line definition of `berth`, and dispatch to its commands.
 
+mod command;
+
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::process::ExitCode;
 
 use berth_scheduler::SchedulerCommand;
 use berth_scheduler::config::SchedulerArgs;
+use berth_scheduler::framework::Registry;
 use berth_scheduler::process::logging::{self, LogArgs};
 use berth_scheduler::process::{command_line, runtime, signals};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
+pub use self::command::BerthCommand;
 use crate::clusters::ClustersError;
 use crate::clusters::cordon::{self, CordonArgs, CordonState};
 use crate::clusters::list::{self, Get};
@@ -27,7 +31,7 @@ use crate::join::command::{self as joining, JoinArgs};
 use crate::join::unjoin::{self, UnjoinArgs};
 use crate::man::{self, ManArgs};
 use crate::output;
-use crate::program_name::{self, Program};
+use crate::program_name;
 use crate::replay::{self, ReplayArgs};
 use crate::simulate::{self, SimulateArgs, SimulateError};
 use crate::stand_in::{StandIn, VersionCommand};
@@ -115,7 +119,7 @@ enum Command {
 
 impl Cli {
     /// Runs the command and returns its exit code. `called` is the name of the program in messages.
-    fn run(self, called: &'static str) -> ExitCode {
+    fn run(self, called: &'static str, out_of_tree: Registry) -> ExitCode {
         let default_level = match self.command {
             Command::Controllers(_) | Command::Scheduler(_) | Command::Webhook(_) => "info",
             // The error of the command already contains what the client logs about a refused request.
@@ -132,7 +136,7 @@ impl Cli {
         if matches!(self.command, Command::Scheduler(_) | Command::Webhook(_)) {
             logging::log_panics();
         }
-        let failure = match runtime::run(self.command.run(called)) {
+        let failure = match runtime::run(self.command.run(called, out_of_tree)) {
             Ok(Ok(())) => return ExitCode::SUCCESS,
             Ok(Err(failure)) => failure,
             Err(error) => Failure::run(format!("cannot start the runtime: {error}")),
@@ -143,40 +147,18 @@ impl Cli {
 
 /// Runs the program that the name of the binary selects.
 pub fn main() -> ExitCode {
-    let words = std::env::args_os();
-    match program_name::select(std::env::args_os().next().as_deref()) {
-        Program::Berth { called } => {
-            let command = program_name::renamed(Cli::command(), called);
-            match command_line::parse::<Cli>(command, with_levels(words)) {
-                Ok(cli) => cli.run(called),
-                Err(error) => command_line::refuse(&error),
-            }
-        }
-        Program::Scheduler => SchedulerCommand::new()
-            .named(program_name::SCHEDULER)
-            .with_version(VERSION)
-            .run(),
-        Program::ControllerManager => stand_in(
-            program_name::CONTROLLER_MANAGER,
-            "Run the controllers of a Karmada control plane",
-            Command::Controllers,
-        ),
-        Program::Webhook => stand_in(
-            program_name::WEBHOOK,
-            "Serve the admission webhooks of a Karmada control plane",
-            |flags| Command::Webhook(Box::new(flags)),
-        ),
-    }
+    BerthCommand::new().run()
 }
 
 /// Runs a component in place of one of Karmada's programs.
 fn stand_in<Flags: clap::Args>(
     name: &'static str,
     about: &'static str,
+    words: Vec<OsString>,
     to_command: impl FnOnce(Flags) -> Command,
 ) -> ExitCode {
     let command = StandIn::<Flags>::command().name(name).about(about);
-    let program = match command_line::parse::<StandIn<Flags>>(command, std::env::args_os()) {
+    let program = match command_line::parse::<StandIn<Flags>>(command, words) {
         Ok(program) => program,
         Err(error) => return command_line::refuse(&error),
     };
@@ -187,12 +169,11 @@ fn stand_in<Flags: clap::Args>(
         },
         log: program.log,
     };
-    cli.run(name)
+    cli.run(name, Registry::new())
 }
 
 /// Gives `-v` the level 1 unless a number follows it, so that `berth -v up` parses `up` as the command.
-fn with_levels(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut words: Vec<OsString> = words.collect();
+fn with_levels(mut words: Vec<OsString>) -> Vec<OsString> {
     for place in 0..words.len() {
         let is_number = |word: &OsString| word.to_str().is_some_and(|w| w.parse::<u8>().is_ok());
         let alone = !words.get(place + 1).is_some_and(is_number);
@@ -207,7 +188,7 @@ fn with_levels(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
 }
 
 impl Command {
-    async fn run(self, called: &'static str) -> Result<(), Failure> {
+    async fn run(self, called: &'static str, out_of_tree: Registry) -> Result<(), Failure> {
         let cancel = CancellationToken::new();
         signals::cancel_on_signal(cancel.clone()).map_err(Failure::run)?;
         match self {
@@ -219,7 +200,8 @@ impl Command {
             Self::Status(args) => status::run(args).await.map_err(Failure::run),
             Self::Down(args) => down::run(args).await.map_err(Failure::run),
             Self::Watch(args) => watch::run(args, cancel).await.map_err(Failure::run),
-            Self::Dashboard(args) => {
+            Self::Dashboard(mut args) => {
+                args.engine.out_of_tree = out_of_tree;
                 let ran = dashboard::run(args, cancel).await;
                 ran.map_err(|error| match error {
                     DashboardCommandError::Configuration(error) => Failure::usage(error),
@@ -268,28 +250,34 @@ impl Command {
             Self::Man(args) => man::run(args, Cli::command()).map_err(Failure::run),
             Self::Interpret(args) => interpret::run(*args).map_err(Failure::run),
             Self::Completion(args) => completion::run(args, Cli::command()).map_err(Failure::run),
-            Self::Explain(args) => explain::run(*args).await.map_err(|error| {
-                if error.is_usage() {
-                    Failure::usage(error)
-                } else {
-                    Failure::run(error)
-                }
-            }),
-            Self::Replay(args) => match replay::run(*args, cancel).await {
+            Self::Explain(mut args) => {
+                args.engine.out_of_tree = out_of_tree;
+                explain::run(*args).await.map_err(|error| {
+                    if error.is_usage() {
+                        Failure::usage(error)
+                    } else {
+                        Failure::run(error)
+                    }
+                })
+            }
+            Self::Replay(args) => match replay::run(*args, out_of_tree, cancel).await {
                 Ok(true) => Ok(()),
                 // As diff does: 1 for differences, 2 for trouble.
                 Ok(false) => Err(Failure::silent(1)),
                 Err(error) => Err(Failure::usage(error)),
             },
-            Self::Simulate(args) => simulate::run(*args, cancel)
-                .await
-                .map_err(Failure::of_simulation),
+            Self::Simulate(mut args) => {
+                args.engine.out_of_tree = out_of_tree;
+                let ran = simulate::run(*args, cancel).await;
+                ran.map_err(Failure::of_simulation)
+            }
             Self::Scheduler(mut args) => {
                 if args.master.is_none() {
                     let flag = args.kubeconfig.filter(|path| !path.as_os_str().is_empty());
                     args.kubeconfig = control_plane::kubeconfig_of(flag);
                 }
-                let ran = SchedulerCommand::new().execute(*args, cancel).await;
+                let scheduler = SchedulerCommand::new().with_registry(out_of_tree);
+                let ran = scheduler.execute(*args, cancel).await;
                 ran.map_err(|error| {
                     if error.is_usage() {
                         Failure::usage(error)
@@ -404,7 +392,7 @@ mod tests {
             ("berth up --v=4", "berth up --v=4"),
             ("berth --v up", "berth --v=1 up"),
         ] {
-            let words = with_levels(typed.split(' ').map(OsString::from));
+            let words = with_levels(typed.split(' ').map(OsString::from).collect());
             let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
             assert_eq!(words.join(" "), expected);
             assert!(Cli::try_parse_from(words).is_ok(), "{typed}");

@@ -1,6 +1,7 @@
 //! Flags of commands that decide as a scheduler does.
 
 use berth_core::{EngineOptions, PluginSet};
+use berth_scheduler::framework::Registry;
 use berth_scheduler::gates::{self, FeatureGates};
 use clap::Args;
 
@@ -26,6 +27,10 @@ pub struct EngineFlags {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
     pub enable_empty_workload_propagation: bool,
+
+    /// Plugins that the program adds to those of Berth.
+    #[arg(skip)]
+    pub out_of_tree: Registry,
 }
 
 impl EngineFlags {
@@ -35,6 +40,7 @@ impl EngineFlags {
             plugins: vec!["*".to_owned()],
             feature_gates,
             enable_empty_workload_propagation: false,
+            out_of_tree: Registry::new(),
         }
     }
 

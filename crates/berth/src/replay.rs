@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use berth_scheduler::decision_log::reader::{ReadError, files_of};
+use berth_scheduler::framework::Registry;
 use berth_scheduler::gates::{self, FeatureGates};
 use berth_scheduler::replay::{
     ExtractError, NewConfiguration, ReplayError, ReplayOptions, Wanted, extract, replay,
@@ -103,15 +104,19 @@ pub enum ReplayCommandError {
     Interrupted,
 }
 
-/// Replays a log, and prints the report. Returns whether all results are equal.
+/// Replays a log, with plugins beside those of Berth, and prints the report. Returns whether all results are equal.
 ///
 /// # Errors
 /// When the log or the configuration is unusable.
-pub async fn run(args: ReplayArgs, cancel: CancellationToken) -> Result<bool, ReplayCommandError> {
+pub async fn run(
+    args: ReplayArgs,
+    out_of_tree: Registry,
+    cancel: CancellationToken,
+) -> Result<bool, ReplayCommandError> {
     let runtime = tokio::runtime::Handle::current();
     let work = tokio::task::spawn_blocking(move || {
         let _runtime = runtime.enter();
-        execute(args)
+        execute(args, out_of_tree)
     });
     tokio::select! {
         () = cancel.cancelled() => Err(ReplayCommandError::Interrupted),
@@ -119,7 +124,7 @@ pub async fn run(args: ReplayArgs, cancel: CancellationToken) -> Result<bool, Re
     }
 }
 
-fn execute(args: ReplayArgs) -> Result<bool, ReplayCommandError> {
+fn execute(args: ReplayArgs, out_of_tree: Registry) -> Result<bool, ReplayCommandError> {
     let files = files_of(&args.paths)?;
     if let Some(wanted) = &args.extract {
         let case = extract(&files, wanted)?;
@@ -145,6 +150,7 @@ fn execute(args: ReplayArgs) -> Result<bool, ReplayCommandError> {
         configuration,
         feature_gates: args.feature_gates.map(|gates| gates.engine),
         differences: args.limit_differences,
+        out_of_tree,
     };
     let report = replay(&files, &options)?;
     let text = match args.output {

@@ -72,6 +72,7 @@ impl DecisionConfiguration {
             gates: flags.feature_gates.engine,
             empty_workload_propagation: flags.enable_empty_workload_propagation,
             estimators: Vec::new(),
+            out_of_tree: flags.out_of_tree.clone(),
         };
         Ok(Self {
             document: Some((origin, config)),
@@ -93,6 +94,7 @@ impl DecisionConfiguration {
             gates: active.feature_gates,
             empty_workload_propagation: active.enable_empty_workload_propagation,
             estimators: Vec::new(),
+            out_of_tree: flags.out_of_tree.clone(),
         };
         Self {
             document: Some((origin, config)),

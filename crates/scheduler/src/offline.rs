@@ -41,6 +41,8 @@ pub struct OfflineConfig {
     pub empty_workload_propagation: bool,
     /// Accurate estimators.
     pub estimators: Vec<Arc<dyn Estimator>>,
+    /// Plugins beside those of Berth.
+    pub out_of_tree: Registry,
 }
 
 /// A configuration that cannot be used.
@@ -71,7 +73,8 @@ impl OfflineScheduler {
         let OfflineConfig {
             source_name, text, ..
         } = config;
-        let registry = Registry::in_tree(config.gates);
+        let mut registry = Registry::in_tree(config.gates);
+        registry.merge(config.out_of_tree.clone())?;
         let mut omitted = Vec::new();
         // The positions of errors are those of the file unless plugins are left out.
         let document = Document::read(source_name, text)?;

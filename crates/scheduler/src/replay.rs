@@ -21,6 +21,7 @@ pub use self::report::{API_VERSION, Change, Counts, Difference, KIND, ReplayRepo
 use crate::config::ConfigError;
 use crate::decision_log::format::{Case, Entry};
 use crate::decision_log::reader::{ReadError, Reader};
+use crate::framework::{Registry, RegistryError};
 
 /// Options of a replay.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +32,8 @@ pub struct ReplayOptions {
     pub feature_gates: Option<Gates>,
     /// The maximum number of differences to describe.
     pub differences: usize,
+    /// Plugins beside those of Berth.
+    pub out_of_tree: Registry,
 }
 
 /// A log that cannot be replayed.
@@ -44,7 +47,7 @@ pub enum ReplayError {
     Configuration(#[from] ConfigError),
     /// A plugin cannot be registered.
     #[error(transparent)]
-    Registry(#[from] crate::framework::RegistryError),
+    Registry(#[from] RegistryError),
     /// An entry contradicts the log.
     #[error("{}: {source}", .path.display())]
     Entry {

@@ -84,7 +84,8 @@ impl Decider {
             return Ok(());
         }
         let gates = self.options.feature_gates.unwrap_or(recorded.feature_gates);
-        let registry = Registry::in_tree(gates);
+        let mut registry = Registry::in_tree(gates);
+        registry.merge(self.options.out_of_tree.clone())?;
         let document = match &self.new {
             Some(new) => Document::read(&new.name, &new.text)?,
             None => self.known_part(&recorded.document, &registry)?,

@@ -1,0 +1,104 @@
+//! The `berth` program as a library, for programs that add plugins.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use berth_scheduler::SchedulerCommand;
+use berth_scheduler::framework::{Args, FactoryError, Handle, Plugin, Registry, RegistryError};
+use berth_scheduler::process::command_line;
+use clap::CommandFactory as _;
+
+use super::{Cli, Command, Failure, stand_in, with_levels};
+use crate::program_name::{self, Program};
+use crate::version::VERSION;
+
+/// The `berth` program, with or without plugins of your own.
+///
+/// The plugins count in `scheduler`, and in the commands that decide as a scheduler does: `simulate`, `explain` and
+/// `dashboard` with `--config` or `--scheduler-url`, and `replay`.
+///
+/// ```no_run
+/// use berth::cli::BerthCommand;
+/// use berth_scheduler::framework::{Args, FactoryError, Handle, Plugin};
+///
+/// fn new(_: &Args, _: &Handle) -> Result<Plugin, FactoryError> {
+///     Ok(Plugin::new("Mine"))
+/// }
+///
+/// fn main() -> std::process::ExitCode {
+///     BerthCommand::new().with_plugin("Mine", new).run()
+/// }
+/// ```
+#[derive(Debug)]
+pub struct BerthCommand {
+    out_of_tree: Result<Registry, RegistryError>,
+}
+
+impl Default for BerthCommand {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl BerthCommand {
+    /// Creates the program without plugins of your own.
+    pub fn new() -> Self {
+        Self {
+            out_of_tree: Ok(Registry::new()),
+        }
+    }
+
+    /// Adds a plugin. [`Self::run`] fails if the name is taken.
+    #[must_use]
+    pub fn with_plugin(
+        mut self,
+        name: &str,
+        factory: impl Fn(&Args, &Handle) -> Result<Plugin, FactoryError> + Send + Sync + 'static,
+    ) -> Self {
+        self.out_of_tree = self.out_of_tree.and_then(|mut registry| {
+            registry.register(name, factory)?;
+            Ok(registry)
+        });
+        self
+    }
+
+    /// Runs the program that the name of the binary selects, with the arguments of the process.
+    pub fn run(self) -> ExitCode {
+        let words: Vec<OsString> = std::env::args_os().collect();
+        self.run_with(words)
+    }
+
+    /// Runs the program that the first word selects, with the other words as arguments.
+    pub fn run_with(self, words: Vec<OsString>) -> ExitCode {
+        let out_of_tree = match self.out_of_tree {
+            Ok(registry) => registry,
+            Err(error) => return Failure::usage(error).report("berth"),
+        };
+        match program_name::select(words.first().map(OsString::as_os_str)) {
+            Program::Berth { called } => {
+                let command = program_name::renamed(Cli::command(), called);
+                match command_line::parse::<Cli>(command, with_levels(words)) {
+                    Ok(cli) => cli.run(called, out_of_tree),
+                    Err(error) => command_line::refuse(&error),
+                }
+            }
+            Program::Scheduler => SchedulerCommand::new()
+                .named(program_name::SCHEDULER)
+                .with_version(VERSION)
+                .with_registry(out_of_tree)
+                .run(),
+            Program::ControllerManager => stand_in(
+                program_name::CONTROLLER_MANAGER,
+                "Run the controllers of a Karmada control plane",
+                words,
+                Command::Controllers,
+            ),
+            Program::Webhook => stand_in(
+                program_name::WEBHOOK,
+                "Serve the admission webhooks of a Karmada control plane",
+                words,
+                |flags| Command::Webhook(Box::new(flags)),
+            ),
+        }
+    }
+}
