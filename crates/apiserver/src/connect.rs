@@ -1,4 +1,4 @@
-//! Connected subresources, which the embedding program handles, such as a proxy to another server.
+//! The trait by which the embedding program handles subresources that are connections, such as a proxy to a member.
 
 use axum::body::Body;
 use futures::future::BoxFuture;

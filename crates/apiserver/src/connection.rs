@@ -1,4 +1,4 @@
-//! Connections: accepting, TLS, and HTTP/2 or HTTP/1.1 by ALPN.
+//! TCP connections of clients: accepting, TLS, and HTTP/2 or HTTP/1.1 by ALPN.
 
 use std::convert::Infallible;
 use std::sync::Arc;

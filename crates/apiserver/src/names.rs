@@ -1,4 +1,4 @@
-//! Rules for names, labels, ports and similar texts. Each function returns the problems of a text.
+//! The rules of Kubernetes for names, labels and ports. Each function returns the problems of a text.
 
 use std::net::IpAddr;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! The state of a server that requests, connections and background tasks share.
+//! The state of a server that its requests, connections and background tasks share.
 
 pub(crate) mod event_ages;
 pub(crate) mod well_known;

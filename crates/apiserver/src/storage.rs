@@ -1,4 +1,4 @@
-//! Persistence of objects.
+//! Storage that survives a restart: the trait, its implementation in files, and one that keeps nothing.
 //!
 //! The in-memory `store` serves all reads. A [`Storage`] receives each change in version order and reports the last
 //! durable version. Responses wait for it; changes that cannot be persisted are undone in memory. A storage must not know

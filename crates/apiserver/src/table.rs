@@ -1,4 +1,4 @@
-//! Tables: `meta.k8s.io/v1 Table` with a row for each object, as `kubectl get` prints them.
+//! The output format `meta.k8s.io/v1 Table`, with a row for each object, as `kubectl get` prints them.
 
 mod builtin;
 

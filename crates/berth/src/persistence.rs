@@ -1,4 +1,4 @@
-//! Storage of the servers of `berth up`.
+//! The flags `--data-dir` and `--fsync`, and where the servers of `berth up` keep their objects.
 
 use std::path::PathBuf;
 

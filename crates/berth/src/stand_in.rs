@@ -1,4 +1,4 @@
-//! Command line of a component as a program of its own, in place of one of Karmada's programs.
+//! The command line of a component that runs under the name of one of Karmada's programs.
 
 use berth_scheduler::process::logging::LogArgs;
 use clap::{Args, Parser, Subcommand};

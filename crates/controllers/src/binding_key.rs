@@ -1,4 +1,4 @@
-//! The name and the kind of a binding.
+//! The key of a ResourceBinding or ClusterResourceBinding: its kind, namespace and name.
 
 use berth_api::well_known::{BINDING_FINALIZER, CLUSTER_RESOURCE_BINDING_FINALIZER};
 use kube::ResourceExt as _;

@@ -1,4 +1,4 @@
-//! Suggestions for misspelled names.
+//! Finds the known name that is nearest to a misspelled one, for "did you mean" in messages.
 
 /// Returns the candidate with the smallest edit distance, which is at most a third of the word's length.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -1,5 +1,5 @@
-//! Objects that every cluster creates for itself. If they were propagated, control plane and member would overwrite
-//! each other endlessly.
+//! Recognizes objects that every cluster creates for itself, which are not propagated. If they were, control plane and
+//! member would overwrite each other endlessly.
 
 /// The ConfigMap with the CA certificate of the cluster, in each namespace.
 pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";

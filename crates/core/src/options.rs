@@ -1,4 +1,4 @@
-//! The options of the engine.
+//! The options of an engine: enabled plugins and feature gates.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The results of decisions.
+//! The outcome of a decision: clusters with replicas, or the reason that a binding is not placed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! DefaultPreemption: evicts bindings of lower priority for a binding that fits nowhere.
+//! The plugin DefaultPreemption: evicts bindings of lower priority for a binding that fits nowhere.
 //!
 //! It finds the smallest set of assignments (a binding's replicas in one cluster) of lower priority whose
 //! removal makes the binding fit. The scheduler then evicts them. The plugin is stateless: earlier preemptions

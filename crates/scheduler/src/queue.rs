@@ -1,4 +1,4 @@
-//! Scheduling queue.
+//! The scheduling queue: which binding is decided next, and which one waits for a retry or for a change of the fleet.
 //!
 //! A key is in one state at a time. Ready keys wait in one of two lanes: `fresh` for new, changed and retried
 //! keys, `woken` for waiting keys that a cluster change may help. Fresh keys go first, with one woken key after

@@ -1,4 +1,4 @@
-//! Construction of responses.
+//! HTTP responses with a body: JSON, text, streams and errors.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! The current objects and the recent history of one table.
+//! A table of the store: the current objects of one resource, and their recent history.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -1,4 +1,4 @@
-//! Notes below the output.
+//! The lines `note: …` of `berth simulate`: what was left out, and what had no effect.
 
 use super::detect::{Detector, Unbound};
 

@@ -1,4 +1,4 @@
-//! Objects that turn an API server into a Karmada control plane: definitions, namespaces, access rights, Clusters.
+//! The objects that `berth up` creates at its start: definitions, namespaces, access rights and Clusters.
 
 use std::fmt::Debug;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Rounds of decisions until nothing moves any more.
+//! Repeats the decisions of a simulation until nothing moves any more.
 //!
 //! The first round decides about each binding once, on the capacity that the clusters report. Then the clusters report
 //! what the round has moved, and bindings that lack capacity, that preempt others or that were preempted are decided again.

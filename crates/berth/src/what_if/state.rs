@@ -1,4 +1,4 @@
-//! The state that decisions are made on.
+//! Clusters and bindings before or after a change: the input of a simulation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Bindings and objects as the distributor stores them.
+//! The dependencies distributor's records of bindings and of the objects that they depend on.
 
 use std::collections::BTreeMap;
 

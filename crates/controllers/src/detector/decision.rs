@@ -1,4 +1,4 @@
-//! The decision about a template: a pure function of the observed objects.
+//! Decides which policy claims a template, and what its binding has to be: a pure function of the observed objects.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The next action for a binding, and the time to examine it again.
+//! Decides what failover does next with a binding, such as an eviction, and when to look at it again.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

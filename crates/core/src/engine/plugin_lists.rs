@@ -1,4 +1,4 @@
-//! The plugins of an engine, with the properties that never change.
+//! The engine's own lists of its plugins, with names, weights and other properties that it reads once.
 
 use std::sync::Arc;
 

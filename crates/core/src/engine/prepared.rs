@@ -1,4 +1,4 @@
-//! Cached results that depend only on the placement and the topology of the fleet.
+//! The engine's cache of results that depend only on the placement and the topology of the fleet.
 //!
 //! Decisions, and anything that depends on free capacity or the binding, are never cached.
 

@@ -1,4 +1,4 @@
-//! Numbers for the API resources that clusters serve.
+//! A number for each API resource that any cluster serves, so that filters compare numbers instead of names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The data of one cluster that decisions use.
+//! The record of one cluster in the fleet, with the fields that decisions read.
 
 use std::sync::Arc;
 

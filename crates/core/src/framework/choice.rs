@@ -1,4 +1,4 @@
-//! Explanations that select plugins give of their choice.
+//! The explanation that a Select plugin gives: which clusters or groups it chose, and by which rule.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Explanations that assign plugins give of a division of replicas.
+//! The explanation that an Assign plugin gives: how it divided the replicas, step by step.
 
 use serde::{Deserialize, Serialize};
 

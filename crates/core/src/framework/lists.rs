@@ -1,4 +1,4 @@
-//! The plugin lists of an engine.
+//! The plugins that an engine is created with, in a list for each extension point.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

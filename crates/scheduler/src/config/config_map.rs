@@ -1,4 +1,4 @@
-//! The ConfigMap that declares profiles and extenders.
+//! The content of the ConfigMap of `--config-map`, which declares profiles and extenders.
 
 use berth_apimachinery::api_error::api_error_message;
 use berth_apimachinery::namespaced_name::NamespacedName;

@@ -1,4 +1,4 @@
-//! Entries between scheduler and writer, and the number of lost ones.
+//! The messages from the scheduler to the writer of the decision log, and the number of decisions that it lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! The thread that encodes, compresses and rotates.
+//! The thread that writes the files of `--decision-log`: it encodes, compresses and rotates.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

@@ -1,4 +1,5 @@
-//! Answers for the engine, which runs synchronously and cannot wait for a call.
+//! The estimates that accurate estimators returned, for the engine, which runs synchronously and cannot wait for a
+//! call.
 //!
 //! A decision is made in rounds. In the first, the cache only records which estimates the engine looks up. The caller then
 //! fetches them and decides again with the answers. Another round follows only where the answers lead the engine to

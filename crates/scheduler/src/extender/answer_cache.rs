@@ -1,4 +1,4 @@
-//! Answers for the engine, which runs synchronously and cannot wait for a call.
+//! The responses of HTTP extenders, for the engine, which runs synchronously and cannot wait for a call.
 //!
 //! A plugin that looks up an answer and finds none gives the engine a provisional value. The decision is then discarded
 //! and made again when the answer has arrived.

@@ -1,4 +1,4 @@
-//! The decision that plugins see before it is stored.
+//! The decision that Reserve, Permit, PreBind and PostBind plugins get, before it is stored.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Parked decisions, which wait for a permit.
+//! The API of Permit plugins: they look at the waiting decisions, and allow or reject them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Label values, as dashboards query them.
+//! The label values of the metrics, such as `scheduled` and `error`, with the names of Karmada and
+//! kube-scheduler.
 
 use berth_core::{Point, Status};
 

@@ -1,4 +1,4 @@
-//! The part of a configuration that this program can run.
+//! Removes the plugins from a configuration that this program does not contain.
 
 use std::collections::BTreeSet;
 

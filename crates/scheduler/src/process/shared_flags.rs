@@ -1,4 +1,4 @@
-//! Flags that every program of Karmada has and that have no effect here: log files and profiling.
+//! The flags about log files and profiling, which every program of Karmada has and which have no effect here.
 
 use super::accepted_flags::{AcceptedFlag, FlagTables, ValueKind};
 

@@ -1,4 +1,4 @@
-//! Watch of the ConfigMap that declares profiles and extenders.
+//! The watch that applies changes of the ConfigMap of `--config-map` while the scheduler runs.
 //!
 //! A valid change is applied completely, an invalid one not at all. Either way, the leader records an event on
 //! the ConfigMap, in the name of the first active profile.

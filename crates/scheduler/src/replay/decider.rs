@@ -1,4 +1,4 @@
-//! Decisions with the recorded inputs.
+//! Makes the decisions of a decision log again, with their recorded inputs, for `berth replay`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

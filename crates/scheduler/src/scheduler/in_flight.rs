@@ -1,4 +1,4 @@
-//! Scheduling cycles in flight: from the decision to the end of its write.
+//! The scheduling cycles whose result is being written: a binding is not decided again until its write has ended.
 
 use std::sync::Arc;
 use std::time::Instant;

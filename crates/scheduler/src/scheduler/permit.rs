@@ -1,4 +1,4 @@
-//! Reserve and Permit, and the decisions that are parked until plugins allow them.
+//! The Reserve and Permit phases of a scheduling cycle, and the list of decisions that wait for a Permit plugin.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

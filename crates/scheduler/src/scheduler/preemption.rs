@@ -1,4 +1,4 @@
-//! PostFilter: searches for victims of a binding that fits nowhere.
+//! The PostFilter phase of a scheduling cycle: asks plugins for victims, and evicts them.
 //!
 //! The capacity of a victim is free once its cluster reports so. Between the end of its eviction task and that
 //! report, nothing more is preempted for it.

@@ -1,4 +1,4 @@
-//! Handling of finished writes.
+//! The end of a scheduling cycle: what happens after a binding's write has succeeded or failed.
 
 use std::sync::Arc;
 use std::time::Instant;

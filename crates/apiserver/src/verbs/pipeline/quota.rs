@@ -1,4 +1,4 @@
-//! Resource quotas.
+//! ResourceQuotas: refuses a write that exceeds one, and reports their use.
 //!
 //! Usage is counted on demand from the existing objects. Creations in a namespace with quotas are serialized, so that
 //! two cannot both take the last unit.
