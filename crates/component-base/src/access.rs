@@ -1,4 +1,4 @@
-//! Access to metrics and configuration: the decision about a caller.
+//! Decides who may read metrics and configuration.
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Construction of a report from a decision and its explanation.
+//! Builds a report from a decision and the explanation of the engine.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Changes with a result that was checked with the engine.
+//! A change with its result, which the engine has checked.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Changes as instructions in plain words.
+//! Describes a change in plain words, as an instruction to the user.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The interpreter: the first layer with a rule decides.
+//! The interpreter of all kinds: for each operation, scripts come before webhooks, and webhooks before built-in rules.
 
 mod webhook_operations;
 

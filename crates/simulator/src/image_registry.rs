@@ -1,4 +1,4 @@
-//! The images that can be pulled.
+//! Decides which images can be pulled.
 
 use k8s_openapi::api::core::v1::Container;
 use regex::Regex;

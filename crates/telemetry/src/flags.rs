@@ -1,4 +1,4 @@
-//! Flags of tracing.
+//! The flags of the exporter of traces.
 
 use clap::Args;
 

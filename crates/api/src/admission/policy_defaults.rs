@@ -152,7 +152,8 @@ fn fill_failover(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Sets a missing field. An empty text counts as missing where the default is a text: it is not stored.
+/// Sets a field that is missing or null. Where the default is a string, an empty string counts as missing, because empty
+/// strings are dropped before the object is stored.
 fn default(map: &mut Map<String, Value>, key: &str, value: Value) {
     let slot = map.entry(key).or_insert(Value::Null);
     if slot.is_null() || (value.is_string() && *slot == "") {

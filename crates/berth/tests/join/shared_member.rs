@@ -48,7 +48,7 @@ async fn account_names(scene: &Scene) -> Vec<String> {
     names.filter(|name| name.starts_with("karmada-")).collect()
 }
 
-/// Removes the label, as on objects of karmadactl.
+/// Removes the label of Berth from the objects in the member, so that they look as if karmadactl had created them.
 async fn remove_labels(scene: &Scene) {
     async fn remove_label<K>(api: Api<K>, name: &str)
     where

@@ -1,4 +1,4 @@
-//! Build information, with the name that dashboards query.
+//! The metric with the build information, under the name that Karmada's dashboards query.
 
 use super::exposition::{Kind, family, quoted, sample};
 

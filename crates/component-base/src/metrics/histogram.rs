@@ -1,4 +1,4 @@
-//! Histograms of durations.
+//! A histogram of durations with fixed buckets.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The state of leader election, with the name that client-go's users query.
+//! The metric of leader election, under the name of client-go.
 
 use super::exposition::{Kind, family, quoted, sample};
 

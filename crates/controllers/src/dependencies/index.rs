@@ -16,9 +16,9 @@ type NamespacedKind = (ObjectKind, String);
 #[derive(Debug, Default)]
 pub(super) struct Index {
     bindings: HashMap<BindingKey, Arc<BindingRecord>>,
-    /// Bindings, by the label of their attached bindings.
+    /// Independent bindings, by the key of the label that their attached bindings carry.
     by_label: HashMap<String, BindingKey>,
-    /// Attached bindings, by label.
+    /// Attached bindings, by the key of the label that refers to an independent binding.
     attached: HashMap<String, BTreeSet<BindingKey>>,
     /// The dependencies of independent bindings, once they are resolved.
     dependencies: HashMap<BindingKey, Vec<DependentObjectReference>>,
@@ -88,12 +88,12 @@ impl Index {
         }
     }
 
-    /// Returns the binding that a label of attached bindings refers to.
+    /// Returns the independent binding that attached bindings refer to with this label.
     pub(super) fn binding_with_label(&self, label: &str) -> Option<&Arc<BindingRecord>> {
         self.bindings.get(self.by_label.get(label)?)
     }
 
-    /// Returns the attached bindings that refer to a binding.
+    /// Returns the attached bindings that refer to an independent binding.
     pub(super) fn attached_to<'a>(
         &'a self,
         key: &BindingKey,

@@ -59,7 +59,7 @@ pub(crate) enum Applied {
     Unknown,
 }
 
-/// Suspended work.
+/// The part of the work on a binding that its policy suspends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suspension {
     None,

@@ -1,4 +1,4 @@
-//! The table of the kinds with counters in their status.
+//! The kinds whose status has counters that are added up over the members, such as `readyReplicas`.
 
 use berth_apimachinery::json_fields::number;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! The answers of webhooks to the operations of one caller.
+//! The responses of webhooks that a decision has got so far, and the requests that it still needs.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
