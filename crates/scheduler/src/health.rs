@@ -17,7 +17,7 @@ use crate::decision_record::query::DebugClient;
 use crate::estimator::EstimatorClient;
 use crate::extender::ExtenderMetrics;
 use crate::metrics::{Metrics, ShadowMetrics};
-use crate::shadow::{Differences, SHADOW_PATH};
+use crate::shadow_differences::{Differences, SHADOW_PATH};
 
 /// Content of the endpoints, shared between the scheduler, which updates it, and the HTTP servers.
 #[derive(Clone, Debug)]

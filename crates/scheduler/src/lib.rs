@@ -55,6 +55,7 @@
 //! | `setup` | [`run`]: clients, watches, leader election, HTTP endpoints |
 //! | `scheduler` | the task that owns the state and decides |
 //! | `shadow` | comparison with the decisions of another scheduler, without writes |
+//! | `shadow_differences` | the decisions that differed, for `/debug/shadow` |
 //! | [`replay`] | decisions of a log, made again |
 //! | [`offline`] | profiles of a configuration without a running scheduler |
 //! | `clusters` | clusters as last seen |
@@ -105,6 +106,7 @@ pub mod rules;
 mod scheduler;
 mod setup;
 mod shadow;
+mod shadow_differences;
 pub mod template;
 mod watch;
 mod writer;

@@ -30,7 +30,8 @@ use crate::process::accepted_flags;
 use crate::profiles::builder::{ActiveConfig, FrameworkBuilder};
 use crate::profiles::reload::ConfigReload;
 use crate::scheduler::{EstimatorHandle, Input, Inputs, Scheduler};
-use crate::shadow::{Differences, Shadow};
+use crate::shadow::Shadow;
+use crate::shadow_differences::Differences;
 use crate::watch;
 use crate::writer::Writer;
 

@@ -7,7 +7,6 @@
 //!
 //! The module has neither a client nor a writer, so it cannot change the control plane.
 
-mod differences;
 mod observed_write;
 mod prediction;
 
@@ -22,8 +21,6 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::differences::Difference;
-pub(crate) use self::differences::{Differences, SHADOW_PATH};
 use self::observed_write::{Observation, ObservedBinding};
 use self::prediction::Prediction;
 use crate::binding::{Binding, BindingKey, RawBinding};
@@ -38,6 +35,7 @@ use crate::profiles::Frameworks;
 use crate::profiles::builder::ActiveConfig;
 use crate::rules::schedule_trigger::schedule_type;
 use crate::scheduler::Input;
+use crate::shadow_differences::{Difference, Differences};
 use crate::watch::WatchEvent;
 use crate::watch::list_progress::{ListProgress, Source};
 

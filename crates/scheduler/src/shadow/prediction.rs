@@ -6,10 +6,10 @@ use std::fmt;
 use berth_api::binding::TargetCluster;
 use berth_core::{Explanation, Outcome, ScheduleError};
 
-use super::differences::{Decided, MissingCluster};
 use crate::binding::Binding;
 use crate::rules::condition::{Reason, stored};
 use crate::rules::plan::Plan;
+use crate::shadow_differences::{Decided, MissingCluster};
 
 /// Clusters by name, and the reason of the condition.
 #[derive(Clone, Debug, PartialEq, Eq)]

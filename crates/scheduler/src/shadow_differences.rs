@@ -83,7 +83,7 @@ struct DifferenceList<'a> {
 
 impl Differences {
     /// Adds a difference, and drops the oldest one over the limit.
-    pub(super) fn add(&self, difference: Difference) {
+    pub(crate) fn add(&self, difference: Difference) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.truncate(LIMIT - 1);
         kept.push_front(Arc::new(difference));
