@@ -1,5 +1,7 @@
 //! The program with a plugin that Berth does not contain.
 
+#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
+
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -29,6 +31,10 @@ impl BindingFilter for Closed {
     }
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the type of factories, which may fail"
+)]
 fn closed(_: &Args, _: &Handle) -> Result<Plugin, FactoryError> {
     Ok(Plugin::new("Closed").filter(Arc::new(Closed)))
 }
