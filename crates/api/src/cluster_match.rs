@@ -6,7 +6,7 @@ use crate::cluster::Cluster;
 use crate::placement::ClusterAffinity;
 
 impl ClusterAffinity {
-    /// Reports whether a cluster matches all given parts. An invalid selector matches nothing.
+    /// Reports whether a cluster matches all fields that the affinity sets. An invalid selector matches nothing.
     pub fn matches(&self, cluster: &Cluster) -> bool {
         static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_parts_of_an_affinity_must_match() {
+    fn all_fields_of_an_affinity_must_match() {
         let cluster: Cluster = serde_json::from_value(json!({
             "metadata": {"name": "m1", "labels": {"env": "prod"}},
             "spec": {"syncMode": "Push", "region": "eu"}}))

@@ -73,7 +73,7 @@ pub async fn run(args: DownArgs) -> Result<(), DownError> {
         source: source.into(),
     })?;
     let end = Instant::now() + Duration::from_secs(args.timeout);
-    // A new `berth up` may start as soon as this one has ended, so the process is compared too.
+    // A new `berth up` may start with the same kubeconfig as soon as this one has ended: the process id differs.
     while instance::find(&kubeconfig)?.is_some_and(|running| running.process == record.process) {
         if Instant::now() >= end {
             return Err(DownError::StillRuns {

@@ -62,7 +62,7 @@ impl ResolvesServerCert for ServingCertificate {
     }
 }
 
-/// Returns the implementation of cryptography.
+/// Returns the rustls provider of cryptographic algorithms.
 pub fn provider() -> CryptoProvider {
     rustls::crypto::ring::default_provider()
 }

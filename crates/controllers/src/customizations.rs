@@ -69,8 +69,8 @@ impl Customizations {
         &self.interpreter
     }
 
-    /// Reports whether all customizations and webhooks are known. Before, an object might be interpreted by the wrong
-    /// rule.
+    /// Reports whether all customizations and webhooks are known. Until then, an object might be interpreted by the
+    /// wrong rule.
     pub(crate) fn is_listed(&self) -> bool {
         self.scripts.is_listed && self.webhooks.is_listed
     }
@@ -117,7 +117,7 @@ struct Observed<K> {
 struct Effect<K> {
     /// The former and new states of the objects that changed since the list was complete.
     changed: Vec<K>,
-    /// The interpreter has to load the objects.
+    /// True if the interpreter has to load the objects again.
     must_load: bool,
 }
 
@@ -148,7 +148,7 @@ impl<K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone> Observed<K>
                 }
                 self.is_listed = true;
             }
-            // A server without the definition has no objects.
+            // A server that does not serve the kind has no objects of it.
             WatchEvent::Unserved => self.is_listed = true,
         }
         let is_complete = self.is_listed && !was_listed;

@@ -1,8 +1,8 @@
 //! The HPA scale target marker: labels the workloads that propagated HorizontalPodAutoscalers scale, so that members
 //! keep their replicas ([`RETAIN_REPLICAS`]).
 //!
-//! The label is removed when the autoscaler is deleted or scales another workload, and stays on workloads that never
-//! had one, because users may set it themselves.
+//! The label is removed when the autoscaler is deleted or scales another workload. It stays on a workload that no
+//! autoscaler has scaled, because users may set it themselves.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

@@ -56,12 +56,12 @@
 //! | `scheduler` | the task that owns the state and decides |
 //! | `shadow` | comparison with the decisions of another scheduler, without writes |
 //! | `shadow_differences` | the decisions that differed, for `/debug/shadow` |
-//! | [`replay`] | decisions of a log, made again |
+//! | [`replay`] | repetition of the decisions in a log |
 //! | [`offline`] | profiles of a configuration without a running scheduler |
 //! | `clusters` | clusters as last seen |
 //! | `capacity_book` | capacity and placements that clusters do not report yet |
 //! | `profiles` | frameworks built from a configuration, and their reload |
-//! | [`expression`], `gang`, `preemption` | in-tree plugins around the engine's |
+//! | [`expression`], `gang`, `preemption` | in-tree plugins that are not part of the engine |
 //! | `health` | HTTP endpoints for probes, metrics and configuration |
 //! | [`config`] | flags, configuration file and ConfigMap |
 //! | `decision_record` | the last decisions with their inputs, in memory |

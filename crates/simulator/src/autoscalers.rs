@@ -1,7 +1,7 @@
-//! HorizontalPodAutoscalers with a target utilization of CPU, as far as the load is simulated.
+//! HorizontalPodAutoscalers with a target CPU utilization, for workloads with a simulated load.
 //!
 //! The annotation [`CPU_LOAD`] of a workload is the CPU time that all its pods use together; the ready ones share it
-//! equally. The number of replicas follows at once: `behavior` and the sync period have no effect.
+//! equally. The number of replicas changes at once: `behavior` and the sync period have no effect.
 
 use berth_api::pod_requests;
 use berth_apimachinery::quantity::Quantity;
@@ -21,9 +21,9 @@ use crate::scale_target::ScaleTarget;
 use crate::scope::Scope;
 use crate::simulation_annotations::CPU_LOAD;
 
-/// Change of the utilization that causes no scaling.
+/// Maximum relative deviation from the target utilization that causes no scaling.
 const TOLERANCE: f64 = 0.1;
-/// The target of an autoscaler without metrics.
+/// Target CPU utilization, in percent, of an autoscaler without metrics.
 const DEFAULT_TARGET: i32 = 80;
 
 pub(crate) fn plan(cache: &Cache, scope: &Scope, now: jiff::Timestamp, actions: &mut Vec<Action>) {
@@ -138,7 +138,7 @@ impl Usage {
         percent(self.load, self.ready_requests)
     }
 
-    /// Returns the replicas that bring the utilization to its target.
+    /// Returns the number of replicas at which the utilization reaches its target.
     fn replicas(&self, current: i32, target: i32) -> i32 {
         let ratio = f64::from(self.utilization()) / f64::from(target);
         if (ratio - 1.0).abs() <= TOLERANCE {

@@ -78,7 +78,7 @@ async fn pod_bindings_set_node_labels_and_annotations() {
 }
 
 #[tokio::test]
-async fn scale_is_validated_and_its_managers_have_no_time() {
+async fn scale_is_validated_and_its_managed_fields_have_no_time() {
     let server = server().await;
     let namespace = server.namespace().await;
     let deployments = format!("/apis/apps/v1/namespaces/{namespace}/deployments");

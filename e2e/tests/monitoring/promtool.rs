@@ -1,4 +1,4 @@
-//! Checks that promtool makes.
+//! Validation of the alerting rules and dashboard queries with promtool.
 
 use std::path::Path;
 use std::process::Command;

@@ -70,7 +70,7 @@ impl Installed {
         self.objects.iter().all(Option::is_none)
     }
 
-    /// Returns the control plane that uses the objects. A role or binding without a label belongs with its account.
+    /// Returns the owner of the objects. A role or binding without an owner label has the owner of its account.
     fn ownership(&self, registrant: &Registrant) -> Ownership {
         let known = |object: &Option<ObjectMeta>| {
             let object = object.as_ref()?;

@@ -1,4 +1,4 @@
-//! The scheduler's configuration, or the note that a simulation lacks it.
+//! The scheduler configuration of a simulation, and the note of a simulation that has none.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,7 +16,8 @@ use crate::what_if::Bindings;
 /// Key of the configuration in a ConfigMap.
 const KEY: &str = "config.yaml";
 
-/// Returns the note, which names `config_maps` with a configuration and the schedulers that bindings name.
+/// Returns the note that the simulation has no scheduler configuration. The note lists `config_maps`, which contain a
+/// configuration, and the non-default schedulers of the bindings.
 pub(crate) fn note(bindings: &Bindings, config_maps: &[String]) -> String {
     let mut note = "not simulated: the scheduler's configuration (profiles, Expressions, other plugins, extenders); \
                     --config or --scheduler-url adds it"

@@ -42,7 +42,7 @@ pub(super) type Event = (Source, WatchEvent);
 /// A queued job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Job {
-    /// Resolve the dependencies of an independent binding, or release a detaching one.
+    /// Resolve the dependencies of an independent binding, or remove the finalizer of a detaching one.
     Resolve(BindingKey),
     /// Write the attached binding of a dependency.
     Attach(ObjectKey),
@@ -59,7 +59,7 @@ enum JobResult {
     Released(Arc<BindingRecord>, Result<DynamicObject, WriteError>),
     Attached {
         existing: Option<Arc<BindingRecord>>,
-        /// The independent bindings whose placement the write passes on.
+        /// The independent bindings whose placement is copied to the attached binding.
         synced: Vec<Arc<BindingRecord>>,
         conflict: Conflict,
         result: Result<DynamicObject, WriteError>,
@@ -190,7 +190,7 @@ impl Distributor {
                     JobResult::Released(record, result)
                 });
             }
-            // The last change of an attached binding queues this binding again.
+            // When no attached binding refers to this binding any more, it is queued again.
             Role::Detaching => {
                 self.enqueue_attached(&key);
                 self.queue.finish(&Job::Resolve(key));
@@ -297,7 +297,7 @@ impl Distributor {
                 if let Ok(record) = BindingRecord::read(&stored) {
                     self.report_conflict(&record, conflict);
                 }
-                // The watch delivers a new binding.
+                // A newly created binding is stored when its watch event arrives.
                 if let Some(existing) = existing {
                     self.handle_stored(existing, &stored);
                 }

@@ -15,7 +15,7 @@ use super::service::resolver;
 
 /// Maximum calls of one webhook at the same time.
 const CALLS_IN_FLIGHT: usize = 16;
-/// The pause after a call without a response in time. Calls during the pause fail at once, so that a webhook that does
+/// The pause after a call that timed out. Calls during the pause fail at once, so that a webhook that does
 /// not respond cannot occupy all workers of a controller.
 const PAUSE: Duration = Duration::from_secs(20);
 
@@ -26,7 +26,7 @@ pub(super) struct Endpoint {
     timeout: Duration,
     client: Result<Client, ClientError>,
     in_flight: Semaphore,
-    /// The end of the pause after a call without a response in time.
+    /// The end of the pause after a call that timed out.
     paused_until: Mutex<Option<Instant>>,
 }
 
@@ -43,7 +43,7 @@ impl Endpoint {
         }
     }
 
-    /// Reports whether these connections are still right for a webhook.
+    /// Reports whether the webhook still has the client configuration and timeout of these connections.
     pub(super) fn is_for(&self, webhook: &Webhook) -> bool {
         self.config == *webhook.client_config() && self.timeout == webhook.timeout()
     }
@@ -70,7 +70,7 @@ impl Endpoint {
         response.map_err(|error| failed(&error))
     }
 
-    /// Refuses a call during a pause. The first call after it is a probe: others fail until it has ended.
+    /// Refuses a call during a pause. The first call after the pause is a probe: other calls fail until the probe ends.
     fn admit(&self) -> Result<(), WebhookError> {
         let mut paused_until = self.pause();
         let now = Instant::now();
@@ -90,7 +90,8 @@ impl Endpoint {
     }
 }
 
-/// Returns the address and the authorities of a webhook. As in Karmada, the Service counts if there is also a URL.
+/// Returns the address and the certificate authorities of a webhook. As in Karmada, a Service takes precedence over a
+/// URL.
 fn target(config: &WebhookClientConfig) -> Target {
     let target = match (&config.service, &config.url) {
         (Some(service), _) => {

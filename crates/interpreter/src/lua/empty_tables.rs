@@ -1,14 +1,14 @@
 //! Empty tables as lists or objects.
 //!
-//! Lua has one kind of table, so an empty list and an empty object look alike when a script returns them. As in Karmada, the
-//! arguments of the script tell them apart: an empty table at a path where an argument has an empty object or list becomes
-//! the same; any other empty table is removed. List indices are not part of a path.
+//! Lua has one kind of table, so an empty list and an empty object look alike when a script returns them. As in Karmada,
+//! the arguments of the script decide: if an argument has an empty object or an empty list at the same path, the table
+//! becomes the same; otherwise it is removed. List indices are not part of a path.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-/// The form of an empty table at the top.
+/// The type of a result that is itself an empty table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Root {
     Object,
@@ -22,7 +22,7 @@ struct EmptyPaths {
     lists: HashSet<String>,
 }
 
-/// Gives the empty lists in a value the form that they have in the references.
+/// Converts the empty tables in a result, which arrive as empty lists, to the types that they have in the references.
 pub(crate) fn resolve_empty_tables(value: &mut Value, root: Root, references: &[&Value]) {
     if is_empty_list(value) {
         if root == Root::Object {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use berth_api::quantity::Quantity;
 use clap::Args;
 
-/// Minimum size of a file: less would hold little more than the fleet.
+/// Minimum size of a file. Each file starts with all clusters, so a smaller one would contain few decisions.
 const MIN_BYTES: u64 = 64 * 1024;
 
 /// Flags of the decision log.

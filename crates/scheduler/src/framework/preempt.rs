@@ -1,4 +1,4 @@
-//! Arguments of PostFilter plugins, with a trial decision in a cluster snapshot without some workloads.
+//! Arguments and result of PostFilter plugins. A plugin can try a decision in which chosen victims are evicted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use berth_core::{Outcome, Request, Snapshot};
 use super::permit::Bindings;
 use crate::binding::{Binding, BindingKey};
 
-/// Event and eviction task reason of preempted bindings.
+/// Reason of the events and eviction tasks of preempted bindings.
 pub(crate) const PREEMPTED: &str = "Preempted";
 
 /// Context of a binding that fits nowhere.

@@ -78,7 +78,8 @@ impl Decider {
         &mut self.fleet
     }
 
-    /// Uses a recorded configuration for all further decisions, as far as no new one replaces it.
+    /// Applies a recorded configuration to all further decisions. A new configuration, if there is one, replaces its
+    /// document.
     pub(super) fn configure(&mut self, recorded: Configuration) -> Result<(), ReplayError> {
         if self.recorded.as_ref() == Some(&recorded) {
             return Ok(());
@@ -169,7 +170,7 @@ impl Decider {
         });
         let result = DecisionResult::from(&outcome);
         let differs = result != recorded.result;
-        // The scheduler also decides without the clusters that did not answer in time.
+        // An unanswered estimate alone is no difference: the scheduler may also have decided without it.
         if unanswered.is_some() && differs {
             let reason = "need estimates of clusters that were not asked then";
             *self.missing.entry(reason.to_owned()).or_default() += 1;

@@ -22,15 +22,15 @@ use crate::tables::DEFINITIONS;
 use crate::verbs::version_conversion::{self, to_stored};
 use crate::verbs::{Call, text};
 
-/// Maximum attempts at a write without a resourceVersion that conflicts with other writes.
+/// Maximum attempts at a conflicting write. Only writes without a resourceVersion are retried.
 const MAX_ATTEMPTS: usize = 64;
-/// Maximum attempts after [`MAX_TIME`].
+/// Maximum attempts at a write that takes longer than [`MAX_TIME`].
 const MAX_SLOW_ATTEMPTS: usize = 5;
 const MAX_TIME: Duration = Duration::from_millis(500);
-/// Maximum attempts if each calls webhooks.
+/// Maximum attempts at a write that calls webhooks.
 const MAX_REVIEWED_ATTEMPTS: usize = 6;
 
-/// The attempts at a write that may conflict with others.
+/// The attempts at a write that may conflict with other writes.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     began: Instant,
@@ -146,7 +146,8 @@ fn store(
     Ok(result)
 }
 
-/// Checks limits and quotas for an object that may use more resources. The result is held until the object is stored.
+/// Checks limits and quotas for an object that may use more resources. The caller must hold the returned quota lock
+/// until the object is stored.
 fn check_growth<'a>(
     call: &'a Call,
     key: &Key,

@@ -8,7 +8,7 @@ use super::*;
 use crate::extender::tests::fake::Fake;
 use crate::extender::tests::harness::{Harness, everywhere, soon};
 
-/// An extender that answers once per permit of the gate.
+/// Estimates with an extender that waits for a permit of `gate` before each response.
 struct Fixture {
     extender: Fake,
     harness: Harness,
@@ -90,7 +90,7 @@ async fn a_decision_is_repeated_with_the_answer() {
 }
 
 #[tokio::test]
-async fn too_many_waiting_decisions_do_not_block_others() {
+async fn the_limit_of_waiting_decisions_does_not_block_others() {
     let mut fixture = Fixture::start().await;
     let binding = everywhere();
     for _ in 0..WAITING {
