@@ -52,7 +52,7 @@ pub fn complete_policy(kind: GuardedKind, policy: &mut Value, environment: &mut 
     }
 }
 
-/// Sets the defaults of the webhook and the schema defaults that they build on.
+/// Sets the defaults of the webhook, after the schema defaults that they depend on.
 fn fill_spec(kind: GuardedKind, policy: &mut Value) {
     let namespace = policy
         .get("metadata")

@@ -190,7 +190,7 @@ impl Distributor {
                     JobResult::Released(record, result)
                 });
             }
-            // When no attached binding refers to this binding any more, it is queued again.
+            // This binding is queued again when an attached binding may no longer refer to it.
             Role::Detaching => {
                 self.enqueue_attached(&key);
                 self.queue.finish(&Job::Resolve(key));
