@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::RealServer;
+use crate::eventually::eventually;
 
 /// Number of objects created concurrently.
 const CONCURRENCY: usize = 16;
@@ -62,6 +63,12 @@ impl BareControlPlane {
             (server.client(), Backend::Embedded(Box::new(server)))
         };
         berth::up::prepare(&client, clusters).await.unwrap();
+        // A kube-apiserver refuses lists of a new kind until its cache is filled.
+        let bindings: Api<ResourceBinding> = Api::all(client.clone());
+        eventually("lists of bindings", async || {
+            bindings.list(&ListParams::default()).await
+        })
+        .await;
         Self {
             client,
             server,
