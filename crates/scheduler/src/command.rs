@@ -140,6 +140,14 @@ impl SchedulerCommand {
         self
     }
 
+    /// Returns the added plugins, for programs that decide without a running scheduler.
+    ///
+    /// # Errors
+    /// When two plugins have the same name.
+    pub fn into_plugins(self) -> Result<Registry, RegistryError> {
+        self.out_of_tree
+    }
+
     /// Removes an in-tree plugin, for example to replace it with another one of the same name. [`Self::run`]
     /// fails if no in-tree plugin has this name.
     #[must_use]

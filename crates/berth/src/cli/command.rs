@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use berth_scheduler::SchedulerCommand;
-use berth_scheduler::framework::{Args, FactoryError, Handle, Plugin, Registry, RegistryError};
+use berth_scheduler::framework::{Args, FactoryError, Handle, Plugin};
 use berth_scheduler::process::command_line;
 use clap::CommandFactory as _;
 
@@ -29,23 +29,15 @@ use crate::version::VERSION;
 ///     BerthCommand::new().with_plugin("Mine", new).run()
 /// }
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct BerthCommand {
-    out_of_tree: Result<Registry, RegistryError>,
-}
-
-impl Default for BerthCommand {
-    fn default() -> Self {
-        Self::new()
-    }
+    scheduler: SchedulerCommand,
 }
 
 impl BerthCommand {
     /// Creates the program without plugins of your own.
     pub fn new() -> Self {
-        Self {
-            out_of_tree: Ok(Registry::new()),
-        }
+        Self::default()
     }
 
     /// Adds a plugin. [`Self::run`] fails if the name is taken.
@@ -55,10 +47,7 @@ impl BerthCommand {
         name: &str,
         factory: impl Fn(&Args, &Handle) -> Result<Plugin, FactoryError> + Send + Sync + 'static,
     ) -> Self {
-        self.out_of_tree = self.out_of_tree.and_then(|mut registry| {
-            registry.register(name, factory)?;
-            Ok(registry)
-        });
+        self.scheduler = self.scheduler.with_plugin(name, factory);
         self
     }
 
@@ -70,7 +59,7 @@ impl BerthCommand {
 
     /// Runs the program that the first word selects, with the other words as arguments.
     pub fn run_with(self, words: Vec<OsString>) -> ExitCode {
-        let out_of_tree = match self.out_of_tree {
+        let out_of_tree = match self.scheduler.into_plugins() {
             Ok(registry) => registry,
             Err(error) => return Failure::usage(error).report("berth"),
         };

@@ -17,7 +17,7 @@ const INSTRUCTIONS: u64 = 200_000_000;
 /// Instructions between two looks at the clock.
 const INTERVAL: u32 = 10_000;
 /// Maximum memory of a state, in MiB. An object has at most a few MiB of JSON.
-const MEMORY_MIB: usize = 64;
+pub(super) const MEMORY_MIB: usize = 64;
 
 /// The limits of one call.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, StdLib};
 
+use super::budget::MEMORY_MIB;
 use super::first_line;
 use crate::error::ScriptError;
 
@@ -57,6 +58,7 @@ impl Program {
 fn compile(text: &str) -> Result<Vec<u8>, String> {
     let compile = || {
         let lua = Lua::new_with(StdLib::NONE, LuaOptions::default())?;
+        lua.set_memory_limit(MEMORY_MIB << 20)?;
         // A script in binary form could break the interpreter.
         let chunk = lua.load(text).set_name(NAME).set_mode(ChunkMode::Text);
         // Errors name their line.

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use berth_api::{Cluster, ResourceBinding};
 use berth_core::{
-    Assumed, AssumedWorkload, Engine, EngineOptions, Fleet, Request, ResourceRequest,
+    Assumed, AssumedWorkload, BindingContext, BindingFilter, ClusterView, Engine, EngineOptions,
+    Fleet, Reason, Request, ResourceRequest,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -16,6 +17,7 @@ use crate::config::effective::decision_document;
 use crate::decision_log::format::Configuration;
 use crate::decision_log::reader::files_of;
 use crate::decision_log::{DecisionInput, DecisionLogOptions, Recorder};
+use crate::framework::{Args, Handle, Plugin};
 
 /// A fleet of clusters with different capacity, labels and taints.
 fn fleet(count: usize) -> Vec<Cluster> {
@@ -195,6 +197,44 @@ async fn all_recorded_decisions_are_repeated_equally() {
     );
     assert!(counts.moved >= 1000 && counts.equal >= 1000, "{counts:?}");
     assert_eq!(report.differences.len(), 3);
+}
+
+/// Refuses every cluster.
+#[derive(Debug)]
+struct Closed;
+
+impl BindingFilter for Closed {
+    fn name(&self) -> &'static str {
+        "Closed"
+    }
+
+    fn check(&self, _: &BindingContext<'_>, _: &ClusterView<'_>) -> Result<(), Reason> {
+        Err("cluster(s) were closed".into())
+    }
+}
+
+#[tokio::test]
+async fn plugins_of_the_program_decide() {
+    let folder = TempDir::new().unwrap();
+    decide(40, Some(&folder));
+    let files = files_of(&[folder.path().to_owned()]).unwrap();
+    let text = json!({
+        "apiVersion": "scheduler.config.berth/v1alpha1", "kind": "SchedulerConfiguration",
+        "profiles": [{ "plugins": { "multiPoint": { "enabled": [{ "name": "Closed" }] } } }],
+    });
+    let mut options = ReplayOptions {
+        configuration: Some(NewConfiguration {
+            name: "new".to_owned(),
+            text: text.to_string(),
+        }),
+        ..ReplayOptions::default()
+    };
+    let error = replay(&files, &options).unwrap_err();
+    assert!(error.to_string().contains("Closed"), "{error}");
+    let closed = |_: &Args, _: &Handle| Ok(Plugin::new("Closed").filter(Arc::new(Closed)));
+    options.out_of_tree.register("Closed", closed).unwrap();
+    let counts = replay(&files, &options).unwrap().counts;
+    assert!(counts.failed > 0 && counts.moved == 0, "{counts:?}");
 }
 
 /// Run with `cargo test --release -p berth-scheduler --lib replay -- --ignored --nocapture`.
