@@ -1,10 +1,10 @@
-//! In-process admission hooks of the embedding program.
+//! In-process admission hooks, with which the embedding program changes and denies writes.
 
 use serde_json::Value;
 
 pub use crate::error::Cause;
 
-/// The operation of a write.
+/// The operation of a write that is admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// A new object.
@@ -15,12 +15,12 @@ pub enum Operation {
     Delete,
 }
 
-/// A resource without its version.
+/// A resource type without its API version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupResource<'a> {
-    /// API group; empty for core.
+    /// API group, empty for the core group.
     pub group: &'a str,
-    /// Plural, `deployments`.
+    /// Plural name, for example `deployments`.
     pub resource: &'a str,
 }
 
@@ -29,35 +29,35 @@ pub struct GroupResource<'a> {
 pub struct AdmissionRequest<'a> {
     /// The operation.
     pub operation: Operation,
-    /// API group; empty for core.
+    /// API group, empty for the core group.
     pub group: &'a str,
     /// API version.
     pub version: &'a str,
     /// Kind.
     pub kind: &'a str,
-    /// Plural.
+    /// Plural name of the resource.
     pub resource: &'a str,
-    /// `status`, `scale`, ...
+    /// Subresource, for example `status` or `scale`.
     pub subresource: Option<&'a str>,
-    /// Namespace, for namespaced objects.
+    /// Namespace of the object, `None` for cluster-scoped objects.
     pub namespace: Option<&'a str>,
     /// Name of the object.
     pub name: &'a str,
-    /// The stored object, for updates and deletes.
+    /// The stored object before an update or delete.
     pub old_object: Option<&'a Value>,
     /// True for a dry run.
     pub dry_run: bool,
 }
 
-/// A denied write.
+/// The response for a denied write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denial {
-    /// 422 with a cause for each invalid field.
+    /// Status 422 with a cause for each invalid field.
     Invalid {
         /// The invalid fields.
         causes: Vec<Cause>,
     },
-    /// 403 with a message.
+    /// Status 403 with a message.
     Forbidden {
         /// The message.
         message: String,
@@ -65,7 +65,7 @@ pub enum Denial {
 }
 
 impl Denial {
-    /// Denies a write for one invalid field.
+    /// Returns a denial that names one invalid field.
     pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
         let cause = Cause {
             field: field.into(),
@@ -77,7 +77,7 @@ impl Denial {
         }
     }
 
-    /// Denies a write as forbidden.
+    /// Returns a denial that forbids the write.
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::Forbidden {
             message: message.into(),
@@ -85,18 +85,18 @@ impl Denial {
     }
 }
 
-/// An in-process admission hook. It must not perform I/O or call the server.
+/// An in-process admission hook. A hook must not perform I/O or call the server.
 pub trait Admission: Send + Sync + 'static {
-    /// Reports whether the hook handles writes of the resource. Called for each write.
+    /// Reports whether the hook handles writes of the resource. The server calls this method for each write.
     fn handles(&self, resource: &GroupResource<'_>) -> bool;
 
-    /// Changes `object` in the mutating phase. Not called for deletes.
+    /// Changes `object` in the mutating phase. The server does not call this method for deletes.
     fn mutate(&self, request: &AdmissionRequest<'_>, object: &mut Value) -> Result<(), Denial> {
         let _ = (request, object);
         Ok(())
     }
 
-    /// Validates `object` after defaulting, pruning and schema validation. For deletes it is the stored object.
+    /// Validates `object` after defaulting, pruning and schema validation. For a delete, `object` is the stored object.
     fn validate(&self, request: &AdmissionRequest<'_>, object: &Value) -> Result<(), Denial> {
         let _ = (request, object);
         Ok(())

@@ -1,7 +1,7 @@
-//! Allocation of node ports and cluster IPs to services.
+//! Allocation of items to Services. An item is a node port or a cluster IP.
 //!
-//! An index follows every write, so that finding a free item does not read all services. A write reserves its items until
-//! it ends, successful or not. This module must not know how services are written.
+//! An index observes every change of a Service, so that the search for a free item reads no Services. A write reserves
+//! its items until the write ends with or without success. This module must not know how Services are written.
 
 mod pool;
 mod ports;
@@ -16,16 +16,16 @@ use crate::error::{ApiError, Cause};
 use crate::store::{Change, Key, Store, Stored};
 use pool::{Pool, Unavailable};
 
-/// The table of services.
+/// The table of Services in the store.
 const SERVICES: &str = "services";
-/// The default range of node ports, and the addresses of the default service range without the first and the last.
+/// The default range of node ports. [`ADDRESSES`] is the default service network without its first and last address.
 const PORTS: (i64, i64) = (30_000, 32_767);
 const ADDRESSES: (Ipv4Addr, Ipv4Addr) = (
     Ipv4Addr::new(10, 96, 0, 1),
     Ipv4Addr::new(10, 111, 255, 254),
 );
 
-/// The node ports and addresses in use.
+/// The node ports and cluster IPs of all Services.
 #[derive(Debug, Default)]
 pub(crate) struct Allocation {
     inner: Mutex<Inner>,
@@ -35,7 +35,7 @@ pub(crate) struct Allocation {
 struct Inner {
     ports: Pool<i64>,
     addresses: Pool<Ipv4Addr>,
-    /// The items of each service.
+    /// The items of each stored Service.
     held: HashMap<Key, ServiceItems>,
 }
 
@@ -49,7 +49,7 @@ impl Default for Inner {
     }
 }
 
-/// The items of one service.
+/// The node ports and the cluster IP of one Service.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct ServiceItems {
     ports: Vec<i64>,
@@ -73,7 +73,7 @@ impl ServiceItems {
     }
 }
 
-/// Items reserved for a write until this is dropped.
+/// The items that a write has reserved. Dropping this value releases the reservations.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Reserved<'a> {
@@ -119,7 +119,7 @@ impl Inner {
 }
 
 impl Allocation {
-    /// Adds the services of a store that is not observed yet.
+    /// Adds the Services of a store whose changes are not observed yet.
     pub(crate) fn load(&self, store: &Store) {
         let mut inner = self.inner.lock();
         for service in store.list(SERVICES, None).items {
@@ -127,7 +127,7 @@ impl Allocation {
         }
     }
 
-    /// Records a change. Called with the store locked.
+    /// Updates the index after a change. The caller has locked the store.
     pub(crate) fn observe(&self, table: &str, change: &Change) {
         if table != SERVICES {
             return;
@@ -140,8 +140,8 @@ impl Allocation {
         self.inner.lock().replace(&current.key, after);
     }
 
-    /// Allocates the missing items of a service and reserves the requested ones until the result is dropped. Fails if an
-    /// item is not available.
+    /// Allocates the missing items of a Service. Reserves these items and the requested items until the result is
+    /// dropped. Fails if a requested item is not available or no item is free.
     pub(crate) fn reserve(
         &self,
         key: &Key,
@@ -154,7 +154,7 @@ impl Allocation {
             items: ServiceItems::default(),
         };
         let mut inner = self.inner.lock();
-        // An existing address stays; validation refuses a change.
+        // An existing cluster IP needs no reservation: validation refuses a change of the IP.
         let had = old.is_some_and(|old| old["spec"]["clusterIP"].is_string());
         let addresses = Some(&mut inner.addresses).filter(|_| !had);
         let given = addresses
@@ -170,13 +170,13 @@ impl Allocation {
                 };
                 ports.allocate(service)
             });
-        // Reservations are released without holding the lock.
+        // `reserved` locks `inner` when it is dropped, so the lock is released first.
         drop(inner);
         given.map(|()| reserved)
     }
 }
 
-/// Returns the cluster IP of a service, if it has one.
+/// Sets and reserves the cluster IP of a Service, unless the Service has none.
 fn address(
     pool: &mut Pool<Ipv4Addr>,
     key: &Key,
@@ -186,7 +186,7 @@ fn address(
 ) -> Result<(), ApiError> {
     let spec = &mut service["spec"];
     let given = spec["clusterIP"].as_str().unwrap_or_default();
-    // Validation refuses `clusterIPs` without `clusterIP`.
+    // Validation refuses a Service with `clusterIPs` and without `clusterIP`.
     let alone = spec["clusterIPs"]
         .as_array()
         .is_some_and(|all| !all.is_empty());
@@ -213,7 +213,7 @@ fn address(
         Err(refusal) => {
             let message = match refusal {
                 Unavailable::Taken => "provided IP is already allocated".to_owned(),
-                // The ranges are read only if they matter.
+                // A dry run gets a different message, which names the valid range.
                 Unavailable::Outside(_) if !dry_run => {
                     "the provided network does not match the current range".to_owned()
                 }

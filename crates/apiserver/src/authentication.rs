@@ -1,6 +1,7 @@
-//! Authentication: client certificates, the administrator's token, service account tokens, and anonymous requests.
+//! Authentication of requests by client certificate, the administrator's token or a service account token. Requests
+//! without these credentials are anonymous.
 //!
-//! It must not know what an identity may do.
+//! This module must not know which requests an identity may send: see `authorization`.
 
 pub(crate) mod certificate;
 pub(crate) mod impersonation;
@@ -14,12 +15,12 @@ use crate::store::Store;
 use certificate::PresentedCertificate;
 use service_account::{Signer, TokenError};
 
-/// The credentials that requests are checked against.
+/// The credentials of the server, with which it checks requests.
 pub(crate) struct Authenticator {
     /// The token of the administrator.
     token: String,
     pub(crate) accounts: Signer,
-    /// The CA certificate of the server, PEM.
+    /// The CA certificate of the server in PEM format.
     authority: String,
 }
 
@@ -29,7 +30,7 @@ impl std::fmt::Debug for Authenticator {
     }
 }
 
-/// The holder of a valid token.
+/// The identity and the audiences of a valid token.
 #[derive(Debug, Clone)]
 pub(crate) struct Bearer {
     pub(crate) identity: Identity,
@@ -45,7 +46,7 @@ impl Authenticator {
         }
     }
 
-    /// Returns the CA certificate of the server, PEM.
+    /// Returns the CA certificate of the server in PEM format.
     pub(crate) fn authority(&self) -> &str {
         &self.authority
     }
@@ -54,8 +55,8 @@ impl Authenticator {
         &self.token
     }
 
-    /// Returns the identity behind a request. The extensions hold the [`PresentedCertificate`] of the connection, or the
-    /// [`Identity`] of an in-process client.
+    /// Returns the identity of the client that sent a request. The extensions of a request contain the
+    /// [`PresentedCertificate`] of its connection, or the [`Identity`] of an in-process client.
     pub(crate) fn identify(
         &self,
         store: &Store,
@@ -78,7 +79,8 @@ impl Authenticator {
         }
     }
 
-    /// Returns the holder of a token. Empty `audiences` require the audience of this server.
+    /// Returns the identity and the audiences of a token. If `audiences` is empty, the token needs the audience of this
+    /// server.
     pub(crate) fn bearer(
         &self,
         store: &Store,
@@ -103,7 +105,7 @@ fn bearer(value: &http::HeaderValue) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// Compares in constant time.
+/// Compares two byte strings in constant time.
 fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |acc, (x, y)| acc | (x ^ y)) == 0
 }

@@ -8,7 +8,7 @@
 //! | `escalation` | the prevention of privilege escalation |
 //! | `bootstrap` | the roles and bindings of a new cluster |
 //!
-//! It must not know how users authenticate.
+//! This module must not know how users authenticate.
 
 pub(crate) mod attributes;
 pub(crate) mod bootstrap;
@@ -21,7 +21,7 @@ use crate::identity::Identity;
 use attributes::{Attributes, Target};
 use index::Index;
 
-/// Refuses a request that no rule allows.
+/// Refuses a request that no RBAC rule allows.
 pub(crate) fn check(
     index: &Index,
     identity: &Identity,

@@ -1,4 +1,5 @@
-//! The semantics of built-in kinds: defaults, fields that the server sets, and validation.
+//! The semantics of built-in kinds: defaults, fields that the server sets, and validation. The submodules contain the
+//! code for specific kinds.
 
 mod autoscaler;
 mod definition;
@@ -28,7 +29,7 @@ fn set(value: &mut Value, key: &str, default: Value) {
     }
 }
 
-/// Sets absent fields of an object, and of the objects within it.
+/// Sets absent fields of an object, and of its nested objects.
 fn fill(value: &mut Value, defaults: Value) {
     let (Value::Object(object), Value::Object(defaults)) = (value, defaults) else {
         return;
@@ -41,14 +42,14 @@ fn fill(value: &mut Value, defaults: Value) {
     }
 }
 
-/// Sets absent fields of the object at a JSON pointer, if there is one.
+/// Sets absent fields of the object at a JSON pointer, if the object exists.
 fn fill_at(value: &mut Value, pointer: &str, defaults: Value) {
     if let Some(found) = value.pointer_mut(pointer) {
         fill(found, defaults);
     }
 }
 
-/// Returns the items of a list field.
+/// Returns the items of a list field, or none if the field is absent.
 fn items<'a>(value: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut Value> {
     value
         .get_mut(list)
@@ -57,7 +58,7 @@ fn items<'a>(value: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut V
         .flatten()
 }
 
-/// Sets the defaults of a built-in kind.
+/// Sets the defaults of an object of a built-in kind.
 pub(crate) fn default(resource: &Resource, value: &mut Value) {
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "namespaces") => namespace(value),
@@ -119,7 +120,7 @@ pub(crate) fn default(resource: &Resource, value: &mut Value) {
     }
 }
 
-/// Sets the fields that the server determines, and overwrites the client's values.
+/// Sets the fields that the server determines. Values of the client for these fields are overwritten.
 pub(crate) fn set_system_fields(
     resource: &Resource,
     value: &mut Value,
@@ -161,7 +162,7 @@ pub(crate) fn set_system_fields(
     }
 }
 
-/// Returns the status of a new object, for the kinds that always have one.
+/// Returns the status of a new object for the kinds that always have a status.
 fn first_status(resource: &Resource, value: &Value) -> Option<Value> {
     Some(match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "namespaces") => json!({"phase": "Active"}),
@@ -190,7 +191,7 @@ fn first_status(resource: &Resource, value: &Value) -> Option<Value> {
     })
 }
 
-/// Sets the fields of a node that are always written.
+/// Sets the fields of a node that kube-apiserver always writes.
 fn node(value: &mut Value) {
     set(value, "spec", json!({}));
     let range = value["spec"].get("podCIDR").cloned();
@@ -223,7 +224,8 @@ fn node(value: &mut Value) {
     );
 }
 
-/// Sets the defaults of events of both groups, which name their fields differently.
+/// Sets the defaults of an event. `source` and `times` are the names of fields, which differ between the API groups of
+/// events.
 fn event(value: &mut Value, source: &str, times: [&str; 2]) {
     set(value, source, json!({}));
     for time in times {
@@ -236,7 +238,8 @@ fn event(value: &mut Value, source: &str, times: [&str; 2]) {
     }
 }
 
-/// Sets the label with the name, once there is one.
+/// Sets the label that contains the namespace's name. A new namespace with `generateName` has no name yet, and gets no
+/// label here.
 pub(crate) fn namespace(value: &mut Value) {
     let name = value["metadata"]["name"].clone();
     if !name.is_string() {
@@ -248,7 +251,7 @@ pub(crate) fn namespace(value: &mut Value) {
     value["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
 }
 
-/// Adds the finalizer that keeps a namespace until it is empty.
+/// Adds the finalizer that prevents the removal of a namespace until the namespace is empty.
 fn add_finalizer(value: &mut Value) {
     const OWN: &str = "kubernetes";
     let spec = &mut value["spec"];
@@ -276,7 +279,7 @@ fn secret(value: &mut Value) {
 
 fn role_binding(value: &mut Value) {
     const GROUP: &str = "rbac.authorization.k8s.io";
-    // The field is written even if the client omits it.
+    // The API group is set even if the client omits the field.
     if value["roleRef"]["apiGroup"] == "" {
         value["roleRef"]["apiGroup"] = json!(GROUP);
     }
@@ -288,14 +291,14 @@ fn role_binding(value: &mut Value) {
     }
 }
 
-/// Removes the fields of coordinated leader election, which is not supported.
+/// Removes the fields of coordinated leader election, which this server does not support.
 fn remove_coordination(value: &mut Value) {
     if let Some(spec) = value["spec"].as_object_mut() {
         spec.retain(|field, _| !matches!(field.as_str(), "strategy" | "preferredHolder"));
     }
 }
 
-/// Keeps only the names of the secrets of a service account.
+/// Removes all fields except the name from the secret references of a service account.
 fn keep_secret_names(value: &mut Value) {
     for secret in items(value, "secrets") {
         if let Some(secret) = secret.as_object_mut() {

@@ -4,12 +4,12 @@
 //! |---|---|
 //! | [`expression`] | a compiled expression and its evaluation |
 //! | [`parse`], [`bounds`], [`macros`] | the syntax tree, with all macros expanded |
-//! | [`compile`] | the names of an expression, checked |
-//! | [`functions`] | the functions that the CEL crates lack |
+//! | [`compile`] | the check of an expression, and its rewriting for the interpreter |
+//! | [`functions`] | the functions that the CEL crates lack or implement differently |
 //! | [`budget`] | the limits of an evaluation |
-//! | [`condition`] | conditions on a request |
+//! | [`condition`] | the `matchConditions` of webhooks |
 //!
-//! This module knows neither schemas nor kinds.
+//! This module must not know schemas or kinds.
 
 mod bounds;
 mod budget;
@@ -33,7 +33,7 @@ pub(crate) use names::escape;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Variable {
     pub(crate) name: &'static str,
-    /// True if the value is wrapped in an optional value.
+    /// True if the value of the variable is a CEL optional.
     pub(crate) optional: bool,
 }
 

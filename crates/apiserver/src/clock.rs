@@ -2,20 +2,20 @@
 
 use jiff::Timestamp;
 
-/// Returns the current time as `metav1.Time`.
+/// Returns the current time in the format of `metav1.Time`.
 pub(crate) fn now() -> String {
     let now = Timestamp::now();
     let whole = Timestamp::from_second(now.as_second());
     whole.unwrap_or(now).to_string()
 }
 
-/// Returns the seconds since a timestamp, at least zero.
+/// Returns the number of seconds since a timestamp, at least zero. Returns `None` if the text is not a timestamp.
 pub(crate) fn seconds_since(text: &str) -> Option<i64> {
     let at: Timestamp = text.parse().ok()?;
     Some((Timestamp::now().as_second() - at.as_second()).max(0))
 }
 
-/// Formats a duration like kubectl: `5m`, `2d3h`.
+/// Formats a duration as kubectl does, for example `5m` or `2d3h`.
 pub(crate) fn human_duration(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     let pair = |big: i64, unit: char, small: i64, sub: char| {

@@ -1,6 +1,6 @@
-//! Request bodies: JSON, YAML and protobuf decoded into JSON values.
+//! Decoding of request bodies in JSON, YAML and protobuf to JSON values.
 //!
-//! It must not know how a body is received or used.
+//! This module must not know how a body is received or used.
 
 mod strict_decoding;
 
@@ -43,7 +43,7 @@ pub(crate) fn object(content_type: &str, bytes: &Bytes) -> Result<Decoded, ApiEr
     }
 }
 
-/// Decodes an object of a kind, and names the kind in the error.
+/// Decodes an object of a kind. The message of an error names the kind.
 pub(crate) fn typed_object(
     content_type: &str,
     bytes: &Bytes,
@@ -74,7 +74,7 @@ pub(crate) fn parse_json(bytes: &[u8]) -> Result<Decoded, String> {
     Ok(Decoded { value, duplicates })
 }
 
-/// Refuses a body of an unknown media type before it is read.
+/// Refuses an unknown media type. Handlers call this function before they read the body.
 pub(crate) fn check_media_type(content_type: &str) -> Result<(), ApiError> {
     match media_type(content_type) {
         "" if content_type.is_empty() => Ok(()),
@@ -101,11 +101,11 @@ pub(crate) fn yaml(bytes: &[u8]) -> Result<Decoded, ApiError> {
     })
 }
 
-/// Parses YAML, or returns the problem. JSON is YAML, and its faster decoder is tried first.
+/// Parses YAML, or returns the problem. JSON is valid YAML, so the faster JSON decoder is tried first.
 fn parse_yaml(bytes: &[u8]) -> Result<Decoded, String> {
     if bytes.first() == Some(&b'{')
         && let Ok(decoded) = parse_json(bytes)
-        // Only the YAML decoder knows the lines of duplicates.
+        // Only the YAML decoder reports the lines of duplicate fields.
         && decoded.duplicates.is_empty()
     {
         return Ok(decoded);
@@ -120,7 +120,7 @@ fn parse_yaml(bytes: &[u8]) -> Result<Decoded, String> {
     Ok(Decoded { value, duplicates })
 }
 
-/// Returns the first line of a decoder message, without its excerpt and its advice to programmers.
+/// Returns the first line of a decoder message. The excerpt of the input and the advice to programmers are removed.
 fn yaml_problem(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);
@@ -129,10 +129,10 @@ fn yaml_problem(message: &str) -> String {
     format!("yaml: {problem}")
 }
 
-/// 2^53: f64 represents every smaller whole number exactly.
+/// 2^53. An `f64` represents every whole number up to this number exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The name of a field. YAML adds its line.
+/// The name of a decoded field. The YAML decoder also returns the line of the name.
 trait FieldName: DeserializeOwned {
     fn parts(self) -> (String, Option<u64>);
 }
@@ -149,7 +149,8 @@ impl FieldName for Spanned<String> {
     }
 }
 
-/// A step of the path to a value. The path becomes text only for a duplicate: names may be long, with many fields below.
+/// A step of the path to a value. A path becomes text only if a duplicate field is recorded, because such a text may be
+/// long.
 struct Step<'a> {
     parent: Option<&'a Self>,
     element: PathElement<'a>,
@@ -173,7 +174,8 @@ impl fmt::Display for Step<'_> {
     }
 }
 
-/// Builds a [`Value`] and records fields that occur twice. The last one wins.
+/// The decoder of a [`Value`], which records the fields that occur twice. The last occurrence of such a field
+/// determines its value.
 struct ValueSeed<'a, N> {
     path: Option<&'a Step<'a>>,
     duplicates: &'a mut Vec<DuplicateField>,
@@ -217,7 +219,7 @@ impl<'de, N: FieldName> Visitor<'de> for ValueSeed<'_, N> {
         Ok(v.into())
     }
 
-    /// Stores `1.0` as `1`: Kubernetes clients treat them as equal.
+    /// Stores a whole number such as `1.0` as the integer `1`, because Kubernetes clients treat these numbers as equal.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "whole and within the exact range of f64"

@@ -1,4 +1,4 @@
-//! The trait by which the embedding program handles subresources that are connections, such as a proxy to a member.
+//! The trait with which the embedding program handles subresources that are connections, such as a proxy to a member.
 
 use axum::body::Body;
 use futures::future::BoxFuture;
@@ -6,16 +6,16 @@ use http::{Request, Response};
 
 use crate::error::ApiError;
 
-/// A subresource of a custom kind, as discovery lists it.
+/// A subresource of a custom kind that a [`Connect`] handles. Discovery lists these names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectedSubresource {
-    /// API group of the resource and of the options.
+    /// API group of the resource and of the options kind.
     pub group: &'static str,
-    /// Plural of the resource.
+    /// Plural name of the resource.
     pub resource: &'static str,
     /// Name of the subresource.
     pub subresource: &'static str,
-    /// Kind of the options.
+    /// Kind of the object that describes the options of a request.
     pub kind: &'static str,
 }
 
@@ -28,13 +28,14 @@ pub struct Requester {
     pub groups: Vec<String>,
 }
 
-/// An authorized request.
+/// An authorized request for a connected subresource.
 pub struct ConnectRequest {
     /// An in-process client of this server with all permissions.
     pub server: kube::Client,
     /// Name of the object.
     pub name: String,
-    /// The encoded path after the subresource: empty, or starting with a slash. It has no `..` segments.
+    /// The path after the subresource, in percent-encoded form. It is empty or starts with a slash, and has no `..`
+    /// segments.
     pub path: String,
     /// The requester.
     pub requester: Requester,
@@ -56,8 +57,8 @@ pub trait Connect: Send + Sync + 'static {
     /// Returns the handled subresource.
     fn subresource(&self) -> ConnectedSubresource;
 
-    /// Handles a request. If the response is `101 Switching Protocols` with the upgrade of a `hyper` client, the server
-    /// copies data between that connection and the requester.
+    /// Handles a request. A response `101 Switching Protocols` must contain the upgrade of a `hyper` client. The server
+    /// then copies data between the upgraded connection and the requester.
     fn connect(
         &self,
         request: ConnectRequest,

@@ -1,4 +1,5 @@
-//! TCP connections of clients: accepting, TLS, and HTTP/2 or HTTP/1.1 by ALPN.
+//! TCP connections of clients: the server accepts a connection, performs the TLS handshake, and serves HTTP/2 or
+//! HTTP/1.1 as ALPN selects.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,21 +24,22 @@ use crate::http::drain_body::DrainedBody;
 use crate::http::handle;
 use crate::shared::Shared;
 
-/// Maximum concurrent streams of an HTTP/2 connection, watches included. The default of Go.
+/// Maximum number of concurrent streams of an HTTP/2 connection, including watches. Go's server has the same default.
 const MAX_STREAMS: u32 = 250;
-/// Maximum bytes of request heads and unread responses in the buffer of an HTTP/1.1 connection.
+/// Maximum size of the buffer of an HTTP/1.1 connection in bytes. The buffer contains request heads and unread
+/// responses.
 const HTTP1_BUFFER: usize = 64 << 10;
-/// Maximum bytes of an unread response in the buffer of an HTTP/2 stream.
+/// Maximum size of the buffer of an HTTP/2 stream in bytes. The buffer contains an unread response.
 const HTTP2_BUFFER: usize = 64 << 10;
-/// Maximum time for current responses at the end of a connection.
+/// Maximum time to finish the running requests of a connection when the server stops.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Interval and timeout of pings to an idle HTTP/2 client.
+/// Interval of pings to an idle HTTP/2 client. [`PING_TIMEOUT`] is the maximum time until the client replies.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// Pause after a failed accept, which usually lacks file descriptors.
+/// Pause after a failed `accept`. The usual reason for the failure is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Response to HTTP without TLS.
+/// Response to an HTTP request without TLS.
 const PLAINTEXT_RESPONSE: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
@@ -49,10 +51,10 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Performs the handshake. Returns `None` if it fails.
+    /// Performs the TLS handshake. Returns `None` if the handshake fails.
     async fn handshake(&self, mut stream: TcpStream) -> Option<TlsStream<TcpStream>> {
         if is_plaintext_http(&stream).await {
-            // Closing with unread data could reset the connection before the client reads the response.
+            // Closing a connection with unread data could reset the connection before the client reads the response.
             let mut request = [0; 4096];
             drop(stream.read(&mut request).await);
             drop(stream.write_all(PLAINTEXT_RESPONSE).await);
@@ -68,7 +70,8 @@ impl Tls {
     }
 }
 
-/// Reports whether the first byte is an upper-case letter, as in an HTTP method. TLS never starts with one.
+/// Reports whether the first byte is an upper-case letter, as in an HTTP method. A TLS handshake never starts with a
+/// letter.
 async fn is_plaintext_http(stream: &TcpStream) -> bool {
     let mut first = [0];
     let seen = stream.peek(&mut first).await;
@@ -112,7 +115,7 @@ pub(crate) async fn serve(
 async fn wait_unreachable(reachable: &mut watch::Receiver<bool>) {
     let cut = reachable.wait_for(|reachable| !reachable).await.is_ok();
     if !cut {
-        // The server is dropped and ends its connections itself.
+        // The sender is dropped together with the server, which ends its connections itself.
         std::future::pending::<()>().await;
     }
 }
@@ -144,7 +147,7 @@ async fn connection(
         async move { Ok::<Response<Body>, Infallible>(handle(shared, request).await) }
     });
     let io = TokioIo::new(stream);
-    // Serves either protocol type until one of the ends.
+    // Serves an HTTP/1.1 or HTTP/2 connection until the connection ends, or the server becomes unreachable or stops.
     macro_rules! run {
         ($served:expr) => {{
             let served = $served;

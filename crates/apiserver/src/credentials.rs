@@ -1,5 +1,6 @@
-//! The secrets of a server: the key and certificate of its authority, the signing key of tokens, and the administrator's
-//! token. They are generated at the first start and kept in memory or in a private folder.
+//! The secrets of a server: the key and certificate of its certificate authority, the signing key of tokens, and the
+//! administrator's token. The server generates missing secrets at its start. Secrets are kept in memory or in a private
+//! folder.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -16,7 +17,7 @@ const CA_CERTIFICATE: &str = "ca.crt";
 const SIGNING_KEY: &str = "service-account.key";
 const TOKEN: &str = "admin.token";
 
-/// The secrets of a server. Keys are PEM.
+/// The secrets of a server. The keys and the certificate are in PEM format.
 pub(crate) struct Credentials {
     pub(crate) ca_key: String,
     pub(crate) ca_certificate: String,
@@ -25,7 +26,8 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// Reads the files of the folder and generates missing ones.
+    /// Reads the secrets from the files of the folder, and generates missing files. Without a folder, generates the
+    /// secrets in memory.
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or written, or is damaged.
@@ -49,7 +51,7 @@ impl Credentials {
         get: impl Fn(&str, &dyn Fn() -> Result<String, TlsError>) -> Result<String, TlsError>,
     ) -> Result<Self, TlsError> {
         let ca_key = get(CA_KEY, &tls::new_key)?;
-        // A damaged key is reported as such by `problem`, not as a failure to create a certificate.
+        // If the key is damaged, the certificate stays empty here, and `problem` reports the damaged key.
         let certificate = || tls::authority_certificate(&ca_key).or_else(|_| Ok(String::new()));
         Ok(Self {
             ca_certificate: get(CA_CERTIFICATE, &certificate)?,
@@ -59,7 +61,7 @@ impl Credentials {
         })
     }
 
-    /// Returns the first damaged file and the reason.
+    /// Returns the name of the first damaged file and the problem of the file.
     fn problem(&self) -> Option<(&'static str, String)> {
         let pem = |key: &str| tls::pkcs8(key).map_err(|error| error.to_string());
         if let Err(message) = pem(&self.ca_key) {
@@ -96,7 +98,7 @@ fn failed(path: &Path, source: io::Error) -> TlsError {
     }
 }
 
-/// Returns the content of a file, which is generated if it is missing.
+/// Returns the content of a file. Generates the file if it is missing.
 fn read_or_generate(
     folder: &Path,
     name: &str,
@@ -115,7 +117,7 @@ fn read_or_generate(
     Ok(text)
 }
 
-/// Writes a file atomically with access for its owner only.
+/// Writes a file atomically. Only the owner may read and write the file.
 fn write_private(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
     let draft = folder.join(format!(".{}", uuid::Uuid::new_v4()));
     let mut options = fs::OpenOptions::new();
@@ -170,7 +172,7 @@ mod tests {
         let flipped = |whole: &[u8]| {
             let mut bytes = whole.to_vec();
             let middle = bytes.len() / 2;
-            // Another letter of the Base64 alphabet.
+            // The new letter is also in the Base64 alphabet.
             bytes[middle] = if bytes[middle] == b'A' { b'B' } else { b'A' };
             bytes
         };
@@ -182,14 +184,16 @@ mod tests {
                 whole[..whole.len() / 2].to_vec(),
                 vec![0xff; 40],
             ];
-            // A token has no checksum, and any key may sign.
+            // These damages are not detected in a token, which has no checksum, or in a signing key, because any key
+            // may sign.
             if name != TOKEN && name != SIGNING_KEY {
                 damages.extend([flipped(&whole), fs::read(other.join(name)).unwrap()]);
             }
             for damage in damages {
                 fs::write(&path, &damage).unwrap();
                 let refused = Credentials::load(Some(&folder)).err().unwrap().to_string();
-                // A foreign key is valid, but does not fit the certificate.
+                // The CA key of another server is valid, so the message may name the certificate, which does not match
+                // the key.
                 let pair = name == CA_KEY && refused.contains(CA_CERTIFICATE);
                 assert!(refused.contains(name) || pair, "{name}: {refused}");
                 assert!(refused.contains("put the file back"), "{refused}");

@@ -1,54 +1,54 @@
-//! API errors: the `Status` with reason, code and causes that Kubernetes clients read.
+//! API errors. Clients read them as a `Status` with reason, code and causes.
 //!
-//! It must not know HTTP beyond the status code.
+//! This module must not know HTTP beyond the status code.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-/// The machine-readable reasons used by this server, as in `metav1.StatusReason`.
+/// The machine-readable reasons that this server uses, as in `metav1.StatusReason`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// 400.
+    /// Status code 400.
     BadRequest,
-    /// 401.
+    /// Status code 401.
     Unauthorized,
-    /// 403.
+    /// Status code 403.
     Forbidden,
-    /// 404.
+    /// Status code 404.
     NotFound,
-    /// 405.
+    /// Status code 405.
     MethodNotAllowed,
-    /// 406.
+    /// Status code 406.
     NotAcceptable,
-    /// 409, the object to create exists.
+    /// Status code 409: an object with the name already exists.
     AlreadyExists,
-    /// 409, a stale write.
+    /// Status code 409: the object has changed since the client read it.
     Conflict,
-    /// 410, the requested version is too old.
+    /// Status code 410: the requested resource version is too old.
     Expired,
-    /// 413.
+    /// Status code 413.
     RequestEntityTooLarge,
-    /// 415.
+    /// Status code 415.
     UnsupportedMediaType,
-    /// 422.
+    /// Status code 422.
     Invalid,
-    /// 429, with a retry delay.
+    /// Status code 429, with a delay before the client should retry.
     TooManyRequests,
-    /// 500.
+    /// Status code 500.
     InternalError,
-    /// 500, without a reason.
+    /// Status code 500, with an empty reason.
     Unknown,
-    /// 503.
+    /// Status code 503.
     ServiceUnavailable,
-    /// 504, including a resourceVersion that is too large.
+    /// Status code 504. Also used if the requested resource version is too large.
     Timeout,
-    /// 507, the write is not durable.
+    /// Status code 507: the write is not durable.
     InsufficientStorage,
 }
 
 impl Reason {
-    /// Returns the HTTP status code.
+    /// Returns the HTTP status code of the reason.
     pub fn code(self) -> u16 {
         self.code_and_name().0
     }
@@ -77,14 +77,14 @@ impl Reason {
     }
 }
 
-/// An invalid field in `details.causes`.
+/// An invalid field in the `details.causes` of a `Status`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// Path of the field, `spec.replicas`.
+    /// Path of the field, for example `spec.replicas`.
     pub field: String,
-    /// `FieldValueInvalid`, `FieldValueRequired`, ...
+    /// Reason of the cause, for example `FieldValueInvalid` or `FieldValueRequired`.
     pub reason: String,
-    /// The problem, without the field path.
+    /// The problem. The text does not contain the path of the field.
     pub message: String,
 }
 
@@ -97,7 +97,7 @@ impl Cause {
         }
     }
 
-    /// The value is not acceptable.
+    /// Returns the cause for a value that is not acceptable.
     pub fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
         Self::new(
             "FieldValueInvalid",
@@ -106,18 +106,18 @@ impl Cause {
         )
     }
 
-    /// The value is not acceptable, and the message does not show it.
+    /// Returns the cause for a value that is not acceptable. The message does not contain the value.
     pub(crate) fn invalid_unshown(field: impl Into<String>, detail: &str) -> Self {
         let message = format!("Invalid value: {detail}");
         Self::new("FieldValueInvalid", field, message)
     }
 
-    /// The value is a duplicate, and the message does not show it.
+    /// Returns the cause for a duplicate value. The message does not contain the value.
     pub(crate) fn duplicate_unshown(field: impl Into<String>) -> Self {
         Self::new("FieldValueDuplicate", field, "Duplicate value".to_owned())
     }
 
-    /// The value has the wrong JSON type.
+    /// Returns the cause for a value with the wrong JSON type.
     pub fn type_invalid(field: impl Into<String>, value: &str, detail: &str) -> Self {
         Self::new(
             "FieldValueTypeInvalid",
@@ -126,7 +126,7 @@ impl Cause {
         )
     }
 
-    /// The value is missing.
+    /// Returns the cause for a missing value.
     pub fn required(field: impl Into<String>, detail: &str) -> Self {
         let message = if detail.is_empty() {
             "Required value".to_owned()
@@ -136,12 +136,12 @@ impl Cause {
         Self::new("FieldValueRequired", field, message)
     }
 
-    /// The value may not be set here.
+    /// Returns the cause for a value that must not be set.
     pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
         Self::new("FieldValueForbidden", field, format!("Forbidden: {detail}"))
     }
 
-    /// The value is not one of the few allowed.
+    /// Returns the cause for a value that is not in the list of allowed values.
     pub fn not_supported(field: impl Into<String>, value: &Value, allowed: &[String]) -> Self {
         let list: Vec<String> = allowed.iter().map(|a| format!("\"{a}\"")).collect();
         let message = format!(
@@ -152,7 +152,7 @@ impl Cause {
         Self::new("FieldValueNotSupported", field, message)
     }
 
-    /// The value is a duplicate.
+    /// Returns the cause for a duplicate value.
     pub fn duplicate(field: impl Into<String>, value: &Value) -> Self {
         Self::new(
             "FieldValueDuplicate",
@@ -161,13 +161,13 @@ impl Cause {
         )
     }
 
-    /// The named object does not exist.
+    /// Returns the cause for a value that names a missing object.
     pub(crate) fn not_found(field: impl Into<String>, value: &Value) -> Self {
         let message = format!("Not found: {}", shown(value));
         Self::new("FieldValueNotFound", field, message)
     }
 
-    /// The string is too long.
+    /// Returns the cause for a string that is too long.
     pub fn too_long(field: impl Into<String>, max: u64) -> Self {
         Self::new(
             "FieldValueTooLong",
@@ -176,7 +176,7 @@ impl Cause {
         )
     }
 
-    /// There are too many elements.
+    /// Returns the cause for a list with too many elements.
     pub fn too_many(field: impl Into<String>, actual: usize, max: u64) -> Self {
         Self::new(
             "FieldValueTooMany",
@@ -185,7 +185,7 @@ impl Cause {
         )
     }
 
-    /// Reports whether CEL rules cannot be evaluated with this error.
+    /// Reports whether the server skips the CEL rules of an object with this cause.
     pub(crate) fn blocks_rules(&self) -> bool {
         matches!(
             self.reason.as_str(),
@@ -209,7 +209,7 @@ impl Cause {
     }
 }
 
-/// Returns a value for a message, or a placeholder for a large one.
+/// Returns the text of a value for a message, or a placeholder if the text is long.
 fn shown(value: &Value) -> String {
     const LONGEST: usize = 200;
     let text = value.to_string();
@@ -220,7 +220,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Returns `resource.group`, or only the resource for the group of core/v1.
+/// Returns `resource.group`, or only the resource for the core group.
 fn qualified(group: &str, resource: &str) -> String {
     if group.is_empty() {
         resource.to_owned()
@@ -229,7 +229,7 @@ fn qualified(group: &str, resource: &str) -> String {
     }
 }
 
-/// The object or resource of an error.
+/// The object or resource that an error names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Subject {
     pub(crate) group: String,
@@ -238,7 +238,7 @@ pub(crate) struct Subject {
     pub(crate) uid: String,
 }
 
-/// The error of a request.
+/// The error response to a request.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
@@ -246,18 +246,18 @@ pub struct ApiError {
     pub reason: Reason,
     /// Human-readable message.
     pub message: String,
-    /// Invalid fields.
+    /// Causes, such as invalid fields.
     pub causes: Vec<Cause>,
     pub(crate) subject: Option<Box<Subject>>,
     pub(crate) retry_after: Option<u32>,
-    /// A continue token for the rest of an expired list.
+    /// A continue token for the rest of a list whose own token has expired.
     pub(crate) continue_token: Option<String>,
-    /// The code and `Status` of a webhook denial, which override all other fields.
+    /// The code and `Status` of a denial by a webhook. They override all other fields.
     own_status: Option<Box<(u16, Value)>>,
 }
 
 impl ApiError {
-    /// Returns an error without an object.
+    /// Returns an error that names no object.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,
@@ -270,7 +270,7 @@ impl ApiError {
         }
     }
 
-    /// Returns an error with its own code and `Status`.
+    /// Returns an error with this code and this `Status`.
     pub(crate) fn with_status(message: String, code: u16, status: Value) -> Self {
         let mut error = Self::new(Reason::Forbidden, message);
         error.own_status = Some(Box::new((code, status)));
@@ -294,7 +294,8 @@ impl ApiError {
         )
     }
 
-    /// Returns the error of a storage failure: the write is not durable, or the version read was rolled back.
+    /// Returns the error for a storage failure: a write is not durable, or the version that a request read was rolled
+    /// back.
     pub(crate) fn not_durable(message: impl std::fmt::Display) -> Self {
         Self::new(Reason::InsufficientStorage, message.to_string())
     }
@@ -306,12 +307,12 @@ impl ApiError {
         )
     }
 
-    /// Returns a 500 without a reason.
+    /// Returns an error with status code 500 and an empty reason.
     pub(crate) fn unknown(message: impl Into<String>) -> Self {
         Self::new(Reason::Unknown, message)
     }
 
-    /// Returns an error about the path of a request. Its details are empty.
+    /// Returns an error about the path of a request. The `details` of its `Status` are empty.
     fn of_path(reason: Reason, message: &str) -> Self {
         let mut error = Self::new(reason, message);
         error.subject = Some(Box::default());
@@ -387,7 +388,7 @@ impl ApiError {
         error
     }
 
-    /// Returns a 422 that lists the causes like a kube-apiserver.
+    /// Returns an error with status code 422. Its message lists the causes as kube-apiserver does.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, causes: Vec<Cause>) -> Self {
         let qualified = qualified(group, kind);
         let (mut lines, mut known) = (Vec::new(), HashSet::new());
@@ -397,7 +398,7 @@ impl ApiError {
             } else {
                 format!("{}: {}", cause.field, cause.message)
             };
-            // Equal causes are listed once.
+            // Equal lines are listed once.
             if known.insert(line.clone()) {
                 lines.push(line);
             }
@@ -413,7 +414,7 @@ impl ApiError {
         error
     }
 
-    /// Returns the `Status` object.
+    /// Returns the `Status` object for the response body.
     pub(crate) fn status(&self) -> Value {
         if let Some(own) = &self.own_status {
             return own.1.clone();

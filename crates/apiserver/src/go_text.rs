@@ -1,8 +1,8 @@
-//! The type names and durations of Go.
+//! Names of JSON types as Go's decoders print them, and durations in Go's format.
 
 use serde_json::Value;
 
-/// Returns the Go name of a JSON type.
+/// Returns the name of a JSON value's type in messages of Go decoders.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,6 +1,6 @@
 //! The HTTP interface: authentication and authorization of requests, routing, and responses.
 //!
-//! The effect of a request on a resource is in [`crate::verbs`].
+//! The module [`crate::verbs`] executes the requests for resources.
 
 mod accept;
 mod body;
@@ -62,7 +62,7 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
         // A response, even an error, must not reveal state that is not durable.
         let durable = shared.store.wait_durable_since(before).await;
         break match (durable, result) {
-            // The state was undone, so the read is repeated.
+            // The store has undone the state that the read saw, so the read is repeated.
             (Err(NotDurable::Lost(_)), _) if is_read(&parts) => continue,
             (Err(error), _) => respond::error(&ApiError::not_durable(error)),
             (Ok(()), Ok(response)) => response,
@@ -80,7 +80,8 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
     response
 }
 
-/// Returns a client that calls the server without sockets, authenticated as the administrator.
+/// Returns a client that calls the server without a network connection. The client is authenticated as the
+/// administrator.
 pub(crate) fn in_process_client(shared: Arc<Shared>) -> kube::Client {
     let service = tower::service_fn(move |request: Request<kube::client::Body>| {
         let shared = shared.clone();
@@ -141,7 +142,7 @@ async fn respond_to(
     context.dispatch(body, &snapshot, route).await
 }
 
-/// An authorized request without its body.
+/// An authorized request, except for its body.
 struct RequestContext<'a> {
     shared: &'a Arc<Shared>,
     identity: Identity,
@@ -180,19 +181,19 @@ impl RequestContext<'_> {
         }
     }
 
-    /// Returns the lower-case content type.
+    /// Returns the content type of the request in lower case.
     fn content_type(&self) -> String {
         header_text(self.parts, &header::CONTENT_TYPE).to_ascii_lowercase()
     }
 
-    /// Returns the timeout of the request.
+    /// Returns the requested timeout, limited by the request timeout of the server.
     fn timeout(&self) -> Result<Duration, ApiError> {
         let max = self.shared.in_flight.limits.request_timeout;
         let requested = self.query.timeout()?;
         Ok(requested.map_or(max, |requested| requested.min(max)))
     }
 
-    /// Returns the call of a verb on the target.
+    /// Returns the call with which a verb executes the request on the target.
     fn call(self, target: Target) -> Result<Call, ApiError> {
         let user_agent = header_text(self.parts, &header::USER_AGENT);
         let subresource = target
@@ -215,7 +216,7 @@ impl RequestContext<'_> {
     }
 }
 
-/// Refuses invalid names of objects.
+/// Refuses names that no object may have.
 fn check_name(name: &str) -> Result<(), ApiError> {
     let problem = match name {
         "." | ".." => format!("may not be '{name}'"),
@@ -301,7 +302,7 @@ async fn handle_resource(
     finish(&call, form, result)
 }
 
-/// Renders the result of a verb with the warnings of webhooks.
+/// Renders the result of a verb. Adds the warnings of webhooks to the response.
 fn finish(
     call: &Call,
     form: Form,
@@ -316,7 +317,7 @@ fn finish(
     Ok(respond::warn(response, &warnings))
 }
 
-/// Returns the error for a target whose namespace does not fit the scope of its resource.
+/// Returns the error for a namespaced object without a namespace, or for a cluster-scoped resource with a namespace.
 fn scope_mismatch(call: &Call) -> Option<ApiError> {
     match (call.resource.namespaced(), &call.namespace) {
         (true, None) if call.name.is_some() => Some(ApiError::path_not_found()),

@@ -1,4 +1,4 @@
-//! The identity of a requester.
+//! The identity of a requester: user, groups and extra values.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
 /// The user name of the administrator.
 pub const ADMIN: &str = "berth:admin";
-/// The group with all permissions.
+/// The group whose members have all permissions.
 pub(crate) const MASTERS: &str = "system:masters";
 
-/// An authenticated identity.
+/// The identity of a requester, which may be anonymous.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) user: String,
@@ -25,7 +25,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Returns the identity of the administrator, which the server itself also uses.
+    /// Returns the identity of the administrator. The server uses the same identity for its own requests.
     pub(crate) fn admin() -> Self {
         Self {
             user: ADMIN.to_owned(),
@@ -60,7 +60,7 @@ impl Identity {
         self.groups.iter().any(|g| g == MASTERS)
     }
 
-    /// Returns the `UserInfo` without empty fields.
+    /// Returns the identity as a `UserInfo` without empty fields.
     pub(crate) fn user_info(&self) -> Value {
         let mut info = json!({});
         if !self.user.is_empty() {
@@ -79,7 +79,7 @@ impl Identity {
     }
 }
 
-/// Returns namespace and name of a service account user.
+/// Returns the namespace and name of the service account if the user is a service account.
 pub(crate) fn as_service_account(user: &str) -> Option<(&str, &str)> {
     user.strip_prefix("system:serviceaccount:")?
         .split_once(':')

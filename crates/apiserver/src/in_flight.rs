@@ -1,5 +1,5 @@
-//! Bounds on the requests in flight, like `--max-requests-inflight` and `--max-mutating-requests-inflight` of a
-//! kube-apiserver.
+//! Limits on the number of running requests, like the flags `--max-requests-inflight` and
+//! `--max-mutating-requests-inflight` of kube-apiserver.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::error::{ApiError, Reason};
 use crate::identity::Identity;
 
-/// Limits on the work of a server.
+/// Limits on the number and duration of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum reads in flight. Watches and health checks do not count.
+    /// Maximum number of running reads. Watches and health checks are not limited.
     pub requests: usize,
-    /// Maximum writes in flight.
+    /// Maximum number of running writes.
     pub mutating_requests: usize,
     /// Maximum time to receive the body of a request and to execute it.
     pub request_timeout: Duration,
-    /// Maximum time for a TLS handshake, and for the head of a request.
+    /// Maximum time for a TLS handshake, and for receiving the head of a request.
     pub slow_client: Duration,
 }
 
 impl Default for Limits {
-    /// Returns the limits of a kube-apiserver without flags.
+    /// Returns the default limits of kube-apiserver.
     fn default() -> Self {
         Self {
             requests: 400,
@@ -34,7 +34,7 @@ impl Default for Limits {
     }
 }
 
-/// The requests in flight.
+/// The number of running requests and its limits.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     pub(crate) limits: Limits,
@@ -51,7 +51,8 @@ impl InFlight {
         }
     }
 
-    /// Counts a request until the permit is dropped. Members of `system:masters` are never refused.
+    /// Counts a running request until the permit is dropped. Fails at the limit, except for members of
+    /// `system:masters`.
     pub(crate) fn enter(
         &self,
         identity: &Identity,
@@ -73,7 +74,7 @@ impl InFlight {
         }
     }
 
-    /// Returns the reads and the writes in flight.
+    /// Returns the number of running reads and of running writes, with their metric labels.
     pub(crate) fn counts(&self) -> [(&'static str, usize); 2] {
         let Limits {
             requests,

@@ -1,17 +1,18 @@
 //! An embedded Kubernetes API server for kubectl, kube-rs, client-go and Karmada.
 //!
-//! It must not know Karmada, scheduling, or any other use of it. An [`Admission`] hook decides about writes beyond their
-//! schema, and a [`Connect`] handler serves a subresource that leads to another server.
+//! This crate must not know Karmada, scheduling, or any other purpose for which a program embeds it. An [`Admission`]
+//! hook decides about writes beyond their schema, and a [`Connect`] handler serves a subresource that leads to another
+//! server.
 //!
-//! Modules form layers. A module imports only modules of its own and lower layers, without cycles, which
-//! `e2e/tests/layers.rs` checks.
+//! Modules form layers. A module imports only modules of its own layer and of lower layers, without cycles. The test
+//! `e2e/tests/layers.rs` checks these imports.
 //!
 //! | Layer | Modules |
 //! |---|---|
 //! | server | `server` `connection` `credentials` |
 //! | http | `http`: authentication, routing, rendering, discovery, OpenAPI |
 //! | tasks | `tasks`: garbage collection, namespace deletion, event expiry and other background work |
-//! | verbs | `verbs`: one module each; `verbs::pipeline` is the path of every write |
+//! | verbs | `verbs`: one module for each verb; `verbs::pipeline` is the path of every write |
 //! | shared state | `shared` `metrics` |
 //! | access | `authentication` `authorization` `tls` `in_flight` `webhooks` `allocation` |
 //! | registry | `registry`: the served resources, built-in and custom |
@@ -22,7 +23,7 @@
 //! | schema | `schema` `codec` `table` |
 //! | leaves | `error` `identity` `query` `admission` `connect` `cel` `pattern` `protobuf` `clock` `tables` `go_text` `percent_encoding` |
 //!
-//! Verbs take a call and return values. Status codes, tables and content types belong to `http`.
+//! A verb takes a call and returns values. Status codes, tables and content types belong to `http`.
 
 mod admission;
 mod allocation;

@@ -1,4 +1,4 @@
-//! Request metrics under the names of a kube-apiserver, and the text of `/metrics`.
+//! Request metrics with the names that kube-apiserver uses, and the text of `/metrics`.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -23,7 +23,7 @@ const BUCKETS: [f64; 23] = [
     10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
 ];
 
-/// The labels of a request. Only served resources are named, so clients cannot create new label values.
+/// The metric labels of a request. Labels name only served resources, so that a client cannot create new label values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct RequestLabels {
     pub(crate) verb: String,
@@ -53,7 +53,7 @@ struct ResourceName {
     resource: String,
 }
 
-/// Counters and durations of requests.
+/// The counters and durations of requests.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     requests: Family<ResponseLabels, Counter>,
@@ -129,7 +129,8 @@ impl Metrics {
     }
 }
 
-/// Registers the `process_*` metrics. The encoder appends `_total` to counters and a full stop to help texts.
+/// Registers the `process_*` metrics. Removes `_total` from names of counters and the full stop from help texts,
+/// because the encoder appends them.
 fn register_process_metrics(registry: &mut Registry) {
     for metric in process::metrics() {
         let help = metric.help.trim_end_matches('.');

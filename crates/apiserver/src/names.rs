@@ -1,4 +1,5 @@
-//! The rules of Kubernetes for names, labels and ports. Each function returns the problems of a text.
+//! The rules of Kubernetes for names, labels and ports. Most functions return the problem of a text, or `None` if the
+//! text is valid.
 
 use std::net::IpAddr;
 use std::sync::LazyLock;
@@ -51,7 +52,7 @@ pub(crate) fn subdomain(text: &str) -> Option<String> {
     })
 }
 
-/// Checks a host name that may start with `*.`.
+/// Checks a host name, which may start with the wildcard `*.`.
 pub(super) fn host(text: &str) -> Option<String> {
     if !text.contains('*') {
         return subdomain(text);
@@ -71,12 +72,12 @@ pub(crate) fn dns_1035(text: &str) -> Option<String> {
     name(text, NameRule::Service)
 }
 
-/// Checks a path segment.
+/// Checks a segment of a URL path.
 pub(super) fn path_segment(text: &str) -> Option<String> {
     name(text, NameRule::PathSegment)
 }
 
-/// Checks the name of an object.
+/// Checks the name of an object by the rule of its kind.
 pub(super) fn name(text: &str, rule: NameRule) -> Option<String> {
     match rule {
         NameRule::Subdomain => subdomain(text),
@@ -175,7 +176,7 @@ pub(super) fn percent(text: &str) -> Option<String> {
     })
 }
 
-/// Checks the keys of a map of labels found at `path`.
+/// Checks the keys of a map of labels. Causes start with `path`, the path of the map.
 pub(super) fn keys(map: &Value, path: &str, causes: &mut Vec<Cause>) {
     for key in map.as_object().into_iter().flatten().map(|(key, _)| key) {
         if let Some(problem) = qualified_name(key) {
@@ -184,7 +185,7 @@ pub(super) fn keys(map: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks a map of labels found at `path`.
+/// Checks the keys and values of a map of labels. Causes start with `path`, the path of the map.
 pub(super) fn labels(map: &Value, path: &str, causes: &mut Vec<Cause>) {
     for (key, value) in map.as_object().into_iter().flatten() {
         if let Some(problem) = qualified_name(key) {

@@ -1,5 +1,5 @@
-//! Patches: JSON patch, merge patch, strategic merge patch and server-side apply. Pure functions of the live object
-//! and the patch.
+//! Patches: JSON patch, merge patch, strategic merge patch and server-side apply. The functions of this module are
+//! pure: the result depends only on the live object and the patch.
 
 pub(crate) mod apply;
 pub(crate) mod fields;
@@ -12,7 +12,7 @@ pub(crate) mod typed;
 
 use serde_json::Value;
 
-/// Applies a merge patch (RFC 7386). Like Kubernetes it also drops nulls in objects within lists.
+/// Applies a merge patch (RFC 7386). As in Kubernetes, nulls in objects within lists are also removed.
 pub(crate) fn merge(target: &mut Value, mut patch: Value) {
     let Value::Object(patch) = patch else {
         if let Value::Array(items) = &mut patch {

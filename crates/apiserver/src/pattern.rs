@@ -1,12 +1,12 @@
-//! Regular expressions of schemas and rules. Like Go, they limit the number of repetitions.
+//! Regular expressions of schemas and CEL rules. As in Go, the number of repetitions is limited.
 
 use regex::Regex;
 use regex_syntax::ast::{self, Ast, RepetitionKind, RepetitionRange};
 
-/// Maximum repetitions of a part of a pattern, multiplied by those of its enclosing parts.
+/// Maximum number of repetitions of a part of a pattern. The repetitions of nested parts are multiplied.
 const MAX_REPETITIONS: u32 = 1000;
 
-/// Compiles a pattern.
+/// Compiles a regular expression.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     let failed = |message: String| format!("error parsing regexp: {message}");
     let tree = ast::parse::Parser::new()

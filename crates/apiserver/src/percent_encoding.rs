@@ -1,4 +1,4 @@
-//! Percent-encoding in paths, queries and headers. It is decoded once, before the text is interpreted.
+//! Percent-encoding in paths, queries and headers. The server decodes each text once, before it interprets the text.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ pub(crate) fn is_well_formed(text: &str) -> bool {
     })
 }
 
-/// Decodes percent-encoding and keeps malformed sequences.
+/// Decodes percent-encoding. Malformed sequences stay unchanged.
 pub(crate) fn decode(text: &str) -> Cow<'_, str> {
     ::percent_encoding::percent_decode_str(text).decode_utf8_lossy()
 }

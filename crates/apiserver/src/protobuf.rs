@@ -1,5 +1,5 @@
-//! Bodies in `application/vnd.kubernetes.protobuf`. Go clients send built-in kinds in this format, without a fallback
-//! to JSON.
+//! Decoding of request bodies in `application/vnd.kubernetes.protobuf`. Go clients send built-in kinds in this format,
+//! without a fallback to JSON.
 
 mod messages;
 mod object;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::error::{ApiError, Reason};
 use wire::{Reader, Wire};
 
-/// Decodes an enveloped object.
+/// Decodes an object in the envelope of Kubernetes, which contains its API version and kind.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Value, ApiError> {
     if bytes.is_empty() {
         return Err(ApiError::bad_request("empty data"));
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn leases_keep_times_and_managed_fields() {
-        // 1700000000 s, and 120,000 ns.
+        // The fields of a time: 1,700,000,000 seconds and 120,000 nanoseconds.
         let time = [vec![8, 0x80, 0xe2, 0xcf, 0xaa, 6], vec![16, 0xc0, 0xa9, 7]].concat();
         let managed = [
             field(1, b"m"),

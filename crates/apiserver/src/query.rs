@@ -1,6 +1,6 @@
 //! Query parameters of a request.
 //!
-//! It must not know the effects of parameters on requests.
+//! This module must not know which effect a parameter has on a request.
 
 use std::collections::HashMap;
 use std::num::{IntErrorKind, ParseIntError};
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::error::{ApiError, Cause};
 use crate::{go_text, percent_encoding};
 
-/// Maximum length of a field manager, in bytes.
+/// Maximum length of the name of a field manager, in bytes.
 const MAX_MANAGER: usize = 128;
 
 /// The handling of unknown and duplicate fields.
@@ -34,7 +34,7 @@ pub(crate) struct WriteOptions {
     pub(crate) force: bool,
 }
 
-/// The version that a list has to show.
+/// The version of the store at which a list must be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListVersion {
     Latest,
@@ -47,7 +47,7 @@ pub(crate) enum ListVersion {
 pub(crate) struct Query(HashMap<String, Vec<String>>);
 
 impl Query {
-    /// Parses the query of a URI and ignores malformed pairs.
+    /// Parses the query of a URI. Malformed parameters are ignored.
     pub(crate) fn parse(uri: &Uri) -> Self {
         let readable = |pair: &&str| !pair.contains(';') && percent_encoding::is_well_formed(pair);
         let mut all: HashMap<String, Vec<String>> = HashMap::new();
@@ -80,7 +80,7 @@ impl Query {
         self.0.contains_key(name)
     }
 
-    /// Reports whether a boolean parameter is set. Any value except `0` and `false` counts as true.
+    /// Reports whether a boolean parameter is true. Any value except `0` and `false` is true.
     pub(crate) fn flag(&self, name: &str) -> bool {
         let text = self.first(name);
         text.is_some_and(|text| text != "0" && !text.eq_ignore_ascii_case("false"))
@@ -136,7 +136,7 @@ impl Query {
         self.get("resourceVersion").map(parse).transpose()
     }
 
-    /// Returns the version that a list has to show.
+    /// Returns the version at which a list must be read.
     pub(crate) fn list_version(&self) -> Result<ListVersion, String> {
         let version = self.resource_version()?;
         Ok(match (self.get("resourceVersionMatch"), version) {
@@ -146,7 +146,7 @@ impl Query {
         })
     }
 
-    /// Parses the options of a write with this method. Reads have none.
+    /// Parses the options of a write with this method. A read has no such options.
     pub(crate) fn write_options(
         &self,
         method: &Method,
@@ -168,7 +168,7 @@ impl Query {
             let cause = Cause::not_supported("dryRun", &json!(all), &allowed(&["All"]));
             return refused(cause);
         }
-        // Deletes ignore fieldManager and fieldValidation.
+        // A delete ignores `fieldManager` and `fieldValidation`.
         let checks_fields = !kind.is_empty() && *method != Method::DELETE;
         let field_validation = match self.get("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,

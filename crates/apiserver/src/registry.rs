@@ -1,4 +1,5 @@
-//! The served resources. A snapshot is immutable; a change of a CustomResourceDefinition replaces it.
+//! The registry of served resources. A snapshot of the registry is immutable. A change of a CustomResourceDefinition
+//! replaces the current snapshot.
 
 mod builtin_resources;
 pub(crate) mod custom;
@@ -19,19 +20,19 @@ pub(crate) type GroupVersion = BTreeMap<String, Arc<Resource>>;
 /// All served resources at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
-    /// The versions of each group, the preferred one first.
+    /// The versions of each group, with the preferred version first.
     pub(crate) groups: BTreeMap<String, Vec<(String, GroupVersion)>>,
-    /// The preferred version of each table.
+    /// The resource of each table of the store, in the preferred version.
     pub(crate) by_table: HashMap<TableName, Arc<Resource>>,
     /// Subresources that a [`crate::Connect`] handles.
     pub(crate) connected: Arc<[ConnectedSubresource]>,
     pub(crate) documents: Documents,
 }
 
-/// OpenAPI documents of the snapshot, rendered on first use.
+/// The OpenAPI v2 documents of the snapshot, rendered at the first request.
 #[derive(Debug, Default)]
 pub(crate) struct Documents {
-    /// The ETag and the document.
+    /// The ETag and the JSON document.
     pub(crate) openapi_v2: OnceLock<(String, Bytes)>,
     pub(crate) openapi_v2_protobuf: OnceLock<Bytes>,
 }
@@ -73,7 +74,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the sort key of a version: v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > others.
+/// Returns the sort key of a version. The order is v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > others.
 pub(crate) fn version_rank(version: &str) -> (u8, u32, u32) {
     let Some(rest) = version.strip_prefix('v') else {
         return (0, 0, 0);
@@ -99,7 +100,7 @@ pub(crate) fn version_rank(version: &str) -> (u8, u32, u32) {
     }
 }
 
-/// The built-in resources, shared by all servers of the process.
+/// The built-in resources, which all servers of the process share.
 static BUILTIN: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| {
     builtin_resources::resources()
         .into_iter()
@@ -110,12 +111,12 @@ static BUILTIN: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| {
 static EVICTION: LazyLock<Arc<Resource>> =
     LazyLock::new(|| Arc::new(builtin_resources::eviction()));
 
-/// Returns the resource of `Eviction` bodies, which is not listed in discovery.
+/// Returns the resource for the bodies of pod evictions. Discovery does not list this resource.
 pub(crate) fn eviction() -> &'static Arc<Resource> {
     &EVICTION
 }
 
-/// The current snapshot of served resources.
+/// The registry, which contains the current snapshot of served resources.
 #[derive(Debug)]
 pub(crate) struct Registry {
     current: RwLock<Arc<Snapshot>>,
@@ -137,7 +138,7 @@ impl Registry {
         self.current.read().clone()
     }
 
-    /// Replaces the custom resources.
+    /// Replaces the custom resources in the current snapshot.
     pub(crate) fn install(&self, custom: Vec<Arc<Resource>>) {
         let mut next = Snapshot {
             connected: self.snapshot().connected.clone(),

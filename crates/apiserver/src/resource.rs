@@ -1,6 +1,6 @@
 //! A served resource: its names, scope, schema, printer columns and subresources.
 //!
-//! It must not know which resources are served, or how requests for them are handled.
+//! This module must not know which resources are served, or how requests for them are handled.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,9 +21,9 @@ pub(crate) enum Scope {
 /// The verbs of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// Stored objects with all verbs.
+    /// All verbs. The objects are stored.
     Stored,
-    /// Create only, with nothing stored, such as access reviews.
+    /// Only the verb `create`. No object is stored, for example for access reviews.
     Review,
 }
 
@@ -32,23 +32,23 @@ pub(crate) enum Style {
 pub(crate) enum NameRule {
     Subdomain,
     Label,
-    /// RFC 1035 label, which starts with a letter.
+    /// An RFC 1035 label, which starts with a letter.
     Service,
-    /// Any valid path segment of a URL.
+    /// Any segment that a URL path may contain.
     PathSegment,
 }
 
-/// The conversion between the stored and the served version.
+/// The conversion between the stored API version and the served API version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Conversion {
     None,
-    /// `events.k8s.io/v1`, stored as core events.
+    /// Objects of `events.k8s.io/v1` are stored as events of core/v1.
     EventsV1,
-    /// `autoscaling/v1`, stored as `autoscaling/v2`.
+    /// Objects of `autoscaling/v1` are stored as `autoscaling/v2`.
     AutoscalingV1,
 }
 
-/// Dotted paths of the fields behind the scale subresource.
+/// Dotted paths of the fields that the scale subresource reads and writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScalePaths {
     pub(crate) spec: String,
@@ -59,16 +59,16 @@ pub(crate) struct ScalePaths {
 /// The rules of PUT requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Put {
-    /// Creates a missing object.
+    /// True if PUT creates a missing object.
     pub(crate) creates: bool,
-    /// Requires `metadata.resourceVersion`.
+    /// True if PUT requires `metadata.resourceVersion`.
     pub(crate) needs_version: bool,
 }
 
 /// The source of a schema.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// An OpenAPI definition by its name.
+    /// The schema of a built-in kind, which is compiled from this OpenAPI definition at the first use.
     Builtin {
         definition: String,
         compiled: OnceLock<Arc<Schema>>,
@@ -101,11 +101,11 @@ pub(crate) struct Resource {
     pub(crate) put: Put,
     pub(crate) source: Source,
     pub(crate) columns: Columns,
-    /// Selectable fields of a custom resource.
+    /// Paths of the fields by which custom resources can be selected.
     pub(crate) selectable: Vec<String>,
     pub(crate) table: TableName,
     pub(crate) deprecation: Option<String>,
-    /// The resourceVersion of the CustomResourceDefinition that this was compiled from.
+    /// The resourceVersion of the CustomResourceDefinition from which this resource was compiled.
     pub(crate) defined_at: Option<u64>,
 }
 
@@ -138,7 +138,7 @@ impl Resource {
         }
     }
 
-    /// Returns a stored object with the current defaults.
+    /// Returns a stored object with the current defaults of its schema.
     pub(crate) fn read(&self, object: &Stored) -> Value {
         let mut value = object.value();
         if self.may_lack_defaults(object) {
@@ -148,8 +148,8 @@ impl Resource {
         value
     }
 
-    /// Reports whether a custom object is older than its definition. Newer defaults of the schema are added when the object
-    /// is read, and stored with its next write.
+    /// Reports whether a custom object is older than its definition. Its definition may have got new defaults since. A
+    /// read adds these defaults, and the next write stores them.
     pub(crate) fn may_lack_defaults(&self, object: &Stored) -> bool {
         let defined_at = self.defined_at;
         defined_at.is_some_and(|version| object.version < version) && self.schema().has_defaults
@@ -177,12 +177,12 @@ pub(crate) enum Subresource {
     Ephemeral,
     /// The resources of the containers of a pod.
     Resize,
-    /// The node of a pod. [`Self::parse`] never returns it.
+    /// The node of a pod, which the subresource `binding` sets. [`Self::parse`] never returns this variant.
     Binding,
 }
 
 impl Subresource {
-    /// Returns the subresource with this name if the resource has it.
+    /// Returns the subresource with this name if the resource has the subresource.
     pub(crate) fn parse(name: &str, resource: &Resource) -> Option<Self> {
         match name {
             "status" if resource.status => Some(Self::Status),

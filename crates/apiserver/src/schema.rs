@@ -1,8 +1,9 @@
 //! Structural schemas, compiled once from OpenAPI JSON.
 //!
-//! [`compile`] reads schemas, [`custom`] those of definitions, [`builtin`] those of built-in kinds; [`decode`] checks the types of
-//! built-in kinds, [`shape`] sets defaults and prunes, [`validate`] checks values, [`rules`] evaluates CEL, and
-//! [`structural`] validates schemas of definitions. Nothing here knows where objects are stored.
+//! [`compile`] compiles schemas, [`custom`] compiles the schemas of CustomResourceDefinitions, and [`builtin`] the
+//! schemas of built-in kinds. [`decode`] checks the types of built-in kinds, [`shape`] sets defaults and prunes,
+//! [`validate`] checks values, [`rules`] evaluates CEL rules, and [`structural`] validates the schemas of
+//! CustomResourceDefinitions. These modules must not know where objects are stored.
 
 pub(crate) mod builtin;
 pub(crate) mod compile;
@@ -35,7 +36,7 @@ pub(crate) enum Type {
     Number,
     Boolean,
     IntOrString,
-    /// A resource quantity: a string, or a number.
+    /// A resource quantity, which is a string or a number.
     Quantity,
 }
 
@@ -54,7 +55,7 @@ impl Type {
     }
 }
 
-/// The fields of an object beyond its `properties`.
+/// The fields of an object that its `properties` do not name.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Additional {
     #[default]
@@ -63,7 +64,7 @@ pub(crate) enum Additional {
     Of(Arc<Schema>),
 }
 
-/// The merge type of a list in server-side apply.
+/// The type of a list in server-side apply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum ListType {
     #[default]
@@ -73,7 +74,7 @@ pub(crate) enum ListType {
 }
 
 impl ListType {
-    /// Reads the list type of a schema.
+    /// Returns the list type that a schema declares.
     pub(crate) fn of(json: &Value) -> Self {
         match json["x-kubernetes-list-type"].as_str() {
             Some("set") => Self::Set,
@@ -89,7 +90,7 @@ impl ListType {
         }
     }
 
-    /// Returns the item of `old` with the identity of `item`.
+    /// Returns the item of the old list that has the same keys as `item`.
     pub(crate) fn correlated<'a>(&self, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
         let Self::Map(keys) = self else { return None };
         old?.as_array()?
@@ -98,13 +99,13 @@ impl ListType {
     }
 }
 
-/// The merge rule of a field in a strategic merge patch.
+/// The merge rule of a field in strategic merge patches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Strategy {
-    /// The key by which lists of objects merge; without it, lists of scalars merge as sets.
+    /// The key by which a list of objects merges. Without a key, a list of scalars merges as a set.
     pub(crate) merge_key: Option<String>,
     pub(crate) retain_keys: bool,
-    /// True if an object replaces the existing one.
+    /// True if an object in a patch replaces the existing object.
     pub(crate) replaces: bool,
 }
 
@@ -153,22 +154,22 @@ pub(crate) struct Schema {
     pub(crate) strategy: Option<Strategy>,
     pub(crate) limits: Option<Box<Limits>>,
     pub(crate) rules: Vec<rules::Rule>,
-    /// True if this node or one below has rules.
+    /// True if this node or a node below this node has CEL rules.
     pub(crate) has_rules: bool,
-    /// True if this node or one below has a default.
+    /// True if this node or a node below this node has a default.
     pub(crate) has_defaults: bool,
-    /// True for a list that is served as null if it is absent.
+    /// True for a list that is served as null if it is absent. See `null_lists`.
     pub(crate) always_written: bool,
-    /// True if this node or one below has such lists.
+    /// True if this node or a node below this node has such a list.
     pub(crate) has_always_written: bool,
     /// True for `metadata` of the root and of embedded resources.
     pub(crate) object_meta: bool,
-    /// True for a schema within a definition.
+    /// True for a field that contains an OpenAPI schema, in a CustomResourceDefinition.
     pub(crate) of_schemas: bool,
 }
 
 impl Schema {
-    /// Returns the schema that accepts and keeps everything.
+    /// Returns the open schema, which accepts and keeps every value.
     pub(crate) fn open() -> Arc<Self> {
         Arc::new(Self {
             preserve_unknown: true,
@@ -177,7 +178,7 @@ impl Schema {
         })
     }
 
-    /// Returns the schema of a field.
+    /// Returns the schema of a field of an object.
     pub(crate) fn field(&self, name: &str) -> Option<&Arc<Self>> {
         self.properties.get(name).or(match &self.additional {
             Additional::Of(schema) => Some(schema),

@@ -1,4 +1,4 @@
-//! Label and field selectors: parsed once at the edge, evaluated against stored objects.
+//! Label and field selectors. The selectors of a request are parsed once, and then evaluated against stored objects.
 
 mod field;
 pub(crate) mod label;
@@ -15,8 +15,8 @@ use crate::store::Stored;
 
 use field::SelectedField;
 
-/// Compiles the label selector of an object. Null selects all objects. Returns `None` for an invalid selector, which
-/// selects no object.
+/// Compiles the label selector in a field of an object. A null selector selects all objects. Returns `None` for an
+/// invalid selector.
 pub(crate) fn compiled(selector: &Value) -> Option<CompiledSelector> {
     if selector.is_null() {
         return Some(CompiledSelector::default());
@@ -48,7 +48,7 @@ impl FieldSelector {
         let mut terms = Vec::new();
         for part in split(text).filter(|part| !part.is_empty()) {
             let operators = [("!=", false), ("==", true), ("=", true)];
-            // The first operator counts. If several start there, the longest counts.
+            // The first operator is used. If several operators start at the same position, the longest of them is used.
             let found = operators
                 .into_iter()
                 .filter_map(|(sign, equal)| Some((part.find(sign)?, sign, equal)))
@@ -89,7 +89,7 @@ impl FieldSelector {
     }
 }
 
-/// Splits a selector at its commas, except after a backslash.
+/// Splits a field selector at its commas, except for commas after a backslash.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut escaped = false;
     text.split(move |c| {
@@ -124,7 +124,7 @@ fn unescaped(text: &str) -> Result<String, ApiError> {
     Ok(value)
 }
 
-/// Both selectors of a request.
+/// The label selector and the field selector of a request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selector {
     pub(crate) labels: CompiledSelector,

@@ -1,4 +1,4 @@
-//! A running server: configuration, start, access and shutdown.
+//! A running server: its configuration, its start, access for clients, and its shutdown.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -36,18 +36,18 @@ use crate::{connection, tasks, tls};
 pub struct ServerConfig {
     /// The address to listen on. Port 0 selects a free port.
     pub listen: SocketAddr,
-    /// In-process admission hooks, in order.
+    /// In-process admission hooks, in the order of their calls.
     pub admission: Vec<Arc<dyn Admission>>,
     /// Handlers of connected subresources.
     pub connects: Vec<Arc<dyn Connect>>,
     /// The storage of objects.
     pub storage: Box<dyn Storage>,
-    /// A folder for keys, certificates and the token of the server, readable by its owner only. Without one they are
-    /// generated at each start.
+    /// A folder for the keys, certificates and token of the server. Only its owner can read the folder. Without a
+    /// folder, the server generates these secrets at each start.
     pub credentials: Option<PathBuf>,
-    /// Limits on concurrent work.
+    /// Limits on the number and duration of requests.
     pub limits: Limits,
-    /// The lifetime of events after their last write.
+    /// The lifetime of an event after its last write.
     pub events_live: Duration,
 }
 
@@ -73,7 +73,7 @@ impl std::fmt::Debug for ServerConfig {
     }
 }
 
-/// The error of a start.
+/// An error of starting a server.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The server cannot listen on the address, usually because it is in use.
@@ -101,8 +101,8 @@ pub enum StartError {
 pub struct Reachability(watch::Sender<bool>);
 
 impl Reachability {
-    /// Makes the server unreachable or reachable. An unreachable server closes open connections and rejects new ones.
-    /// In-process clients are not affected.
+    /// Makes the server unreachable or reachable. An unreachable server closes open connections and rejects new
+    /// connections. In-process clients are not affected.
     pub fn set(&self, reachable: bool) {
         self.0.send_replace(reachable);
     }
@@ -127,11 +127,11 @@ impl std::fmt::Debug for Server {
     }
 }
 
-/// Maximum wait for connections and for tasks at shutdown.
+/// Maximum time that the shutdown waits for connections, and then for background tasks.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Server {
-    /// Starts a server. It accepts requests when this returns.
+    /// Starts a server. The server accepts requests when this function returns.
     pub async fn start(config: ServerConfig) -> Result<Self, StartError> {
         let bind = |source| StartError::Bind {
             address: config.listen,
@@ -201,7 +201,7 @@ impl Server {
         })
     }
 
-    /// Returns the address of the listener.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -211,12 +211,12 @@ impl Server {
         self.reachable.clone()
     }
 
-    /// Returns the URL for clients on this machine, `https://127.0.0.1:PORT`.
+    /// Returns the URL for clients on this machine, for example `https://127.0.0.1:6443`.
     pub fn url(&self) -> String {
         format!("https://{}", reachable_at(self.address))
     }
 
-    /// Returns the CA certificate, PEM.
+    /// Returns the CA certificate in PEM format.
     pub fn ca_pem(&self) -> &str {
         &self.authority.certificate_pem
     }
@@ -226,7 +226,7 @@ impl Server {
         self.shared.authenticator.token()
     }
 
-    /// Issues a client certificate for a user in at most one group.
+    /// Issues a client certificate for a user and at most one group.
     pub fn client_certificate(
         &self,
         user: &str,
@@ -235,7 +235,7 @@ impl Server {
         self.authority.client(user, group)
     }
 
-    /// Returns a kubeconfig with one context as YAML.
+    /// Returns a kubeconfig with one context, as YAML. It contains the token of the administrator.
     pub fn kubeconfig(&self, context_name: &str) -> String {
         let ca = base64::engine::general_purpose::STANDARD.encode(self.ca_pem());
         let config = json!({
@@ -249,19 +249,20 @@ impl Server {
         serde_saphyr::to_string(&config).unwrap_or_else(|_| config.to_string())
     }
 
-    /// Returns an in-process client, authenticated as the administrator.
+    /// Returns an in-process client that is authenticated as the administrator.
     pub fn client(&self) -> kube::Client {
         in_process_client(self.shared.clone())
     }
 
-    /// Creates or updates a CustomResourceDefinition without calling webhooks. Its resources are served when this returns.
+    /// Creates or updates a CustomResourceDefinition without calling webhooks. The server serves its resources when
+    /// this function returns.
     pub async fn install_crd(&self, crd: CustomResourceDefinition) -> Result<(), ApiError> {
         let mut value =
             serde_json::to_value(&crd).map_err(|e| ApiError::internal(e.to_string()))?;
         value["apiVersion"] = json!("apiextensions.k8s.io/v1");
         value["kind"] = json!("CustomResourceDefinition");
         let result = put(&self.shared, &value).await;
-        // Lets tasks run that waited for the lock.
+        // Tasks that waited for a lock during the write can run now.
         tokio::task::yield_now().await;
         result
     }
@@ -271,7 +272,7 @@ impl Server {
         self.shared.store.failure().await
     }
 
-    /// Ends watches, finishes current requests and stops within a few seconds.
+    /// Ends watches, finishes running requests, and stops the server within a few seconds.
     pub async fn shutdown(mut self) {
         self.stopping.cancel();
         self.connections.close();
@@ -305,7 +306,7 @@ impl Drop for Server {
     }
 }
 
-/// Returns the address by which clients on this machine reach a listener.
+/// Returns the address at which clients on this machine reach a listener.
 fn reachable_at(mut address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(v4) if v4.ip().is_unspecified() => {
@@ -319,7 +320,7 @@ fn reachable_at(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// Creates the initial objects that are missing.
+/// Creates the initial objects that do not exist yet.
 async fn seed_objects(shared: &Arc<Shared>) -> Result<(), ApiError> {
     for object in seed::objects().into_iter().chain(bootstrap::objects()) {
         match insert(shared, &object).await {
@@ -332,7 +333,7 @@ async fn seed_objects(shared: &Arc<Shared>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Returns a call for an object of the server itself.
+/// Returns the call with which the server writes an initial object.
 fn call(shared: &Arc<Shared>, object: &Value) -> Result<Call, ApiError> {
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -344,7 +345,7 @@ fn call(shared: &Arc<Shared>, object: &Value) -> Result<Call, ApiError> {
         .ok_or_else(ApiError::path_not_found)?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let mut call = Call::internal(shared, resource, "", name);
-    // An unreachable webhook must not prevent the start.
+    // Calls of this origin skip webhooks, because an unreachable webhook must not prevent the start.
     call.origin = Origin::Step;
     Ok(call)
 }

@@ -33,9 +33,9 @@ pub(crate) struct Shared {
     pub(crate) admission: Vec<Arc<dyn Admission>>,
     pub(crate) connects: Vec<Arc<dyn Connect>>,
     pub(crate) authenticator: Authenticator,
-    /// The index of roles and bindings.
+    /// The index of RBAC roles and bindings.
     pub(crate) access: Arc<Index>,
-    /// The node ports and cluster IPs of services.
+    /// The node ports and cluster IPs of Services.
     pub(crate) allocation: Arc<Allocation>,
     pub(crate) webhooks: Arc<Webhooks>,
     pub(crate) event_ages: Arc<EventAges>,
@@ -43,9 +43,10 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) work: Arc<WorkQueue>,
     pub(crate) stopping: CancellationToken,
-    /// The address by which clients on this machine reach the server.
+    /// The address at which clients on this machine reach the server.
     pub(crate) advertised: SocketAddr,
-    /// Locked while a write in a namespace with quotas is checked and stored.
+    /// Locked while a write in a namespace with quotas is checked and stored, so that no other write changes the usage
+    /// meanwhile.
     pub(crate) quotas: Mutex<()>,
     /// The compiled resources of each CustomResourceDefinition, by its name.
     definitions: Mutex<HashMap<Arc<str>, CompiledDefinition>>,
@@ -68,7 +69,7 @@ pub(crate) struct StoreObservers {
 }
 
 impl StoreObservers {
-    /// Observes a change. Called with the store locked.
+    /// Updates all indexes after a change. The caller has locked the store.
     pub(crate) fn observe(&self, table: &TableName, change: &Change) {
         self.work.observe(table, change);
         self.access.observe(table, change);
@@ -77,7 +78,8 @@ impl StoreObservers {
         self.webhooks.observe(table, change);
     }
 
-    /// Loads the objects of a store, and queues the background work that the last process did not finish.
+    /// Loads the objects of a store into the indexes, and queues the background work that the previous process did not
+    /// finish.
     pub(crate) fn load(&self, store: &Store) {
         self.access.load(store);
         self.allocation.load(store);
@@ -89,7 +91,7 @@ impl StoreObservers {
     }
 }
 
-/// The resources of one version of a CustomResourceDefinition.
+/// The resources of one stored version of a CustomResourceDefinition.
 struct CompiledDefinition {
     version: u64,
     resources: Vec<Arc<Resource>>,
@@ -142,9 +144,9 @@ impl Shared {
         shared
     }
 
-    /// Serves the custom resources of the stored definitions.
+    /// Serves the custom resources of the stored CustomResourceDefinitions.
     pub(crate) fn refresh_definitions(&self) {
-        // Locked until the new resources are served, so that the last refresh sees the last write.
+        // The lock is held until the new resources are served. Therefore the last refresh sees the last write.
         let mut known = self.definitions.lock();
         let mut next = HashMap::new();
         for stored in self.store.list(DEFINITIONS, None).items {
@@ -165,21 +167,21 @@ impl Shared {
         *known = next;
     }
 
-    /// Retries failed work later if a webhook may have caused the failure.
+    /// Records failed work for a later retry if a webhook may have caused the failure.
     pub(crate) fn retry_later(&self, work: Work) {
         if !self.webhooks.is_empty() {
             self.work.fail(work);
         }
     }
 
-    /// Queues the background work of all objects again, after writes were undone.
+    /// Queues the background work of all objects again. Called after changes of the store were undone.
     pub(crate) fn requeue_all(&self) {
         for (table, object) in self.store.all_objects() {
             self.work.observe(&table, &Change::Added(object));
         }
     }
 
-    /// Applies the effects of a write to `table`. Call it after each write.
+    /// Applies the effects of a write to `table`. Each write must call this function.
     pub(crate) fn after_write(&self, table: &str) {
         if table == DEFINITIONS {
             self.refresh_definitions();

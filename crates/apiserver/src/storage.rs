@@ -1,8 +1,9 @@
-//! Storage that survives a restart: the trait, its implementation in files, and one that keeps nothing.
+//! Persistence of the store: the [`Storage`] trait, an implementation in files that survives a restart, and an
+//! implementation that persists nothing.
 //!
-//! The in-memory `store` serves all reads. A [`Storage`] receives each change in version order and reports the last
-//! durable version. Responses wait for it; changes that cannot be persisted are undone in memory. A storage must not know
-//! kinds or requests.
+//! The in-memory `store` serves all reads. A [`Storage`] receives each change in version order, and reports the last
+//! durable version. A response waits until the versions that the request has read or written are durable. Changes that
+//! cannot be persisted are undone in memory. A storage must not know kinds or requests.
 
 pub(crate) mod data_dir;
 mod database;
@@ -17,68 +18,68 @@ use bytes::Bytes;
 pub use database::Durability;
 use tokio::sync::watch;
 
-/// A change to persist.
+/// A change that the storage persists.
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// Table, `pods` or `deployments.apps`.
+    /// Name of the table, for example `pods` or `deployments.apps`.
     pub table: Arc<str>,
-    /// Namespace; empty for cluster-scoped objects.
+    /// Namespace, empty for cluster-scoped objects.
     pub namespace: Arc<str>,
-    /// Name.
+    /// Name of the object.
     pub name: Arc<str>,
-    /// Version of the write, the successor of the previous one.
+    /// Version of the write, which is the version of the previous write plus one.
     pub version: u64,
     /// The effect of the write.
     pub written: Written,
 }
 
-/// The effect of a write on an object. Objects are JSON.
+/// The effect of a write on an object. The objects are JSON.
 #[derive(Debug, Clone)]
 pub enum Written {
-    /// The object is new.
+    /// The write created the object.
     Created {
-        /// The object.
+        /// The new object.
         object: Bytes,
     },
-    /// The object was replaced.
+    /// The write replaced the object.
     Replaced {
-        /// The object before.
+        /// The object before the write.
         before: Bytes,
-        /// The object now.
+        /// The object after the write.
         object: Bytes,
     },
-    /// The object was removed.
+    /// The write removed the object.
     Removed {
-        /// The object before.
+        /// The object before the write.
         before: Bytes,
-        /// The last state, which watches receive.
+        /// The last state of the object, which watches receive.
         last: Bytes,
     },
 }
 
-/// A stored object.
+/// A persisted object.
 #[derive(Debug, Clone)]
 pub struct Object {
-    /// Table, `pods` or `deployments.apps`.
+    /// Name of the table, for example `pods` or `deployments.apps`.
     pub table: Arc<str>,
-    /// Namespace; empty for cluster-scoped objects.
+    /// Namespace, empty for cluster-scoped objects.
     pub namespace: Arc<str>,
-    /// Name.
+    /// Name of the object.
     pub name: Arc<str>,
-    /// Version of the latest write.
+    /// Version of the latest write to the object.
     pub version: u64,
     /// The object as JSON.
     pub bytes: Bytes,
 }
 
-/// A past change in a form that can be undone.
+/// A past change, in a form that can be undone.
 #[derive(Debug, Clone)]
 pub struct Past {
-    /// Table, `pods` or `deployments.apps`.
+    /// Name of the table, for example `pods` or `deployments.apps`.
     pub table: Arc<str>,
-    /// Namespace; empty for cluster-scoped objects.
+    /// Namespace, empty for cluster-scoped objects.
     pub namespace: Arc<str>,
-    /// Name.
+    /// Name of the object.
     pub name: Arc<str>,
     /// The version of the write.
     pub version: u64,
@@ -89,32 +90,32 @@ pub struct Past {
 /// The state of an object before a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Undone {
-    /// No object: the write created it.
+    /// There was no object, because the write created it.
     Created,
-    /// Another version of the object.
+    /// There was an object, which the write replaced.
     Replaced {
-        /// The object before.
+        /// The object before the write.
         before: Bytes,
     },
-    /// An object that the write removed.
+    /// There was an object, which the write removed.
     Removed {
-        /// The object before.
+        /// The object before the write.
         before: Bytes,
-        /// The last state, which watches receive.
+        /// The last state of the object, which watches receive.
         last: Bytes,
     },
 }
 
-/// The contents of a storage.
+/// The persisted contents of a storage.
 #[derive(Debug, Default)]
 pub struct Kept {
     /// Version of the latest write, including deletes.
     pub version: u64,
-    /// The objects, in any order.
+    /// The objects in any order.
     pub objects: Vec<Object>,
     /// Version of the latest write to each table, including deletes.
     pub tables: Vec<(Arc<str>, u64)>,
-    /// The latest changes up to `version`, in order and without gaps.
+    /// The latest changes up to `version`, in version order and without gaps.
     pub past: Vec<Past>,
 }
 
@@ -123,37 +124,38 @@ pub struct Kept {
 pub struct Progress {
     /// The last durable version.
     pub kept: u64,
-    /// The number of times that changes were undone.
+    /// The number of times that the storage had changes undone.
     pub losses: u64,
-    /// Reason for refusing changes, if any.
+    /// The reason for which the storage refuses changes, if it does.
     pub refusing: Option<StorageError>,
 }
 
-/// A callback that undoes all changes after a version.
+/// A callback that undoes all changes after a version in the store.
 pub type Undo = Box<dyn Fn(u64) + Send + Sync>;
 
-/// The error of a storage.
+/// An error of a storage, with its message.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct StorageError(pub String);
 
-/// The persistence of a store.
+/// A storage that persists the changes of a store.
 pub trait Storage: Send + Sync + 'static {
-    /// Loads the contents. Called once at the start.
+    /// Loads the persisted contents. The store calls this method once at its start.
     fn load(&self) -> Result<Kept, StorageError>;
-    /// Sets the callback that undoes changes. Called once, before the first change.
+    /// Sets the callback that undoes changes. The store calls this method once, before the first change.
     ///
-    /// A storage that cannot persist changes first refuses further ones, then undoes all changes that are not durable, and
-    /// then reports a loss.
+    /// If a storage cannot persist changes, the storage first refuses further changes. Then it undoes all changes that
+    /// are not durable with the callback. Then it increments the losses of its progress.
     fn on_loss(&self, undo: Undo);
-    /// Accepts a change and returns at once. Called in version order.
+    /// Accepts a change, and returns without waiting for the disk. The store calls this method in version order.
     ///
     /// # Errors
     /// Returns an error while the storage refuses changes.
     fn write(&self, record: Record) -> Result<(), StorageError>;
-    /// Returns the progress, or `None` if nothing is persisted and no request waits. The channel closes with the storage.
+    /// Returns the progress, or `None` if the storage persists nothing, so that no request waits. The channel closes
+    /// when the storage closes.
     fn progress(&self) -> Option<watch::Receiver<Progress>>;
-    /// Persists accepted changes, and releases files and locks. Later changes are ignored.
+    /// Persists the accepted changes, and releases files and locks. Later changes are refused or ignored.
     fn close(&self);
 }
 

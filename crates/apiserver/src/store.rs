@@ -1,7 +1,7 @@
 //! The in-memory store: all objects, one global version counter, and the recent history of each table.
 //!
-//! One lock protects all of it. It is never held across an await or around user code. The memory may be ahead of the
-//! storage: wait with [`Store::wait_durable`] before a response. The store must not know kinds, schemas or HTTP.
+//! One lock protects the whole store. The lock is never held across an await or around user code. The store may be
+//! ahead of the storage: a response waits with [`Store::wait_durable`]. The store must not know kinds, schemas or HTTP.
 
 mod history;
 mod object;
@@ -28,10 +28,10 @@ use table::Table;
 
 use crate::storage::{Storage, StorageError};
 
-/// The name of a table: `pods`, `deployments.apps`.
+/// The name of a table, for example `pods` or `deployments.apps`.
 pub(crate) type TableName = Arc<str>;
 
-/// The error of a write.
+/// An error of writing to the store.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommitError {
     #[error("the object exists already")]
@@ -51,29 +51,30 @@ struct Inner {
     version: u64,
     tables: HashMap<TableName, Table>,
     owners: OwnerIndex,
-    /// Changes that may not be durable yet, in order.
+    /// Changes that may not be durable yet, in version order.
     pending: VecDeque<(TableName, Change)>,
     /// The number of times that pending changes were undone.
     losses: u64,
 }
 
-/// A callback for each change, called with the store locked. It must be quick and must not call the store.
+/// A callback for each change. The store is locked during a call, so the callback must be quick and must not call the
+/// store.
 pub(crate) type Observer = Box<dyn Fn(&TableName, &Change) + Send + Sync>;
 
-/// A state of the store that a request may have read.
+/// A state of the store, which a request compares with a later state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) version: u64,
-    /// The number of times that changes were undone before.
+    /// The number of times that changes were undone before this state.
     pub(crate) losses: u64,
 }
 
-/// The in-memory store.
+/// The in-memory store of all objects.
 pub(crate) struct Store {
     inner: Arc<Mutex<Inner>>,
     persister: Persister,
     observer: Arc<Observer>,
-    /// Called with the store unlocked after changes were undone.
+    /// The callback after changes were undone. The store is not locked during a call.
     on_undone: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>,
 }
 
@@ -83,7 +84,7 @@ impl std::fmt::Debug for Store {
     }
 }
 
-/// A page of a list.
+/// The objects that a list returns, and the version of the list.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) items: Vec<Arc<Stored>>,
@@ -135,12 +136,12 @@ impl Store {
         })
     }
 
-    /// Sets the callback for undone changes. Only the first call has an effect.
+    /// Sets the callback that runs after changes were undone. Only the first call of this function has an effect.
     pub(crate) fn on_undone(&self, call: impl Fn() + Send + Sync + 'static) {
         drop(self.on_undone.set(Box::new(call)));
     }
 
-    /// Returns all objects with their tables, in any order.
+    /// Returns all objects with their tables in any order.
     pub(crate) fn all_objects(&self) -> Vec<(TableName, Arc<Stored>)> {
         let inner = self.inner.lock();
         let tables = inner.tables.iter();
@@ -158,10 +159,10 @@ impl Store {
         }
     }
 
-    /// Waits until everything that a request may have read since a mark is durable.
+    /// Waits until all changes that a request may have read since a mark are durable.
     pub(crate) async fn wait_durable_since(&self, mark: Mark) -> Result<(), NotDurable> {
         let version = self.version();
-        // The version is read first, so that a later undo is noticed.
+        // The version is read before the wait, so that an undo during the wait is noticed.
         self.wait_durable(Mark { version, ..mark }).await?;
         if self.mark().losses == mark.losses {
             return Ok(());
@@ -169,7 +170,7 @@ impl Store {
         Err(self.persister.loss())
     }
 
-    /// Waits until all changes up to a mark are durable or lost.
+    /// Waits until all changes up to a mark are durable or undone.
     pub(crate) async fn wait_durable(&self, mark: Mark) -> Result<(), NotDurable> {
         self.persister.wait_durable(mark).await
     }
@@ -191,12 +192,12 @@ impl Store {
         self.persister.refuses_writes()
     }
 
-    /// Waits until the storage has ended, and returns the reason.
+    /// Waits until the storage has failed permanently, and returns the reason.
     pub(crate) async fn failure(&self) -> StorageError {
         self.persister.failure().await
     }
 
-    /// Persists pending changes and refuses further ones.
+    /// Persists pending changes, and refuses further changes.
     pub(crate) fn close(&self) {
         self.persister.close();
     }
@@ -216,7 +217,7 @@ impl Store {
             .cloned()
     }
 
-    /// Returns the current objects of a table in key order.
+    /// Returns the current objects of a table in the order of their keys.
     pub(crate) fn list(&self, table: &str, namespace: Option<&str>) -> Page {
         let inner = self.inner.lock();
         let items = inner
@@ -260,7 +261,7 @@ impl Store {
         all
     }
 
-    /// Subscribes to the writes to a table.
+    /// Subscribes to writes to a table. The channel contains the version of the latest write.
     pub(crate) fn subscribe(&self, table: &TableName) -> watch::Receiver<u64> {
         let mut inner = self.inner.lock();
         inner
@@ -271,7 +272,7 @@ impl Store {
             .subscribe()
     }
 
-    /// Returns up to `max` changes after `version`, and the version of the table after them.
+    /// Returns up to `max` changes after `version`, and the version that a reader has reached with these changes.
     pub(crate) fn changes_after(
         &self,
         table: &str,
@@ -327,7 +328,7 @@ impl Store {
         })
     }
 
-    /// Removes an object that has the version `expected`. Watches receive `value` as its last state.
+    /// Removes an object that has the version `expected`. Watches receive `value` as the last state of the object.
     pub(crate) fn remove(
         &self,
         table: &TableName,
@@ -367,7 +368,7 @@ impl Store {
         Ok(new)
     }
 
-    /// Returns the objects with `uid` as an owner.
+    /// Returns the objects that have the object with this uid as an owner.
     pub(crate) fn dependents(&self, uid: &str) -> Vec<ObjectLocation> {
         self.inner.lock().owners.dependents(uid)
     }
@@ -409,7 +410,7 @@ impl Store {
 }
 
 impl Inner {
-    /// Undoes all changes after a version.
+    /// Undoes all changes after a version in the memory.
     fn undo_after(&mut self, version: u64, observer: &Observer) {
         let is_lost = |(_, change): &mut (TableName, Change)| change.version() > version;
         while let Some((name, change)) = self.pending.pop_back_if(is_lost) {
@@ -425,7 +426,7 @@ impl Inner {
         self.pending.clear();
         self.version = version.max(1);
         self.losses += 1;
-        // Watches that have read undone changes have to rewind.
+        // Watches that have sent undone changes must rewind.
         for table in self.tables.values() {
             table.wake.send_replace(self.version);
         }

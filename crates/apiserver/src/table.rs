@@ -14,12 +14,12 @@ use crate::clock;
 pub(crate) struct BuiltinColumn {
     pub(crate) name: &'static str,
     pub(crate) kind: &'static str,
-    /// Zero is always printed, one only with `-o wide`.
+    /// Priority of the column: 0 if the column is always printed, 1 if it is printed only with `-o wide`.
     pub(crate) priority: i64,
     pub(crate) cell: builtin::Cell,
 }
 
-/// A printer column of a definition.
+/// A printer column of a CustomResourceDefinition.
 #[derive(Debug, Clone)]
 pub(crate) struct CustomColumn {
     pub(crate) name: String,
@@ -27,11 +27,11 @@ pub(crate) struct CustomColumn {
     pub(crate) format: String,
     pub(crate) description: String,
     pub(crate) priority: i64,
-    /// `None` if the path of the definition is malformed.
+    /// The path of the value, or `None` if the path in the definition is malformed.
     pub(crate) path: Option<Path>,
 }
 
-/// The columns of a resource after the name.
+/// The columns of a resource, after the column with the name.
 #[derive(Debug, Clone)]
 pub(crate) enum Columns {
     Builtin(Vec<BuiltinColumn>),
@@ -39,7 +39,7 @@ pub(crate) enum Columns {
 }
 
 impl Columns {
-    /// Reports whether the name is a column other than the first.
+    /// Reports whether these columns contain the name, so that the name is not the first column.
     fn include_name(&self) -> bool {
         matches!(self, Self::Builtin(columns) if columns.iter().any(|c| c.name == "Name"))
     }

@@ -1,4 +1,4 @@
-//! Names of the tables of the store that the server itself reads or writes.
+//! Names of the store's tables that the server itself reads or writes.
 
 pub(crate) const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
 pub(crate) const CLUSTER_ROLE_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";

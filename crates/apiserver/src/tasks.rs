@@ -1,5 +1,6 @@
-//! Background tasks: garbage collection, namespace deletion, event expiry, default service accounts, token secrets, the CA
-//! ConfigMap, the Service of the API server, quota status, and aggregated roles. Writes queue the work; nothing polls.
+//! Background tasks: garbage collection, namespace deletion, event expiry, default service accounts, token secrets, the
+//! CA ConfigMap, the Service of the API server, quota status, and aggregated roles. Writes queue most of this work.
+//! Only the expiry of events runs at intervals.
 
 mod accounts;
 pub(crate) mod aggregation;
@@ -28,7 +29,7 @@ use crate::shared::work_queue::Work;
 use crate::store::{Key, NotDurable};
 use crate::verbs::{Call, WriteKind, insert, modify};
 
-/// Starts the tasks, which end when the server stops.
+/// Starts the background tasks. They end when the server stops.
 pub(crate) fn start(shared: &Arc<Shared>, event_lifetime: Duration) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(work(shared.clone()));
@@ -36,19 +37,19 @@ pub(crate) fn start(shared: &Arc<Shared>, event_lifetime: Duration) -> JoinSet<(
     tasks
 }
 
-/// Maximum items between two yields.
+/// Maximum number of items that are processed before other tasks may run.
 const BATCH: usize = 64;
 
-/// Maximum items that wait for webhooks.
+/// Maximum number of items that wait for webhooks at the same time.
 const MAX_WAITING: usize = 64;
-/// Minimum and maximum delay of retries.
+/// Minimum delay before failed work is retried. [`RETRY_MAX`] is the maximum delay.
 const RETRY_MIN: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_mins(1);
 
-/// Processes the work queue. An item that waits for a webhook does not block the others.
+/// Processes the items of the work queue. An item that waits for a webhook does not block other items.
 async fn work(shared: Arc<Shared>) {
     let mut waiting = FuturesUnordered::new();
-    // Waiting items, and whether they were queued again.
+    // The waiting items. The value is true if the item was queued again while it waits.
     let mut requeued: HashMap<Work, bool> = HashMap::new();
     let (mut pause, mut retry_at) = (RETRY_MIN, None);
     let mut lost = false;
@@ -77,7 +78,7 @@ async fn work(shared: Arc<Shared>) {
                     return;
                 }
                 lost = false;
-                // The results since the failure were undone.
+                // The storage has undone the results of earlier work, so this work is repeated.
                 shared.requeue_all();
             }
         }
@@ -101,7 +102,7 @@ async fn work(shared: Arc<Shared>) {
             }
         }
         tokio::task::yield_now().await;
-        // The work is at most one batch ahead of the storage.
+        // Waiting for the storage after each batch keeps the work at most one batch ahead of the storage.
         match shared.store.wait_durable_since(before).await {
             Ok(()) => lost = shared.store.refuses_writes(),
             Err(NotDurable::Lost(_)) => lost = true,
@@ -113,7 +114,7 @@ async fn work(shared: Arc<Shared>) {
     }
 }
 
-/// Processes an item and returns it.
+/// Processes an item, and returns the item.
 async fn handle(shared: &Arc<Shared>, item: Work) -> Work {
     match &item {
         Work::CollectDependents(uid) => collector::collect_dependents(shared, uid).await,
@@ -139,7 +140,7 @@ fn resource_of(shared: &Shared, table: &str) -> Option<Arc<Resource>> {
     shared.registry.snapshot().by_table.get(table).cloned()
 }
 
-/// Creates an object, or updates the existing one if `amend` changes it.
+/// Creates an object. If the object exists, updates it if `amend` changes it.
 async fn ensure(
     shared: &Arc<Shared>,
     table: &str,

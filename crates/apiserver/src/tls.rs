@@ -1,4 +1,4 @@
-//! Certificates of one server: its authority, its serving certificate, and client certificates.
+//! Certificates of one server: of its certificate authority, for serving, and for clients.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -18,19 +18,19 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 use crate::authentication::certificate::ClientCertificates;
 use crate::authentication::service_account::SigningError;
 
-/// Keys or certificates cannot be created or used.
+/// An error of creating or using keys and certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// Key or certificate generation failed.
+    /// The generation of a key or certificate failed.
     #[error("failed to generate a certificate")]
     Generate(#[from] rcgen::Error),
-    /// The TLS library refused the result.
+    /// The TLS library refused the keys or certificates.
     #[error("failed to set up TLS")]
     Configure(#[from] rustls::Error),
-    /// The certificate of the authority cannot be used.
+    /// The certificate of the certificate authority cannot be used.
     #[error("the certificate of the authority cannot be used: {0}")]
     Authority(String),
-    /// The key that signs tokens cannot be used.
+    /// The signing key for service account tokens cannot be used.
     #[error("the key for service account tokens cannot be used")]
     SigningKey,
     /// A private key cannot be read.
@@ -45,17 +45,17 @@ pub enum TlsError {
          write every kubeconfig again", path.display(), folder.display()
     )]
     Damaged {
-        /// The file.
+        /// The damaged file.
         path: PathBuf,
-        /// The reason.
+        /// The problem of the file.
         message: String,
-        /// Its folder.
+        /// The folder of the file.
         folder: PathBuf,
     },
     /// A file of the server's secrets cannot be read or written.
     #[error("cannot read or write the secrets of the server in {}: {source}", path.display())]
     File {
-        /// The file.
+        /// The file or its folder.
         path: PathBuf,
         /// The I/O error.
         #[source]
@@ -69,12 +69,12 @@ impl From<SigningError> for TlsError {
     }
 }
 
-/// A client certificate with its key, both PEM.
+/// A client certificate and its private key, in PEM format.
 #[derive(Clone)]
 pub struct ClientCertificate {
     /// The certificate.
     pub certificate_pem: String,
-    /// Its private key.
+    /// The private key of the certificate.
     pub key_pem: String,
 }
 
@@ -84,7 +84,7 @@ impl std::fmt::Debug for ClientCertificate {
     }
 }
 
-/// A certificate authority.
+/// The certificate authority of a server.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pub(crate) certificate_pem: String,
@@ -96,7 +96,7 @@ fn named(name: &str) -> DistinguishedName {
     distinguished
 }
 
-/// Generates a private key, PEM.
+/// Generates a private key in PEM format.
 pub(crate) fn new_key() -> Result<String, TlsError> {
     Ok(KeyPair::generate()?.serialize_pem())
 }
@@ -113,20 +113,20 @@ fn authority_params() -> CertificateParams {
     params
 }
 
-/// Creates the self-signed certificate of an authority, PEM.
+/// Creates the self-signed certificate of a certificate authority, in PEM format.
 pub(crate) fn authority_certificate(key_pem: &str) -> Result<String, TlsError> {
     let key = KeyPair::from_pem(key_pem)?;
     Ok(authority_params().self_signed(&key)?.pem())
 }
 
-/// Converts a PEM private key to PKCS #8.
+/// Converts a private key from PEM to PKCS #8.
 pub(crate) fn pkcs8(key_pem: &str) -> Result<Vec<u8>, TlsError> {
     Ok(KeyPair::from_pem(key_pem)
         .map_err(|_| TlsError::Key)?
         .serialize_der())
 }
 
-/// Returns the reason why a certificate does not belong to a key, or `None` if it does.
+/// Returns the reason for which a self-signed certificate does not belong to a key, or `None` if it does.
 pub(crate) fn mismatch(key_pem: &str, certificate_pem: &str) -> Option<String> {
     let Ok(key) = KeyPair::from_pem(key_pem) else {
         return Some(TlsError::Key.to_string());
@@ -138,7 +138,7 @@ pub(crate) fn mismatch(key_pem: &str, certificate_pem: &str) -> Option<String> {
     let Ok((_, certificate)) = X509Certificate::from_der(&der) else {
         return not_a_certificate();
     };
-    // The signature covers the whole certificate.
+    // The signature covers the whole certificate, so this check also finds damage in the certificate.
     let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, key.public_key_raw());
     let signed = certificate.tbs_certificate.as_ref();
     let signature = &certificate.signature_value.data;
@@ -155,7 +155,7 @@ impl Authority {
         })
     }
 
-    /// Returns the TLS configuration of a server at `address`, and the checker of optional client certificates.
+    /// Returns the TLS configuration of a server at an address, and the checker of its optional client certificates.
     pub(crate) fn serve(
         &self,
         address: SocketAddr,
@@ -201,7 +201,7 @@ impl Authority {
         Ok((Arc::new(server), clients))
     }
 
-    /// Issues a client certificate for a user in at most one group.
+    /// Issues a client certificate for a user and at most one group.
     pub(crate) fn client(
         &self,
         user: &str,
@@ -224,7 +224,7 @@ impl Authority {
     }
 }
 
-/// Number of random bytes of a bearer token.
+/// Number of random bytes in a bearer token.
 pub(crate) const TOKEN_BYTES: usize = 32;
 
 /// Generates a random bearer token.

@@ -1,7 +1,7 @@
-//! The verbs on resources, one module each. [`pipeline`] is the path of every write.
+//! The verbs on resources, with one module for each verb. [`pipeline`] is the path of every write.
 //!
-//! A verb takes a [`Call`] and returns an [`Outcome`]. It must not know HTTP: status codes, tables and content types belong
-//! to [`crate::http`].
+//! A verb takes a [`Call`] and returns an [`Outcome`]. It must not know HTTP: status codes, tables and content types
+//! belong to [`crate::http`].
 
 pub(crate) mod binding;
 pub(crate) mod create;
@@ -34,18 +34,18 @@ use crate::store::{Key, Stored};
 
 pub(crate) use pipeline::{WriteKind, insert, modify, quota};
 
-/// Field manager of writes by the server itself.
+/// Field manager of the server's own writes.
 const INTERNAL_MANAGER: &str = "berth-apiserver";
-/// Timeout of requests by the server itself.
+/// Timeout of the server's own requests.
 const INTERNAL_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The origin of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     Client,
-    /// A background task.
+    /// A background task of the server.
     Task,
-    /// A step of another request, which webhooks have already reviewed.
+    /// A step of another request. Webhooks have already reviewed that request.
     Step,
 }
 
@@ -59,14 +59,14 @@ pub(crate) struct Call {
     pub(crate) options: WriteOptions,
     pub(crate) identity: Identity,
     pub(crate) origin: Origin,
-    /// The end of the client's timeout.
+    /// The time at which the client's timeout ends.
     pub(crate) deadline: Instant,
-    /// Warnings of webhooks, which a refused request also returns.
+    /// Warnings of webhooks. The response contains them even if the request is refused.
     pub(crate) warnings: Mutex<Vec<String>>,
 }
 
 impl Call {
-    /// Creates a call by the server itself.
+    /// Creates a call for a request of the server itself.
     pub(crate) fn internal(
         shared: &Arc<Shared>,
         resource: &Arc<Resource>,
@@ -93,7 +93,7 @@ impl Call {
         }
     }
 
-    /// Returns the key of the object that the URL names.
+    /// Returns the key of the object that the call names.
     pub(crate) fn key(&self) -> Key {
         Key::new(
             self.namespace.as_deref().unwrap_or_default(),
@@ -109,7 +109,7 @@ impl Call {
         )
     }
 
-    /// Returns the object that the URL names.
+    /// Returns the stored object that the call names.
     pub(crate) fn find(&self) -> Result<Arc<Stored>, ApiError> {
         self.shared
             .store
@@ -122,7 +122,7 @@ impl Call {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) content: Content,
-    /// True if the verb created the content.
+    /// True if the verb created the object.
     pub(crate) created: bool,
     pub(crate) warnings: Vec<String>,
 }
@@ -136,7 +136,7 @@ pub(crate) enum Content {
     Scale(Value),
     /// An object that is not stored, such as a `Status` or a review.
     Value(Value),
-    /// A list of stored objects, and its metadata.
+    /// A list of stored objects, with the metadata of the list.
     List {
         items: Vec<Arc<Stored>>,
         meta: Value,
@@ -161,19 +161,19 @@ impl Outcome {
         }
     }
 
-    /// Adds warnings for the client.
+    /// Adds warnings to the response.
     pub(crate) fn warn(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
         self.warnings.extend(warnings);
         self
     }
 
-    /// Adds the warning of a deprecated version.
+    /// Adds the warning for a deprecated version of a resource.
     fn warn_deprecated(self, resource: &Resource) -> Self {
         self.warn(resource.deprecation.clone())
     }
 }
 
-/// Refuses the body of a subresource with the name or namespace of another object.
+/// Refuses the body of a subresource if it contains the name or namespace of another object.
 fn check_body_metadata(body: &Value, key: &Key) -> Result<(), ApiError> {
     let [name, namespace] = ["name", "namespace"].map(|field| text(body, &["metadata", field]));
     if name != &*key.name || !["", &*key.namespace].contains(&namespace) {
@@ -183,7 +183,7 @@ fn check_body_metadata(body: &Value, key: &Key) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Sets a condition in a status. Another one of its type is replaced.
+/// Sets a condition in a status. Replaces an existing condition of the same type.
 fn set_condition(status: &mut Value, condition: Value) {
     let conditions = status["conditions"].as_array();
     let mut conditions = conditions.cloned().unwrap_or_default();
@@ -192,14 +192,14 @@ fn set_condition(status: &mut Value, condition: Value) {
     status["conditions"] = Value::Array(conditions);
 }
 
-/// Returns the `Status` of a successful create without an object.
+/// Returns an outcome with the `Status` of a successful create, without the created object.
 fn created_status() -> Outcome {
     Outcome::created(Content::Value(json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
     })))
 }
 
-/// Returns the text at a path, or an empty string.
+/// Returns the text at a path. The result is empty if there is no text.
 pub(crate) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
     path.iter()
         .fold(value, |v, step| &v[*step])

@@ -1,4 +1,4 @@
-//! A range of items, each of which belongs to at most one service.
+//! A pool of the items of a range: node ports or IP addresses. Each item belongs to at most one Service.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,11 +6,11 @@ use std::net::Ipv4Addr;
 
 use crate::store::Key;
 
-/// An item of a range.
+/// An item of a range: a node port or an IP address.
 pub(super) trait Item: Copy + Eq + Hash + Ord {
-    /// Returns the item `steps` behind this one.
+    /// Returns the item at the distance `steps` after this item.
     fn plus(self, steps: u32) -> Self;
-    /// Returns the distance to another item.
+    /// Returns the distance to a later item.
     fn steps_to(self, other: Self) -> u32;
 }
 
@@ -34,11 +34,11 @@ impl Item for Ipv4Addr {
     }
 }
 
-/// The reason why an item is not available.
+/// The reason for which an item is not available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unavailable {
     Taken,
-    /// The item is not in this range.
+    /// The item is outside of the range. The text describes the range.
     Outside(String),
 }
 
@@ -46,10 +46,10 @@ pub(super) enum Unavailable {
 pub(super) struct Pool<T> {
     first: T,
     last: T,
-    /// The name of the items and the text of the range.
+    /// A description of the range for error messages.
     shown: String,
     holders: HashMap<T, Key>,
-    /// Items reserved by running writes, with the service and the number of reservations.
+    /// Items reserved by running writes, each with the key of its Service and the number of reservations.
     reserved: HashMap<T, (Key, usize)>,
 }
 
@@ -64,9 +64,9 @@ impl<T: Item> Pool<T> {
         }
     }
 
-    /// Reserves an item.
+    /// Reserves an item for a Service.
     pub(super) fn reserve_item(&mut self, item: T, key: &Key) -> Result<(), Unavailable> {
-        // A service keeps its items, even those outside of the range.
+        // A Service keeps its stored items, even items outside of the range.
         if self.holders.get(&item).is_some_and(|holder| holder == key) {
             self.add_reservation(item, key);
             return Ok(());
@@ -81,7 +81,7 @@ impl<T: Item> Pool<T> {
         Ok(())
     }
 
-    /// Reserves any free item.
+    /// Reserves any free item for a Service. Returns `None` if no item is free.
     pub(super) fn reserve_any(&mut self, key: &Key) -> Option<T> {
         let count = self.first.steps_to(self.last) + 1;
         let [a, b, c, d, ..] = *uuid::Uuid::new_v4().as_bytes();
@@ -94,7 +94,7 @@ impl<T: Item> Pool<T> {
         Some(found)
     }
 
-    /// Releases a reservation.
+    /// Removes one reservation of an item.
     pub(super) fn cancel(&mut self, item: T) {
         if let Some((_, times)) = self.reserved.get_mut(&item) {
             *times -= 1;

@@ -1,4 +1,4 @@
-//! Allocation of node ports to a service.
+//! Allocation of node ports to one Service.
 
 use serde_json::{Value, json};
 
@@ -7,17 +7,17 @@ use super::pool::{Pool, Unavailable};
 use crate::error::ApiError;
 use crate::store::Key;
 
-/// The allocations of one write.
+/// The allocation of node ports for one write of a Service.
 pub(super) struct PortAllocation<'a> {
     pub(super) pool: &'a mut Pool<i64>,
     pub(super) key: &'a Key,
     pub(super) reserved: &'a mut Vec<i64>,
-    /// True for a dry run: nothing is stored, so the range is not searched.
+    /// True for a dry run. A dry run accepts a requested port outside of the range.
     pub(super) dry_run: bool,
 }
 
 impl PortAllocation<'_> {
-    /// Allocates a node port to each port of a service, and a health check port to its load balancer.
+    /// Allocates a node port to each port of a Service, and a health check port to a load balancer that needs one.
     pub(super) fn allocate(mut self, service: &mut Value) -> Result<(), ApiError> {
         let spec = &mut service["spec"];
         let balances = spec["type"] == "LoadBalancer";
@@ -45,7 +45,7 @@ impl PortAllocation<'_> {
 
     fn each(&mut self, ports: &mut Value, automatic: bool) -> Result<(), ApiError> {
         let number = |port: &Value| port["nodePort"].as_i64().unwrap_or(0);
-        // Ports with the same number and different protocols share a node port.
+        // Service ports with the same number and different protocols get the same node port.
         let all: Vec<(Value, i64)> = ports
             .as_array()
             .into_iter()
@@ -64,7 +64,7 @@ impl PortAllocation<'_> {
                 requested.or_else(|| automatic.then(|| same(&given).or_else(|| same(&all)))?);
             let got = match requested {
                 Some(requested) => {
-                    // Validation refuses a port that occurs twice.
+                    // Two ports may request the same node port. Validation refuses the Service if these ports conflict.
                     if !self.reserved.contains(&requested) {
                         self.reserve_item(requested).map_err(|refusal| {
                             let field = format!("spec.ports[{i}].nodePort");

@@ -1,7 +1,8 @@
-//! Client certificates: the common name is the user, the organisations are the groups.
+//! Client certificates: the common name is the user, and the organisations are the groups.
 //!
-//! The TLS handshake accepts any certificate whose private key the client has. Its signature is checked here instead, so
-//! that a client with a foreign certificate gets an HTTP response and may use a token.
+//! The TLS handshake accepts any certificate whose private key the client has. This module checks the signature of the
+//! certificate after the handshake. Therefore a client with a certificate of another authority gets an HTTP response,
+//! and may authenticate with a token instead.
 
 use std::sync::Arc;
 
@@ -13,17 +14,17 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::identity::{ANONYMOUS, AUTHENTICATED, Identity};
 
-/// The result of checking the certificate of a connection.
+/// The result of checking the client certificate of a connection.
 #[derive(Debug, Clone)]
 pub(crate) enum PresentedCertificate {
-    /// Valid until a time in seconds of the Unix epoch.
+    /// The certificate is valid. `until` is the time of its expiry in seconds of the Unix epoch.
     Valid { identity: Identity, until: i64 },
-    /// Expired, not for clients, or signed by another authority.
+    /// The certificate is expired, not for client authentication, or signed by another authority.
     Invalid,
 }
 
 impl PresentedCertificate {
-    /// Returns the identity while the certificate is valid.
+    /// Returns the identity in the certificate, or `None` if the certificate is invalid or has expired.
     pub(crate) fn identity(&self) -> Option<&Identity> {
         let now = jiff::Timestamp::now().as_second();
         match self {
@@ -33,14 +34,14 @@ impl PresentedCertificate {
     }
 }
 
-/// Requests optional client certificates and checks them.
+/// The TLS verifier that requests an optional client certificate, and the check of this certificate.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientCertificates {
     authority: Arc<dyn ClientCertVerifier>,
 }
 
 impl ClientCertificates {
-    /// Creates a checker that trusts what `authority` accepts.
+    /// Creates a checker that accepts the certificates that `authority` accepts.
     pub(crate) fn new(authority: Arc<dyn ClientCertVerifier>) -> Self {
         Self { authority }
     }
@@ -67,7 +68,7 @@ impl ClientCertVerifier for ClientCertificates {
         self.authority.root_hint_subjects()
     }
 
-    /// Accepts every certificate: see [`ClientCertificates::check`].
+    /// Accepts every certificate, because [`ClientCertificates::check`] verifies the certificate after the handshake.
     fn verify_client_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -102,7 +103,7 @@ impl ClientCertVerifier for ClientCertificates {
     }
 }
 
-/// Returns the identity of a valid certificate, or `None` if it names no user.
+/// Returns the identity in a valid certificate, or `None` if the certificate names no user.
 fn identity_of(certificate: &CertificateDer<'_>) -> Option<PresentedCertificate> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     let user = parsed

@@ -1,4 +1,5 @@
-//! Impersonation with the `Impersonate-*` headers, which needs the verb `impersonate` on each part of the identity.
+//! Impersonation with the `Impersonate-*` headers. The requestor needs the verb `impersonate` for the user, the uid,
+//! each group and each extra value of the impersonated identity.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use crate::percent_encoding::decode;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// Returns the identity that the headers request.
+/// Returns the identity that the `Impersonate-*` headers of a request name, if there are any.
 fn requested(headers: &HeaderMap) -> Result<Option<Identity>, ApiError> {
     let header = |name: &str| {
         headers
@@ -55,13 +56,13 @@ fn requested(headers: &HeaderMap) -> Result<Option<Identity>, ApiError> {
     }))
 }
 
-/// Returns the identity that a request is made as, after impersonation.
+/// Returns the identity under which the server handles a request: the impersonated identity, or the requestor.
 pub(crate) fn apply(
     index: &Index,
     requestor: Identity,
     headers: &HeaderMap,
 ) -> Result<Identity, ApiError> {
-    // Most requests have no such headers.
+    // A fast path, because most requests have no `Impersonate-*` headers.
     let mut names = headers.keys().map(http::HeaderName::as_str);
     if !names.any(|name| name.starts_with("impersonate-")) {
         return Ok(requestor);

@@ -1,5 +1,5 @@
-//! Service account tokens: JSON Web Tokens signed with ES256, bound to an account and optionally to a pod, a secret or a
-//! node.
+//! Service account tokens: JSON Web Tokens signed with ES256. A token is bound to a service account, and optionally to
+//! a pod, a secret or a node.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,16 +19,16 @@ use crate::identity::Identity;
 use crate::store::{Key, Store};
 use crate::tables;
 
-/// The issuer of tokens, and their default audience.
+/// The issuer of tokens, and the default audience of tokens.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
-/// Maximum tokens with a cached signature check.
+/// Maximum number of tokens whose verified claims are cached.
 const MAX_CACHED: usize = 1024;
 
-/// The claims of a token.
+/// The claims of a service account token.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Claims {
     aud: Vec<String>,
-    /// Absent in tokens of secrets, which do not expire.
+    /// Time of the expiry. Tokens in secrets have no such claim, because they do not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     exp: Option<i64>,
     iat: i64,
@@ -44,7 +44,7 @@ pub(crate) struct Claims {
 struct BoundObjects {
     namespace: String,
     serviceaccount: ObjectRef,
-    /// The objects that the token is bound to, by lower-case kind.
+    /// The other objects that the token is bound to, by lower-case kind.
     #[serde(flatten)]
     others: BTreeMap<String, ObjectRef>,
 }
@@ -62,9 +62,10 @@ pub(crate) struct TokenSpec<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) account: ObjectRef,
     pub(crate) audiences: Vec<String>,
-    /// Lifetime. `None` for a token that does not expire.
+    /// Lifetime in seconds. `None` for a token that does not expire.
     pub(crate) seconds: Option<i64>,
-    /// The pod, secret or node that the token is bound to, and the node of the pod, by lower-case kind.
+    /// The pod, secret or node that the token is bound to, by lower-case kind. With a pod, the map also contains the
+    /// node of the pod.
     pub(crate) bound: BTreeMap<String, ObjectRef>,
 }
 
@@ -72,11 +73,11 @@ pub(crate) struct TokenSpec<'a> {
 #[derive(Debug)]
 pub(crate) struct SignedToken {
     pub(crate) token: String,
-    /// Seconds of the Unix epoch.
+    /// Time of the expiry in seconds of the Unix epoch.
     pub(crate) expires: Option<i64>,
 }
 
-/// An invalid token.
+/// An error of verifying a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TokenError {
     #[error("invalid bearer token")]
@@ -89,18 +90,18 @@ pub(crate) enum TokenError {
     Revoked,
 }
 
-/// The signing key cannot be used.
+/// An error of using the signing key.
 #[derive(Debug, thiserror::Error)]
 #[error("the key for service account tokens cannot be used")]
 pub(crate) struct SigningError;
 
-/// Signs and verifies tokens.
+/// The signer and verifier of service account tokens.
 pub(crate) struct Signer {
     key: EcdsaKeyPair,
     random: SystemRandom,
-    /// Id of the key.
+    /// Id of the key, the `kid` of tokens.
     id: String,
-    /// The header of all tokens, with its dot.
+    /// The encoded header of all tokens, with the dot after it.
     header: String,
     verified: Mutex<HashMap<Box<str>, Claims>>,
 }
@@ -157,7 +158,7 @@ impl Signer {
         })
     }
 
-    /// Returns the OpenID configuration for clients that reach the server at `host`.
+    /// Returns the OpenID configuration of the server for clients that connect to `host`.
     pub(crate) fn configuration(host: &str) -> Value {
         json!({
             "issuer": ISSUER, "jwks_uri": format!("https://{host}/openid/v1/jwks"),
@@ -168,20 +169,20 @@ impl Signer {
 
     /// Returns the public key as a JSON Web Key Set.
     pub(crate) fn keys(&self) -> Value {
-        // An uncompressed point: a tag byte and the two coordinates.
+        // The point is uncompressed: a tag byte, then the two coordinates.
         let point = self.key.public_key().as_ref();
         let (x, y) = point.get(1..).unwrap_or_default().split_at(point.len() / 2);
         json!({"keys": [{"use": "sig", "kty": "EC", "kid": self.id, "crv": "P-256", "alg": "ES256",
             "x": URL_SAFE_NO_PAD.encode(x), "y": URL_SAFE_NO_PAD.encode(y)}]})
     }
 
-    /// Returns the claims of a token with a valid signature.
+    /// Returns the claims of a token, or `None` if its signature is invalid.
     fn claims(&self, token: &str) -> Option<Claims> {
         if let Some(claims) = self.verified.lock().get(token) {
             return Some(claims.clone());
         }
         let (signed, signature) = token.rsplit_once('.')?;
-        // Only one algorithm and one key are in use, so the header is constant.
+        // The server has one algorithm and one key, so all tokens have the same header.
         let body = signed.strip_prefix(&self.header)?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
         UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.key.public_key().as_ref())
@@ -196,7 +197,7 @@ impl Signer {
         Some(claims)
     }
 
-    /// Returns the account of a token if the account and the bound object exist.
+    /// Returns the service account of a token, if the account and the objects that the token is bound to exist.
     pub(crate) fn verify(
         &self,
         store: &Store,
@@ -233,7 +234,8 @@ impl Signer {
         let others_alive = bound.others.iter().all(|(kind, named)| match &**kind {
             "pod" => exists_in_namespace(tables::PODS, named),
             "secret" => exists_in_namespace(tables::SECRETS, named),
-            // The node of a bound pod may be deleted before the pod.
+            // The node of a pod may be deleted before the pod, so a token that is bound to a pod does not need the
+            // node.
             "node" => has_pod || exists(tables::NODES, "", named),
             _ => true,
         });

@@ -1,19 +1,20 @@
-//! The verb and target of a request, from its method and decoded path. The resource need not exist.
+//! The verb and target of a request, which follow from its method and decoded path. The resource in the path need not
+//! exist.
 
 use std::borrow::Cow;
 
 use http::Method;
 
-/// The resource or object of a request.
+/// The resource or object that a request names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResourceTarget<'a> {
     pub(crate) group: &'a str,
     pub(crate) version: &'a str,
     pub(crate) resource: &'a str,
     pub(crate) subresource: &'a str,
-    /// Empty at the cluster scope.
+    /// Namespace, empty for cluster-scoped requests.
     pub(crate) namespace: &'a str,
-    /// Empty for all objects.
+    /// Name of the object, empty for all objects.
     pub(crate) name: Cow<'a, str>,
 }
 
@@ -21,7 +22,7 @@ pub(crate) struct ResourceTarget<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target<'a> {
     Resource(ResourceTarget<'a>),
-    /// A non-resource path.
+    /// A non-resource path, for example `/healthz`.
     Path(&'a str),
 }
 
@@ -32,7 +33,7 @@ pub(crate) struct Attributes<'a> {
     pub(crate) target: Target<'a>,
 }
 
-/// The query parameters that affect the attributes.
+/// The query parameters of a request that affect its attributes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Hints<'a> {
     pub(crate) watch: bool,
@@ -41,7 +42,7 @@ pub(crate) struct Hints<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// Returns the attributes of a request.
+    /// Returns the attributes of an HTTP request.
     pub(crate) fn of(method: &'a Method, path: &'a str, hints: Hints<'a>) -> Self {
         let mut segments = path.split('/').filter(|s| !s.is_empty());
         let group = match segments.next() {
@@ -60,7 +61,8 @@ impl<'a> Attributes<'a> {
         let (mut name, mut subresource) = (segments.next(), segments.next());
         if first == "namespaces" {
             namespace = name.unwrap_or_default();
-            // Only these are subresources of the namespace. Other segments are resources in it.
+            // The namespace object has only the subresources `status` and `finalize`. Any other segment after the name
+            // is a resource in the namespace.
             if let Some(inner) = subresource
                 && !matches!(inner, "status" | "finalize")
             {
@@ -93,7 +95,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Returns the attributes of a verb on an object.
+    /// Returns the attributes for a verb on an object.
     pub(crate) fn on(
         verb: &'a str,
         group: &'a str,
@@ -126,7 +128,7 @@ fn resource_verb(method: &Method) -> &str {
     }
 }
 
-/// Returns the verb on a non-resource path: its method.
+/// Returns the verb for a request to a non-resource path: the method in lower case.
 fn path_verb(method: &Method) -> &str {
     match *method {
         Method::GET => "get",

@@ -1,16 +1,17 @@
-//! The default roles and bindings of Kubernetes.
+//! The ClusterRoles and ClusterRoleBindings that a new cluster has, as in Kubernetes.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// The rules by role, with lists separated by blanks.
+/// The rules of each default ClusterRole. In this YAML file, a list of values is one string with spaces between the
+/// values.
 const ROLES: &str = include_str!("bootstrap_roles.yaml");
 
-/// Aggregated roles.
+/// The default ClusterRoles whose rules are aggregated from other ClusterRoles.
 const AGGREGATED: [&str; 3] = ["admin", "edit", "view"];
 
-/// The aggregated role that each role is part of.
+/// Pairs of a ClusterRole and the aggregated ClusterRole that includes its rules.
 const PARTS: &[(&str, &str)] = &[
     ("system:aggregate-to-admin", "admin"),
     ("system:aggregate-to-edit", "edit"),
@@ -19,7 +20,7 @@ const PARTS: &[(&str, &str)] = &[
     ("view", "edit"),
 ];
 
-/// Roles and the groups they are bound to. The binding has the name of the role.
+/// Default ClusterRoles and the groups that they are bound to. The ClusterRoleBinding has the name of the ClusterRole.
 const BINDINGS: &[(&str, &[&str])] = &[
     ("cluster-admin", &["system:masters"]),
     ("system:basic-user", &["system:authenticated"]),
@@ -35,7 +36,7 @@ const BINDINGS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// A rule for resources or for paths.
+/// Returns a rule for resources or for non-resource paths.
 fn rule(rule: &BTreeMap<String, String>) -> Value {
     let list = |field: &str| -> Value {
         let words = rule.get(field).map_or("", String::as_str);
@@ -62,7 +63,7 @@ fn object(kind: &str, name: &str) -> Value {
         "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"}}})
 }
 
-/// Returns the objects in the order of their creation.
+/// Returns the default roles and bindings in the order of their creation.
 pub(crate) fn objects() -> Vec<Value> {
     let mut all = Vec::new();
     let roles: BTreeMap<String, Vec<BTreeMap<String, String>>> =

@@ -1,5 +1,5 @@
-//! The prevention of privilege escalation: writing a role requires its rules or the verb `escalate`, and writing a binding
-//! requires the rules of its role or the verb `bind`.
+//! The prevention of privilege escalation. The writer of a role must have the rules of the role, or the verb
+//! `escalate`. The writer of a binding must have the rules of the bound role, or the verb `bind`.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::Value;
@@ -13,10 +13,10 @@ use crate::store::Key;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// A write of a role or binding.
+/// A write of a role or binding, and the identity of the writer.
 pub(crate) struct Grant<'a> {
     pub(crate) identity: &'a Identity,
-    /// Plural.
+    /// Plural name of the resource.
     pub(crate) resource: &'a str,
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
@@ -24,7 +24,7 @@ pub(crate) struct Grant<'a> {
     pub(crate) new: &'a Value,
 }
 
-/// Refuses a write that grants more than the writer has.
+/// Refuses a write of a role or binding that grants rules that the writer does not have.
 pub(crate) fn check(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
     if grant.identity.is_master() {
         return Ok(());
@@ -47,7 +47,7 @@ fn has_permission(
     index.allows(grant.identity, &attributes)
 }
 
-/// Reports whether a write changes only the metadata that garbage collection needs.
+/// Reports whether a write changes only the metadata that garbage collection writes.
 fn changes_only_gc_metadata(grant: &Grant<'_>) -> bool {
     const GC_METADATA: [&str; 7] = [
         "creationTimestamp",
@@ -133,7 +133,7 @@ fn binding(index: &Index, grant: &Grant<'_>) -> Result<(), ApiError> {
     check_covered(index, grant, &rules)
 }
 
-/// Refuses rules that the writer does not have.
+/// Refuses a grant of rules that the writer does not have.
 fn check_covered(
     index: &Index,
     grant: &Grant<'_>,

@@ -1,4 +1,4 @@
-//! The stored roles and bindings in parsed form, updated with each change of the store.
+//! An index of the parsed roles and bindings, updated with each change of the store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::identity::{Identity, as_service_account};
 use crate::store::{Change, Key, Store, Stored};
 use crate::tables::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES};
 
-/// A RoleBinding, or a ClusterRoleBinding without a namespace.
+/// A RoleBinding or ClusterRoleBinding. The key of a ClusterRoleBinding has an empty namespace.
 #[derive(Debug)]
 struct Binding {
     key: Key,
-    /// A ClusterRole has no namespace.
+    /// The key of the bound role. The key of a ClusterRole has an empty namespace.
     role: Key,
     subjects: Vec<Subject>,
 }
@@ -39,7 +39,7 @@ impl Binding {
         })
     }
 
-    /// Returns the reason for an allowed request in access reviews.
+    /// Returns the reason for which this binding allows a request. Access reviews return this text.
     fn explain(&self) -> String {
         let scope = |key: &Key| {
             if key.namespace.is_empty() {
@@ -60,7 +60,7 @@ impl Binding {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// ClusterRoles have no namespace.
+    /// The rules of each role. The key of a ClusterRole has an empty namespace.
     roles: HashMap<Key, Arc<[PolicyRule]>>,
     bindings: BTreeMap<Key, Binding>,
 }
@@ -77,7 +77,7 @@ struct StoredBinding {
     subjects: Option<Vec<Subject>>,
 }
 
-/// The index of roles and bindings.
+/// The index of roles and bindings in parsed form.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     inner: RwLock<Inner>,
@@ -94,7 +94,7 @@ impl Index {
         }
     }
 
-    /// Observes a change. Called with the store locked.
+    /// Updates the index after a change. The caller has locked the store.
     pub(crate) fn observe(&self, table: &str, change: &Change) {
         if table.ends_with(".rbac.authorization.k8s.io") {
             let mut inner = self.inner.write();
@@ -102,12 +102,13 @@ impl Index {
         }
     }
 
-    /// Reports whether a request is allowed.
+    /// Reports whether an identity may send a request.
     pub(crate) fn allows(&self, identity: &Identity, attributes: &Attributes<'_>) -> bool {
         identity.is_master() || self.explain(identity, attributes).is_some()
     }
 
-    /// Returns the reason why a request is allowed, which is empty for administrators.
+    /// Returns the reason for which a request is allowed, or `None` if it is not. The reason is empty for
+    /// administrators.
     pub(crate) fn explain(
         &self,
         identity: &Identity,
@@ -126,7 +127,7 @@ impl Index {
         found.map(|(binding, _)| binding.explain())
     }
 
-    /// Returns the rules of an identity in a namespace.
+    /// Returns the rules of the roles that are bound to an identity in a namespace.
     pub(crate) fn rules(&self, identity: &Identity, namespace: &str) -> Vec<Arc<[PolicyRule]>> {
         let inner = self.inner.read();
         let granted = inner.of(identity, namespace);
@@ -140,7 +141,7 @@ impl Index {
 }
 
 impl Inner {
-    /// Returns the bindings of an identity in a namespace with the rules of their roles.
+    /// Returns the bindings that apply to an identity in a namespace, each with the rules of its role.
     fn of<'a>(
         &'a self,
         identity: &'a Identity,

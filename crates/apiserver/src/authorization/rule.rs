@@ -1,4 +1,4 @@
-//! Rules of roles: matching, coverage by other rules, and display.
+//! Rules of roles: matching of requests, and coverage of a rule by other rules.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
@@ -8,7 +8,8 @@ fn has(list: Option<&Vec<String>>, item: &str) -> bool {
     list.is_some_and(|l| l.iter().any(|v| v == "*" || v == item))
 }
 
-/// Reports whether a list matches a resource. `pods/log`, `*` and `*/log` match `pods/log`.
+/// Reports whether a list of a rule matches a resource. For example, the items `pods/log`, `*` and `*/log` each match
+/// `pods/log`.
 fn has_resource(list: Option<&Vec<String>>, resource: &str, subresource: &str) -> bool {
     list.is_some_and(|l| {
         l.iter().any(|v| {
@@ -40,7 +41,7 @@ fn allows_resource(rule: &PolicyRule, target: &ResourceTarget<'_>) -> bool {
         }
 }
 
-/// Reports whether the rule allows a request.
+/// Reports whether a rule allows a request.
 pub(crate) fn allows(rule: &PolicyRule, attributes: &Attributes<'_>) -> bool {
     if !rule.verbs.iter().any(|v| v == "*" || v == attributes.verb) {
         return false;
@@ -55,7 +56,7 @@ pub(crate) fn allows(rule: &PolicyRule, attributes: &Attributes<'_>) -> bool {
     }
 }
 
-/// Splits a rule into rules with one verb and one resource or path.
+/// Splits a rule into rules with one verb, one resource or path, and at most one resource name.
 fn atoms(rule: &PolicyRule) -> Vec<PolicyRule> {
     let mut all = Vec::new();
     let none = Vec::new();
@@ -91,7 +92,7 @@ fn first(list: Option<&Vec<String>>) -> &str {
     list.and_then(|l| l.first()).map_or("", String::as_str)
 }
 
-/// Reports whether a rule covers a rule with one verb and one resource or path.
+/// Reports whether the rule `owner` covers `atom`, a rule from [`atoms`].
 fn covers(owner: &PolicyRule, atom: &PolicyRule) -> bool {
     let path = first(atom.resources.as_ref());
     let (resource, subresource) = path.split_once('/').unwrap_or((path, ""));
@@ -110,7 +111,7 @@ fn covers(owner: &PolicyRule, atom: &PolicyRule) -> bool {
     allows(owner, &Attributes { verb, target })
 }
 
-/// Returns the parts of `required` that `held` does not cover.
+/// Splits `required` with [`atoms`], and returns the rules that no rule of `held` covers.
 pub(crate) fn not_covered(held: &[&PolicyRule], required: &[PolicyRule]) -> Vec<PolicyRule> {
     required
         .iter()

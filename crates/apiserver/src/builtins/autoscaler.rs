@@ -9,7 +9,7 @@ use crate::resource::Resource;
 pub(super) fn default(resource: &Resource, value: &mut Value) {
     fill_at(value, "/spec", json!({"minReplicas": 1}));
     if resource.version == "v1" {
-        // This version knows only the CPU metric; an annotation contains the others.
+        // `autoscaling/v1` has a field for the CPU metric only. An annotation contains the other metrics.
         let annotation = "autoscaling.alpha.kubernetes.io/metrics";
         if value["metadata"]["annotations"].get(annotation).is_none() {
             fill_at(

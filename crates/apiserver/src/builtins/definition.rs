@@ -1,11 +1,11 @@
-//! Defaults of a CustomResourceDefinition that its schema does not have.
+//! Defaults of CustomResourceDefinitions that the OpenAPI schema of this kind does not contain.
 
 use serde_json::{Value, json};
 
 /// Default port of a conversion webhook behind a Service.
 const WEBHOOK_PORT: u16 = 443;
 
-/// Sets the default names and conversion.
+/// Sets the default names, the default conversion and the default port of a conversion webhook.
 pub(super) fn default(definition: &mut Value) {
     let spec = &mut definition["spec"];
     let kind = spec["names"]["kind"]

@@ -1,4 +1,4 @@
-//! Defaults of network kinds other than services.
+//! Defaults of network kinds other than Services.
 
 use serde_json::{Value, json};
 

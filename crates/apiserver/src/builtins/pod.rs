@@ -1,4 +1,4 @@
-//! Defaults of pod specs, alone and in templates.
+//! Defaults of pods, and of pod specs in templates.
 
 use serde_json::{Value, json};
 
@@ -17,12 +17,12 @@ pub(super) fn pod(value: &mut Value) {
     set(spec, "enableServiceLinks", json!(true));
     requests_of_all(value);
     let spec = &mut value["spec"];
-    // A pod ends as soon as it can; a template keeps its negative value.
+    // A negative grace period of a pod becomes one second. A pod template keeps its negative value.
     let grace = "terminationGracePeriodSeconds";
     if spec[grace].as_i64().is_some_and(|seconds| seconds < 0) {
         spec[grace] = json!(1);
     }
-    // Unknown times are written as null.
+    // Unknown times are null rather than absent.
     if let Some(status) = value.get_mut("status") {
         for condition in items(status, "conditions") {
             set(condition, "lastProbeTime", Value::Null);
@@ -31,12 +31,12 @@ pub(super) fn pod(value: &mut Value) {
     }
 }
 
-/// Applies the admission plugins that add to every pod.
+/// Adds the fields that admission plugins of Kubernetes add to every pod.
 pub(super) fn admit(spec: &mut Value) {
     node_failure_tolerations(spec);
 }
 
-/// Sets the defaults of a pod spec.
+/// Sets the defaults of the spec of a pod or of a pod template.
 pub(super) fn spec(spec: &mut Value) {
     if !spec.is_object() {
         return;
@@ -75,11 +75,11 @@ pub(super) fn spec(spec: &mut Value) {
     }
 }
 
-/// Seconds that a pod stays on a failed node unless it declares a toleration.
+/// Seconds that a pod stays on a failed node, unless the pod declares a toleration.
 const NODE_FAILURE_TOLERATION: i64 = 300;
 
-/// Adds the tolerations of the DefaultTolerationSeconds plugin: a pod stays for five minutes on a node that is not
-/// ready or unreachable.
+/// Adds the tolerations of Kubernetes' DefaultTolerationSeconds plugin. With these tolerations, a pod stays for five
+/// minutes on a node that is unreachable or not ready.
 fn node_failure_tolerations(spec: &mut Value) {
     let Some(spec) = spec.as_object_mut() else {
         return;
@@ -108,7 +108,7 @@ fn node_failure_tolerations(spec: &mut Value) {
     }
 }
 
-/// The fields of a container with HTTP requests.
+/// JSON pointers to the HTTP requests in the probes and lifecycle hooks of a container.
 const HTTP_ACTIONS: [&str; 5] = [
     "/livenessProbe/httpGet",
     "/readinessProbe/httpGet",
@@ -153,7 +153,7 @@ fn container(container: &mut Value, host_network: bool) {
     }
 }
 
-/// Sets absent requests of a container to its limits.
+/// Sets each absent request of a container to the container's limit of the same resource.
 fn requests_from_limits(resources: &mut Value) {
     let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else {
         return;
@@ -167,7 +167,8 @@ fn requests_from_limits(resources: &mut Value) {
     }
 }
 
-/// Sets absent pod-level requests to the requests of the containers, or else to the pod-level limits.
+/// Sets absent pod-level requests of a pod that has pod-level resources. The default is the sum of the container
+/// requests, or else the pod-level limit.
 fn requests_of_all(pod: &mut Value) {
     let resources = &pod["spec"]["resources"];
     let is_set = ["requests", "limits"]
@@ -196,7 +197,7 @@ fn requests_of_all(pod: &mut Value) {
     }
 }
 
-/// Sets the defaults of references to fields of the pod.
+/// Sets the defaults of `fieldRef` and `resourceFieldRef`, the references to fields and resources of a pod.
 fn references(holder: &mut Value) {
     fill_at(holder, "/fieldRef", json!({"apiVersion": "v1"}));
     fill_at(holder, "/resourceFieldRef", json!({"divisor": "0"}));
@@ -240,7 +241,7 @@ fn volume(volume: &mut Value) {
     }
 }
 
-/// Returns the defaults of each kind of volume.
+/// Returns the kinds of volumes that have defaults, as JSON pointers, each with its defaults.
 fn volume_defaults() -> [(&'static str, Value); 9] {
     let mode = json!({"defaultMode": 0o644});
     let azure =
@@ -273,7 +274,7 @@ fn pull_policy(image: &str) -> &'static str {
     }
 }
 
-/// Reports whether an image has the tag `latest`, explicitly or by default.
+/// Reports whether an image has the tag `latest`, explicitly or because it has no tag.
 fn is_latest(image: &str) -> bool {
     if image.contains('@') {
         return false;
@@ -292,7 +293,7 @@ pub(super) fn qos_class(spec: &Value) -> &'static str {
             all &= !limits[resource].is_null() && limits[resource] == requests[resource];
         }
     };
-    // Pod-level resources take precedence over those of the containers.
+    // Pod-level resources take precedence over the resources of the containers.
     let resources = &spec["resources"];
     if resources.as_object().is_some_and(|all| !all.is_empty()) {
         count(resources);

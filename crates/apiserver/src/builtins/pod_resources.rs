@@ -1,4 +1,4 @@
-//! The compute resources of pods and claims.
+//! The requests and limits of pods and containers as quantities.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Quantities by resource name.
 pub(crate) type Quantities = BTreeMap<String, Quantity>;
 
-/// Parses a map of quantities and ignores malformed ones.
+/// Parses a map of quantities. Malformed quantities are ignored.
 pub(crate) fn quantities(value: &Value) -> Quantities {
     let map = value.as_object().into_iter().flatten();
     map.filter_map(|(name, text)| Some((name.clone(), Quantity::parse(text.as_str()?).ok()?)))
@@ -30,7 +30,7 @@ impl PodResources {
         }
     }
 
-    /// Sums up the containers of a pod. Resources at pod level override the sum.
+    /// Returns the sum of the resources of a pod's containers. Pod-level resources override this sum.
     pub(crate) fn of_pod(pod: &Value) -> Self {
         let mut sum = Self::of_containers(pod);
         let pod_level = Self::of(&pod["spec"]["resources"]);
@@ -39,7 +39,8 @@ impl PodResources {
         sum
     }
 
-    /// Returns the sum of the containers, or the largest init container if it exceeds the sum.
+    /// Returns for each resource the sum over the containers, or the amount of an init container if this amount is
+    /// larger.
     pub(crate) fn of_containers(pod: &Value) -> Self {
         let sum = |part: &str| {
             let mut total = Quantities::new();

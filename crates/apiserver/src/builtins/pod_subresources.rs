@@ -1,15 +1,16 @@
-//! Partial updates of pods through subresources, and the fields that a status keeps.
+//! Updates of pods through the subresources `ephemeralcontainers` and `resize`, and the status fields that an update
+//! keeps.
 
 use serde_json::{Map, Value};
 
-/// Returns the old pod with the new ephemeral containers.
+/// Returns the old pod with the ephemeral containers of the new pod.
 pub(crate) fn with_ephemeral(old: &Value, new: &Value) -> Value {
     let mut kept = old.clone();
     put(&mut kept["spec"], &new["spec"], "ephemeralContainers");
     kept
 }
 
-/// Returns the old pod with the new resources of itself and of its containers.
+/// Returns the old pod with the new resources of the pod and of its containers.
 pub(crate) fn resized(old: &Value, new: &Value) -> Value {
     let mut kept = old.clone();
     put(&mut kept["spec"], &new["spec"], "resources");
@@ -36,7 +37,8 @@ fn put(value: &mut Value, from: &Value, field: &str) {
     }
 }
 
-/// Keeps `observedGeneration` and `qosClass` if a client that does not know them omits them from a status.
+/// Keeps `observedGeneration` and `qosClass` of the old status if a client that does not support these fields omits
+/// them.
 pub(super) fn keep_observed(status: &mut Value, old: &Value) {
     const SEEN: &str = "observedGeneration";
     let keep = |value: &mut Value, old: &Value, field: &str| {
@@ -60,7 +62,7 @@ pub(super) fn keep_observed(status: &mut Value, old: &Value) {
     }
 }
 
-/// Returns the requests or limits of resources, unless they are empty.
+/// Returns the `requests` or `limits` of resources, or `None` if there are none.
 pub(super) fn amounts<'a>(resources: &'a Value, part: &str) -> Option<&'a Map<String, Value>> {
     resources[part].as_object().filter(|map| !map.is_empty())
 }

@@ -1,4 +1,4 @@
-//! The objects of a new server.
+//! The namespaces and priority classes that a new server has.
 
 use serde_json::{Value, json};
 

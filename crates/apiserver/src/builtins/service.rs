@@ -1,4 +1,4 @@
-//! Defaults of services, and the fields that an update keeps or drops.
+//! Defaults of Services, and the fields that an update keeps or removes.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{items, set};
 
-/// Sets the defaults of a service.
+/// Sets the defaults of a Service.
 pub(super) fn default(value: &mut Value) {
     let spec = &mut value["spec"];
     set(spec, "type", json!("ClusterIP"));
@@ -36,7 +36,7 @@ pub(super) fn default(value: &mut Value) {
     }
     for port in items(spec, "ports") {
         set(port, "protocol", json!("TCP"));
-        // The field is written even if the client omits it.
+        // The target port is set even if the client omits the field.
         if port.get("targetPort").is_none_or(is_empty) && port.is_object() {
             port["targetPort"] = port["port"].clone();
         }
@@ -47,7 +47,7 @@ fn has_node_ports(spec: &Value) -> bool {
     matches!(spec["type"].as_str(), Some("NodePort" | "LoadBalancer"))
 }
 
-/// Reports whether a load balancer checks the health of nodes on a port of its own.
+/// Reports whether the load balancer of a Service checks the health of nodes on a separate port.
 fn has_health_check(spec: &Value) -> bool {
     spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }
@@ -56,7 +56,7 @@ fn has_address(spec: &Value) -> bool {
     spec["type"] != "ExternalName"
 }
 
-/// Reports whether a value is absent or empty.
+/// Reports whether a value is absent, empty or zero.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -67,7 +67,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Keeps allocated fields that a client omits, and drops fields that the type of the service does not have.
+/// Keeps allocated fields that a client omits, and removes fields that the type of the Service does not have.
 pub(super) fn adapt(value: &mut Value, old: Option<&Value>) {
     let spec = &mut value["spec"];
     match old.map(|old| &old["spec"]) {
@@ -129,7 +129,7 @@ fn keep_allocated(spec: &mut Value, before: &Value) {
     }
 }
 
-/// Adapts `clusterIPs` if a client changed only `clusterIP`.
+/// Sets `clusterIPs` from `clusterIP` if a client changed only `clusterIP`.
 fn update_cluster_ips(spec: &mut Value, before: &Value) {
     if is_empty(&spec["clusterIPs"]) && spec["clusterIP"] == before["clusterIP"] {
         spec["clusterIPs"] = before["clusterIPs"].clone();
@@ -141,13 +141,13 @@ fn update_cluster_ips(spec: &mut Value, before: &Value) {
             json!([spec["clusterIP"]])
         };
     }
-    // The same for a service that had no addresses.
+    // A Service that had no cluster IPs before the update also gets `clusterIPs` from `clusterIP`.
     if is_empty(&spec["clusterIPs"]) && !is_empty(&spec["clusterIP"]) {
         spec["clusterIPs"] = json!([spec["clusterIP"]]);
     }
 }
 
-/// Drops unchanged fields that the new type does not have.
+/// Removes the fields that the new type of the Service does not have, unless the update changes these fields.
 fn drop_foreign_fields(spec: &mut Value, before: &Value) {
     let is_balancer = |spec: &Value| spec["type"] == "LoadBalancer";
     let is_reachable = |spec: &Value| has_node_ports(spec) || !is_empty(&spec["externalIPs"]);
@@ -197,7 +197,7 @@ fn drop_foreign_fields(spec: &mut Value, before: &Value) {
     }
 }
 
-/// Sets the IP families. A headless service without a selector may have any.
+/// Sets the default IP families: IPv4, or both families for a headless Service without a selector.
 fn families(spec: &mut Value) {
     let selects = spec["selector"].as_object().is_some_and(|s| !s.is_empty());
     let open = spec["clusterIP"] == "None" && !selects;

@@ -11,7 +11,7 @@ pub(crate) fn is_signing_request(resource: &Resource) -> bool {
     resource.is("certificates.k8s.io", "certificatesigningrequests")
 }
 
-/// Records the requester.
+/// Writes the identity of the requester into the spec.
 pub(crate) fn record_requester(identity: &Identity, value: &mut Value) {
     let Some(spec) = value["spec"].as_object_mut() else {
         return;
@@ -31,7 +31,8 @@ pub(crate) fn record_requester(identity: &Identity, value: &mut Value) {
     }
 }
 
-/// Sets the times of conditions. A decision can change only through the approval subresource.
+/// Sets the times of conditions. The conditions `Approved` and `Denied` change only through the approval subresource;
+/// an update of the status keeps them.
 pub(super) fn set_condition_times(
     value: &mut Value,
     old: &Value,

@@ -1,15 +1,15 @@
-//! Defaults of volumes and claims.
+//! Defaults of persistent volume claims.
 
 use serde_json::{Value, json};
 
 use super::{fill_at, set};
 
-/// Sets the defaults of a claim's spec, alone or in a template.
+/// Sets the defaults of the spec of a claim or of a claim template.
 pub(super) fn claim_spec(spec: &mut Value) {
     set(spec, "volumeMode", json!("Filesystem"));
 }
 
-/// Sets the defaults of a claim. The group of a source is always written.
+/// Sets the defaults of a claim. The API group of a data source is null if the client omits it.
 pub(super) fn claim(value: &mut Value) {
     let spec = &mut value["spec"];
     claim_spec(spec);
@@ -18,7 +18,8 @@ pub(super) fn claim(value: &mut Value) {
     }
 }
 
-/// Copies `dataSource` to `dataSourceRef`; a new claim may have a `dataSource` of two kinds only.
+/// Copies `dataSource` to an absent `dataSourceRef`. In a new claim, removes a `dataSource` that is neither a claim nor
+/// a volume snapshot.
 pub(super) fn copy_data_source(spec: &mut Value, creating: bool) {
     let Some(source) = spec.get("dataSource").filter(|s| s.is_object()).cloned() else {
         return;

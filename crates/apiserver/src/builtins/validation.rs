@@ -1,4 +1,4 @@
-//! Validation of built-in kinds. Tables of rules name the fields of each kind and the checks that they must pass.
+//! Validation of built-in kinds. Tables of rules list the fields of each kind and the checks of each field.
 
 mod autoscaler;
 mod batch;
@@ -31,7 +31,7 @@ use crate::selector::{compiled, label_map};
 use field::{Causes, Field};
 use rules::{Rule, apply};
 
-/// Returns the causes for which an object of a built-in kind is refused.
+/// Returns the causes for which an object of a built-in kind is refused. The result is empty for a valid object.
 pub(crate) fn validate(
     resource: &Resource,
     value: &Value,
@@ -54,7 +54,7 @@ pub(crate) fn validate(
     causes.take()
 }
 
-/// Checks what the table of a kind cannot express.
+/// Applies the checks that the table of a kind cannot express.
 fn more(resource: &Resource, object: &Field<'_>) {
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => pods(object),
@@ -73,7 +73,7 @@ fn more(resource: &Resource, object: &Field<'_>) {
     }
 }
 
-/// Returns the table of a kind.
+/// Returns the table of rules of a kind.
 fn rules(resource: &Resource) -> &'static [Rule] {
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "nodes") => cluster::NODE,
@@ -101,8 +101,8 @@ fn pods(pod: &Field<'_>) {
     pod_update::pod(pod);
 }
 
-/// Reports whether a label selector matches the labels of a template. An invalid selector counts as a match, because
-/// other rules reject it.
+/// Reports whether a label selector matches the labels of a template. The result is true for an invalid selector,
+/// because other rules report it.
 fn matches_template(selector: &Value, labels: &Value) -> bool {
     compiled(selector).is_none_or(|selector| selector.matches(&label_map(labels)))
 }

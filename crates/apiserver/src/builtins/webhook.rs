@@ -1,4 +1,4 @@
-//! Defaults of webhook configurations.
+//! Defaults of admission webhook configurations.
 
 use serde_json::{Value, json};
 

@@ -1,10 +1,10 @@
-//! Defaults of workloads.
+//! Defaults of workloads and their pod templates.
 
 use serde_json::{Value, json};
 
 use super::{fill, fill_at, items, pod, set, storage};
 
-/// Sets the defaults of a pod template.
+/// Sets the defaults of the pod template in a workload's spec.
 pub(super) fn template(spec: &mut Value) {
     if spec["template"].is_object() {
         if spec["template"]["metadata"].is_null() {
@@ -14,7 +14,8 @@ pub(super) fn template(spec: &mut Value) {
     }
 }
 
-/// Sets the strategy `RollingUpdate`, and its fields if the strategy is the default.
+/// Sets the default type `RollingUpdate` of a strategy. If the strategy has this type, also sets the fields of the
+/// rolling update.
 fn rolling_update(spec: &mut Value, strategy: &str, rolling: Value) {
     fill(spec, json!({strategy: {"type": "RollingUpdate"}}));
     if spec[strategy]["type"] == "RollingUpdate" {
@@ -72,10 +73,10 @@ pub(super) fn stateful_set(value: &mut Value) {
     template(spec);
 }
 
-/// The annotation with the generation of a daemon set's template, for older clients.
+/// The annotation with the generation of a daemon set's template, which older clients read.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Increments the template generation if the template changed.
+/// Increments the generation of the template in the annotation if the template changed.
 pub(super) fn update_template_generation(value: &mut Value, old: &Value) {
     let before = old["metadata"]["annotations"][TEMPLATE_GENERATION].as_str();
     let Some(before) = before.and_then(|text| text.parse::<i64>().ok()) else {
@@ -102,7 +103,8 @@ pub(super) fn daemon_set(value: &mut Value) {
     template(spec);
 }
 
-/// Labels that identify the job of a pod, in both spellings.
+/// Labels that identify the job of a pod, with and without a domain prefix. The value is the job's uid if the flag is
+/// true, or else the job's name.
 const JOB_LABELS: [(&str, bool); 4] = [
     ("batch.kubernetes.io/controller-uid", true),
     ("batch.kubernetes.io/job-name", false),
@@ -154,7 +156,7 @@ pub(super) fn job(value: &mut Value) {
     set(&mut value["spec"], "manualSelector", json!(false));
 }
 
-/// Sets the selector and the labels of a new job, unless its selector is manual.
+/// Sets the selector and the labels of a new job, unless the job sets `manualSelector`.
 pub(super) fn generate_job_selector(value: &mut Value) {
     let (uid, name) = (
         value["metadata"]["uid"].clone(),
@@ -199,7 +201,7 @@ pub(super) fn cron_job(value: &mut Value) {
     if template.is_object() {
         set(template, "metadata", json!({}));
         if template["spec"].is_object() {
-            // The job template gets the defaults of its pod template only.
+            // A job template gets only the defaults of its pod template, and none of the defaults of a job's spec.
             self::template(&mut template["spec"]);
         }
     }

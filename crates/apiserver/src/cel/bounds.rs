@@ -1,11 +1,11 @@
-//! Limits on the size and nesting of expressions. The parser and the interpreter recurse, so nesting is measured on the
-//! text first.
+//! Limits on the size and nesting of expressions. The nesting is measured in the text before parsing, because the
+//! parser and the interpreter are recursive.
 
-/// Maximum bytes of an expression.
+/// Maximum size of an expression in bytes.
 const MAX_LENGTH: usize = 100_000;
 /// Maximum nesting of brackets and of the syntax tree.
 const MAX_DEPTH: usize = 250;
-/// The depth that a call adds to the tree if it is a looping macro.
+/// The levels that a call of a macro in [`LOOPS`] adds to the syntax tree.
 const LOOP: usize = 8;
 const LOOPS: [&str; 6] = ["all", "exists", "exists_one", "existsOne", "map", "filter"];
 
@@ -14,18 +14,18 @@ const LOOPS: [&str; 6] = ["all", "exists", "exists_one", "existsOne", "map", "fi
 pub(super) struct Depth(usize);
 
 impl Depth {
-    /// Reports whether it may overflow the stack of an ordinary thread.
+    /// Reports whether an expression of this depth may overflow the stack of an ordinary thread.
     pub(super) fn needs_stack(self) -> bool {
         self.0 > 30
     }
 }
 
-/// Measures an expression; fails if it is too long or too deep.
+/// Returns an upper bound on the depth of an expression. Fails if the expression is too long or too deep.
 pub(super) fn measure(source: &str) -> Result<Depth, String> {
     if source.len() > MAX_LENGTH {
         return Err(format!("longer than {MAX_LENGTH} bytes"));
     }
-    // The depths before and after each open bracket.
+    // The depth outside and inside of each open bracket.
     let mut open: Vec<(usize, usize)> = Vec::new();
     let (mut depth, mut deepest, mut rest) = (0, 0, source);
     while let Some(next) = rest.chars().next() {
@@ -42,9 +42,10 @@ pub(super) fn measure(source: &str) -> Result<Depth, String> {
                 open.push((depth, inside));
                 depth = inside;
             }
-            // The following operators enclose the brackets.
+            // An operator after the bracket encloses the bracketed expression, which adds a level to the depth outside.
             ')' | ']' | '}' => depth = open.pop().map_or(0, |(before, _)| before) + 1,
-            // Elements are siblings, and the parser balances chains of `&&` and `||`.
+            // Elements of a list are at the same depth. So are operands of `&&` and `||`, because the parser balances
+            // such chains.
             ',' | '&' | '|' => depth = open.last().map_or(0, |(_, inside)| *inside),
             '!' | '-' if rest[length..].starts_with(next) => {}
             _ if next.is_alphanumeric() || next.is_whitespace() || next == '_' => {}
@@ -59,7 +60,7 @@ pub(super) fn measure(source: &str) -> Result<Depth, String> {
     Ok(Depth(deepest))
 }
 
-/// Returns the length of the text literal at the beginning.
+/// Returns the length of the text literal at the beginning of `rest`.
 fn text_length(rest: &str, quote: char, is_raw: bool) -> usize {
     let mut escaped = false;
     let end = rest[1..].find(|c: char| {

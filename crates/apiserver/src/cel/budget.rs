@@ -1,18 +1,18 @@
-//! Limits on the work of evaluations: the steps of their loops, and their time.
+//! Limits on the work of evaluations: on the number of their loop steps, and on their time.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use kube_cel::cel::ExecutionError;
 
-/// Loop steps of one evaluation.
+/// Maximum number of loop steps of one evaluation.
 const PER_EVALUATION: u64 = 250_000;
-/// Loop steps of the evaluations of one object together.
+/// Maximum number of loop steps in all evaluations of one object.
 const PER_OBJECT: u64 = 10 * PER_EVALUATION;
-/// Time that the evaluations of one object may take together.
+/// Maximum time of all evaluations of one object.
 const MAX_TIME: Duration = Duration::from_secs(5);
 
-/// The steps and time left for the evaluations of one object.
+/// The remaining loop steps and the deadline for the evaluations of one object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
     left: u64,
@@ -20,12 +20,12 @@ pub(crate) struct Budget {
 }
 
 thread_local! {
-    /// The budget of the running evaluation.
+    /// The remaining budget of the evaluation that runs on this thread.
     static RUNNING: Cell<Budget> = Cell::new(Budget::new());
 }
 
 impl Budget {
-    /// Returns the budget of one object.
+    /// Returns the full budget for one object.
     pub(crate) fn new() -> Self {
         Self {
             left: PER_OBJECT,
@@ -41,7 +41,7 @@ impl Budget {
         });
     }
 
-    /// Deducts the steps of the evaluation on this thread. Returns false if it exceeded the budget.
+    /// Deducts the loop steps of the evaluation on this thread. Returns false if the evaluation exceeded its budget.
     pub(super) fn end(&mut self) -> bool {
         let given = self.left.min(PER_EVALUATION);
         let left = RUNNING.get().left;
@@ -55,7 +55,7 @@ pub(super) fn exhausted() -> bool {
     RUNNING.get().left == 0
 }
 
-/// Counts a loop step, or fails if the budget is spent.
+/// Counts a loop step. Fails if the budget is exhausted.
 pub(super) fn step() -> Result<(), ExecutionError> {
     let running = RUNNING.get();
     let late = Instant::now() > running.deadline;

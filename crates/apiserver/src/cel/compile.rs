@@ -1,5 +1,5 @@
-//! Compilation of a parsed expression: checks its names, and rewrites operators and loops that the interpreter evaluates
-//! differently from Kubernetes. Each loop step is counted.
+//! Compilation of a parsed expression. The compiler checks the names, and adds a function to each loop that counts the
+//! steps. It rewrites operators and loops that the interpreter evaluates differently from Kubernetes.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::Variable;
 use super::functions::{ALL, EQUAL, EXISTS, FOUND, STEP, TYPES};
 use crate::pattern;
 
-/// Conversions that are evaluated at compile time if their argument is constant.
+/// Conversion functions that the compiler calls with constant arguments, to refuse constants that cannot be converted.
 const CONVERSIONS: [&str; 8] = [
     "bool",
     "bytes",
@@ -40,7 +40,7 @@ impl ResultType {
     }
 }
 
-/// Returns the message of a failed evaluation.
+/// Returns the message for a failed evaluation.
 pub(super) fn message(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
@@ -54,7 +54,7 @@ pub(super) fn message(error: &ExecutionError) -> String {
     }
 }
 
-/// Checks an expression and makes it ready to run.
+/// Checks an expression and rewrites it for the interpreter.
 pub(super) fn compile(
     mut root: IdedExpr,
     known: &Context<'static>,
@@ -119,7 +119,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Reports whether a compiled expression evaluates to an optional value.
+    /// Reports whether the result of a compiled expression is a CEL optional.
     fn is_optional(&self, e: &IdedExpr) -> bool {
         match &e.expr {
             Expr::Ident(name) => {
@@ -141,7 +141,7 @@ impl Compiler<'_> {
     }
 
     fn select(&mut self, mut select: SelectExpr) -> Result<Expr, String> {
-        // The names of some types have dots.
+        // The names of some types contain dots.
         if let Some(prefix) = qualified(&select.operand.expr) {
             let name = format!("{prefix}.{}", select.field);
             if TYPES.contains(&name.as_str()) {
@@ -157,7 +157,7 @@ impl Compiler<'_> {
     }
 
     fn call(&mut self, mut call: CallExpr) -> Result<Expr, String> {
-        // An absent field yields an empty optional value, like an absent key.
+        // An absent field yields an empty optional, and so does an absent key.
         if call.func_name == operators::OPT_SELECT {
             operators::OPT_INDEX.clone_into(&mut call.func_name);
             if let Some(operand) = call.args.first_mut() {
@@ -186,7 +186,7 @@ impl Compiler<'_> {
             return Err(format!("{name}: time zones are not supported"));
         }
         self.check_constants(&name, &call)?;
-        // Numbers of different types are equal if they have the same value.
+        // The interpreter's `==` is replaced: numbers of different types are equal if their values are equal.
         let is_equality = [operators::EQUALS, operators::NOT_EQUALS].contains(&name.as_str());
         if !is_equality {
             return Ok(Expr::Call(call));
@@ -198,7 +198,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Refuses constants that cannot be converted and patterns that cannot be compiled.
+    /// Refuses constants that cannot be converted, and constant patterns that cannot be compiled.
     fn check_constants(&self, name: &str, call: &CallExpr) -> Result<(), String> {
         if is_conversion(call) {
             let call = ided(Expr::Call(call.clone()));
@@ -244,7 +244,7 @@ fn undeclared(name: &str) -> String {
     format!("undeclared reference to '{name}'")
 }
 
-/// Reports whether an expression certainly evaluates to another type.
+/// Reports whether the result of an expression certainly has another type than `result_type`.
 fn is_other_than(expr: &Expr, result_type: ResultType) -> bool {
     match expr {
         Expr::Literal(LiteralValue::Boolean(_)) => result_type != ResultType::Bool,
@@ -274,7 +274,7 @@ fn is_other_than(expr: &Expr, result_type: ResultType) -> bool {
     }
 }
 
-/// Reports whether a call converts a constant.
+/// Reports whether a call converts a constant to another type.
 fn is_conversion(call: &CallExpr) -> bool {
     let is_constant = |e: &IdedExpr| match &e.expr {
         Expr::Literal(_) => true,
@@ -289,7 +289,7 @@ fn is_conversion(call: &CallExpr) -> bool {
         && matches!(call.args.as_slice(), [of] if is_constant(of))
 }
 
-/// Returns the name if the expression is a dotted name such as `a.b.c`.
+/// Returns the name if an expression is a dotted name such as `a.b.c`.
 fn qualified(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Ident(name) => Some(name.clone()),
@@ -302,13 +302,14 @@ fn qualified(expr: &Expr) -> Option<String> {
     }
 }
 
-/// Reports whether a loop step calls this function with the accumulated value.
+/// Reports whether a loop step calls `function` with the accumulated value as its first argument.
 fn decides(step: &CallExpr, function: &str, accumulated: &str) -> bool {
     let first = step.args.first().map(|first| &first.expr);
     step.func_name == function && matches!(first, Some(Expr::Ident(name)) if name == accumulated)
 }
 
-/// Reports whether a function exists. The context has no lookup, so the function is called without arguments.
+/// Reports whether a function exists. `Context` has no lookup, so the function is called without arguments. Only an
+/// unknown function fails with an undeclared reference.
 fn has_function(known: &Context<'_>, name: &str) -> bool {
     let undeclared = ExecutionError::UndeclaredReference(Arc::new(name.to_owned()));
     Value::resolve(&call(name, Vec::new()), known) != Err(undeclared)

@@ -1,4 +1,5 @@
-//! Conditions on a request: the expressions of `matchConditions`, with `object`, `oldObject` and `request`.
+//! Conditions of webhooks on requests: the expressions of `matchConditions`, with the variables `object`, `oldObject`
+//! and `request`.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::expression::{Expression, Failure};
 
 const VARIABLES: [&str; 3] = ["object", "oldObject", "request"];
 
-/// The values of the variables. An object that the request lacks is null.
+/// The values of the variables of a condition. `object` or `oldObject` is null if the request has no such object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConditionInput<'a> {
     pub(crate) object: &'a Value,
@@ -31,7 +32,7 @@ impl Condition {
         Expression::compile(source, &VARIABLES.map(Variable::plain), ResultType::Bool).map(Self)
     }
 
-    /// Evaluates the condition.
+    /// Evaluates the condition. Returns the problem if the evaluation fails.
     pub(crate) fn holds(&self, input: ConditionInput<'_>) -> Result<bool, String> {
         let values = [input.object, input.old_object, input.request];
         let variables = VARIABLES
@@ -49,7 +50,7 @@ impl Condition {
     }
 }
 
-/// Converts a value without a schema.
+/// Converts a JSON value, without a schema, to a CEL value.
 fn convert(value: &Value) -> cel::Value {
     match value {
         Value::Null => cel::Value::Null,

@@ -1,4 +1,4 @@
-//! Compiled expressions.
+//! A compiled expression and its evaluation.
 
 use kube_cel::cel::{Context, IdedExpr, Value};
 
@@ -14,14 +14,14 @@ thread_local! {
     static FUNCTIONS: Context<'static> = functions::functions();
 }
 
-/// An expression that can be evaluated.
+/// A compiled expression.
 #[derive(Debug)]
 pub(crate) struct Expression {
     root: IdedExpr,
     depth: Depth,
 }
 
-/// The reason why an evaluation has no result.
+/// The reason for which an evaluation has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The evaluation exceeded the budget.
@@ -32,8 +32,8 @@ pub(crate) enum Failure {
 impl Expression {
     /// Parses and checks an expression.
     ///
-    /// Refuses unknown functions and variables, constants that cannot be converted, and results that always have another
-    /// type.
+    /// Refuses unknown functions and variables, and constants that cannot be converted. Also refuses an expression
+    /// whose result always has another type than `result_type`.
     pub(crate) fn compile(
         source: &str,
         variables: &[Variable],
@@ -72,7 +72,7 @@ impl Expression {
         .map_err(Failure::Error)?
     }
 
-    /// Reports whether the expression mentions a variable.
+    /// Reports whether the expression uses a variable.
     pub(crate) fn mentions(&self, variable: &str) -> bool {
         self.uses().variable(variable)
     }

@@ -1,5 +1,5 @@
-//! Functions of CEL: those that the CEL crates lack or implement differently from Kubernetes, and internal ones that
-//! compiled operators and loops call. Internal names start with `@`, which user expressions cannot contain.
+//! Functions of CEL that the CEL crates lack or implement differently from Kubernetes. Further functions are internal:
+//! compiled operators and loops call them. Internal names start with `@`, which is not valid in a user's expression.
 
 mod conversions;
 mod logic;
@@ -18,16 +18,16 @@ use crate::pattern;
 pub(crate) use conversions::timestamp;
 pub(super) use logic::{ALL, EXISTS, FOUND};
 
-/// Counts a loop step.
+/// The internal function that counts a loop step.
 pub(super) const STEP: &str = "@step";
-/// `==`.
+/// The internal function for the operator `==`.
 pub(super) const EQUAL: &str = "@equal";
 
 thread_local! {
     static REGEXES: RefCell<BTreeMap<Arc<String>, regex::Regex>> = RefCell::default();
 }
 
-/// The names of types.
+/// The names of types, which are variables of every expression.
 pub(super) const TYPES: [&str; 14] = [
     "bool",
     "bytes",
@@ -45,7 +45,7 @@ pub(super) const TYPES: [&str; 14] = [
     "uint",
 ];
 
-/// Returns the context with all functions and types.
+/// Returns the context with all functions and type names.
 pub(super) fn functions() -> Context<'static> {
     let mut context = Context::default().with_all();
     context.add_function(STEP, || -> Result<Value, ExecutionError> {
@@ -87,7 +87,7 @@ fn type_name(value: &Value) -> &str {
     }
 }
 
-/// Returns the values of the optional items, without the empty ones.
+/// Returns the values of the CEL optionals in a list. Empty optionals are left out.
 fn unwrapped(list: &Value) -> Result<Value, ExecutionError> {
     let Value::List(list) = list else {
         return Err(ExecutionError::NoSuchOverload);
@@ -100,7 +100,7 @@ fn unwrapped(list: &Value) -> Result<Value, ExecutionError> {
     Ok(Value::List(Arc::new(values)))
 }
 
-/// Patterns that each thread keeps compiled.
+/// Maximum number of compiled patterns that each thread caches.
 const MAX_REGEXES: usize = 256;
 
 fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<Value, ExecutionError> {

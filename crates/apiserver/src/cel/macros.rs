@@ -1,4 +1,4 @@
-//! Macros of optional values, which the parser lacks: `optMap` and `optFlatMap`.
+//! The macros `optMap` and `optFlatMap` of CEL optionals, which the parser lacks.
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{
@@ -8,11 +8,11 @@ use kube_cel::cel::common::ast::{
 use super::names::is_reserved;
 use super::uses::visit;
 
-/// Maximum nodes of the target of `optMap`. The expansion contains the target twice, because the interpreter cannot bind an
-/// optional value to a variable.
+/// Maximum number of nodes of the target of `optMap`. The expansion contains the target twice, because the interpreter
+/// cannot bind a CEL optional to a variable.
 const MAX_TARGET: usize = 2000;
 
-/// Expands the macros in an expression, and refuses reserved words.
+/// Expands these macros in an expression, and refuses reserved words as identifiers.
 pub(super) fn expand(e: &mut IdedExpr) -> Result<(), String> {
     let mut expanded = Ok(());
     children(e, &mut |child| {
@@ -75,8 +75,8 @@ fn size(e: &IdedExpr) -> usize {
     nodes
 }
 
-/// Returns `target.hasValue() ? optional.of(body) : optional.none()` with the value bound to a variable; `wrap` is false
-/// if the body is an optional value itself.
+/// Returns `target.hasValue() ? optional.of(body) : optional.none()`, with the value of the target bound to `variable`.
+/// If `wrap` is false, the result of the body is already a CEL optional, and `optional.of` is left out.
 fn optional(
     id: u64,
     target: &IdedExpr,
@@ -98,7 +98,7 @@ fn optional(
     if size(target) > MAX_TARGET {
         return Err("the target of optMap is too large".to_owned());
     }
-    // A loop over an empty list binds a variable.
+    // A loop over an empty list only binds the variable.
     let mut found = node(Expr::Comprehension(Box::new(ComprehensionExpr {
         iter_range: node(Expr::List(ListExpr::new(Vec::new()))),
         iter_var: "#unused".to_owned(),

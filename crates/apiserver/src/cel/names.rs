@@ -1,4 +1,4 @@
-//! Names in expressions: reserved words, and property names as CEL spells them.
+//! Names in CEL expressions: reserved words, and identifiers for properties.
 
 /// Words that cannot be identifiers.
 const RESERVED: [&str; 21] = [
@@ -30,7 +30,7 @@ pub(crate) fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
 
-/// Returns the identifier that selects a property.
+/// Returns the identifier that selects the property with this name.
 pub(crate) fn escape(name: &str) -> String {
     if is_reserved(name) {
         return format!("__{name}__");

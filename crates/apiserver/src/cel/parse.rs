@@ -1,4 +1,4 @@
-//! Parsing of expressions, with all macros expanded.
+//! Parsing of expressions. The resulting syntax tree contains no macros, because they are expanded.
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::parser::Parser;
@@ -6,7 +6,7 @@ use kube_cel::cel::parser::Parser;
 use super::bounds::{self, Depth};
 use super::macros;
 
-/// Parses an expression and returns its syntax tree with an upper bound on the depth.
+/// Parses an expression. Returns its syntax tree and an upper bound on the depth of the tree.
 pub(super) fn parse(source: &str) -> Result<(IdedExpr, Depth), String> {
     let depth = bounds::measure(source)?;
     let root = with_stack(depth, || -> Result<IdedExpr, String> {
@@ -26,10 +26,11 @@ pub(super) fn parse(source: &str) -> Result<(IdedExpr, Depth), String> {
     Ok((root, depth))
 }
 
-/// The stack that the deepest accepted expression needs without compiler optimisation.
+/// The stack size in bytes for the deepest accepted expression. It suffices without compiler optimisation.
 const STACK: usize = 64 << 20;
 
-/// Runs `work` with as much stack as an expression of this depth needs.
+/// Runs `work`. If an expression of this depth needs more stack than an ordinary thread has, uses a thread with a
+/// larger stack.
 pub(super) fn with_stack<T: Send>(
     depth: Depth,
     work: impl FnOnce() -> T + Send,

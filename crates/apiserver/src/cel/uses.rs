@@ -1,13 +1,13 @@
-//! The variables and indexes that an expression uses.
+//! The search for variables and indexes in a compiled expression.
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{EntryExpr, Expr, operators};
 
-/// The uses of a compiled expression.
+/// The variables and indexes that a compiled expression uses.
 pub(crate) struct Uses<'e>(pub(super) &'e IdedExpr);
 
 impl Uses<'_> {
-    /// Reports whether a variable is used.
+    /// Reports whether the expression uses a variable.
     pub(crate) fn variable(&self, variable: &str) -> bool {
         let mut found = false;
         visit(self.0, &mut |e| {
@@ -17,7 +17,7 @@ impl Uses<'_> {
         found
     }
 
-    /// Reports whether a list or map is indexed.
+    /// Reports whether the expression indexes a list or map.
     pub(crate) fn indexes(&self) -> bool {
         let mut found = false;
         visit(self.0, &mut |e| {

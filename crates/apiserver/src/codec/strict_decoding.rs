@@ -1,14 +1,14 @@
-//! Field validation of a body: unknown and duplicate fields.
+//! Strict decoding: the warnings and errors for unknown and duplicate fields of a body.
 
 use std::fmt;
 
 use crate::schema::shape::{MAX_REPORTED, MAX_REPORTED_BYTES};
 
-/// A field that occurs twice.
+/// A field that occurs twice in an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DuplicateField {
     pub(crate) path: String,
-    /// In YAML, the name and the line of the second occurrence.
+    /// For a YAML body, the name of the field and the line of its second occurrence.
     pub(crate) line: Option<(String, u64)>,
 }
 
@@ -21,8 +21,8 @@ impl fmt::Display for DuplicateField {
     }
 }
 
-/// Records a duplicate field. The number of records and their size are bounded, as a body may have many duplicates with
-/// long paths.
+/// Records a duplicate field. The number and the size of the records are limited, because a body may contain many
+/// duplicates with long paths.
 pub(super) fn record(
     duplicates: &mut Vec<DuplicateField>,
     path: &dyn fmt::Display,
@@ -35,9 +35,9 @@ pub(super) fn record(
     }
 }
 
-/// Returns one warning for each duplicate and each unknown field.
+/// Returns one warning for each duplicate field and each unknown field.
 pub(crate) fn warnings(unknown: &[String], duplicates: &[DuplicateField]) -> Vec<String> {
-    // Go's JSON decoder skips unknown fields, and so their duplicates.
+    // Go's JSON decoder skips unknown fields, so kube-apiserver does not report their duplicates.
     let decoded = |field: &&DuplicateField| field.line.is_some() || !unknown.contains(&field.path);
     let duplicates = duplicates.iter().filter(decoded).map(ToString::to_string);
     let unknown = unknown
@@ -46,7 +46,7 @@ pub(crate) fn warnings(unknown: &[String], duplicates: &[DuplicateField]) -> Vec
     duplicates.chain(unknown).collect()
 }
 
-/// Returns the error of strict field validation.
+/// Returns the error message of strict field validation.
 pub(crate) fn strict_error(unknown: &[String], duplicates: &[DuplicateField]) -> String {
     warnings(unknown, duplicates).join(", ")
 }

@@ -1,4 +1,4 @@
-//! Content negotiation by the Accept header. All responses are JSON.
+//! Content negotiation by the Accept header. The body of every response is JSON.
 
 use crate::error::{ApiError, Reason};
 
@@ -10,18 +10,18 @@ pub(crate) enum Rendering {
     Partial,
 }
 
-/// The kind of a response. The supported forms depend on it.
+/// The kind of a response, which determines the supported forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResponseKind {
     Object,
     List,
-    /// A stream of events.
+    /// A stream of watch events.
     Watch,
-    /// An object that is not stored, and has no table.
+    /// An object that is not stored. Such an object has no table form.
     Review,
 }
 
-/// Returns the first supported form in the Accept header.
+/// Returns the form of the first supported entry in the Accept header.
 pub(crate) fn negotiate(accept: &str, response: ResponseKind) -> Result<Rendering, ApiError> {
     if accept.is_empty() {
         return Ok(Rendering::Full);
@@ -48,7 +48,8 @@ pub(crate) fn negotiate(accept: &str, response: ResponseKind) -> Result<Renderin
     Err(not_acceptable())
 }
 
-/// Checks that the client accepts a document with a single form. Go clients that accept only protobuf also read JSON.
+/// Checks that the client accepts a document that has only one form, JSON. A client that accepts only protobuf passes,
+/// because Go clients also read JSON.
 pub(crate) fn check_document(accept: &str) -> Result<(), ApiError> {
     let accepts = |entry: &str| {
         let mut parts = entry.split(';').map(str::trim);

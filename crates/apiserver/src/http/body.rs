@@ -1,4 +1,4 @@
-//! Receiving request bodies.
+//! The receiving of request bodies, within limits on size and time.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Requests for subresources that a [`Connect`] handles. They are long-running, like watches.
+//! Requests for subresources that a [`Connect`] handles. Such a request may run for a long time, like a watch.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub(super) struct Connection {
     path: String,
 }
 
-/// Returns the connection of a request for a connected subresource of a served resource.
+/// Returns the connection if a request names a connected subresource of a served resource.
 pub(super) fn find(
     shared: &Shared,
     snapshot: &Snapshot,
@@ -89,7 +89,8 @@ pub(super) fn find(
     }))
 }
 
-/// Returns the still encoded path after the subresource.
+/// Returns the part of the path after the subresource, in percent-encoded form. Returns `None` if the path does not
+/// start with the target.
 fn rest<'a>(path: &'a str, target: &ResourceTarget<'_>) -> Option<&'a str> {
     let ResourceTarget {
         group,
@@ -109,7 +110,7 @@ fn rest<'a>(path: &'a str, target: &ResourceTarget<'_>) -> Option<&'a str> {
 }
 
 impl Connection {
-    /// Hands the request to its handler.
+    /// Passes the request to its handler, and connects the client with the handler if the response is an upgrade.
     pub(super) async fn handle(
         self,
         shared: &Arc<Shared>,
@@ -143,7 +144,7 @@ impl Connection {
     }
 }
 
-/// Removes the credentials for this server and the impersonation headers.
+/// Removes the credentials for this server and the impersonation headers from a request.
 fn remove_credentials(headers: &mut HeaderMap) {
     headers.remove(header::AUTHORIZATION);
     let names: Vec<_> = headers.keys().cloned().collect();
@@ -154,7 +155,7 @@ fn remove_credentials(headers: &mut HeaderMap) {
     }
 }
 
-/// Copies data in both directions until one side closes or the server stops.
+/// Copies data between the client and the handler in both directions, until one side closes or the server stops.
 async fn join(client: OnUpgrade, handler: OnUpgrade, stopping: CancellationToken) {
     let (client, handler) = match tokio::try_join!(client, handler) {
         Ok(sides) => sides,
@@ -170,7 +171,7 @@ async fn join(client: OnUpgrade, handler: OnUpgrade, stopping: CancellationToken
         _ = io::copy(&mut handler_reader, &mut client_writer) => {}
         () = stopping.cancelled() => {}
     }
-    // Either side may already be closed.
+    // A failed shutdown is ignored, because either side may already be closed.
     drop(client_writer.shutdown().await);
     drop(handler_writer.shutdown().await);
 }
@@ -198,7 +199,7 @@ mod tests {
             rest_of("/apis/g/v1/namespaces/n/things/x/proxy/y").as_deref(),
             Some("/y")
         );
-        // The encoded slash makes the authorized object differ from the apparent one.
+        // The decoded path names the cluster `m1`, and the encoded path names another cluster, `m1%2Fproxy`.
         assert_eq!(rest_of("/apis/g/v1/clusters/m1%2Fproxy/proxy/x"), None);
     }
 }

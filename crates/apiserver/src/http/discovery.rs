@@ -1,4 +1,4 @@
-//! Discovery of groups, versions and resources, in the legacy and the aggregated form.
+//! Discovery documents of groups, versions and resources, in the legacy and the aggregated form.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{etag, respond};
 use crate::registry::{GroupVersion, Snapshot};
 use crate::resource::{Resource, Style};
 
-/// The implemented version of the Kubernetes API.
+/// The Kubernetes version whose API the server implements.
 const GIT_VERSION: &str = concat!(
     "v1.36.0+berth",
     env!("CARGO_PKG_VERSION_MAJOR"),
@@ -31,7 +31,7 @@ pub(crate) fn version() -> Value {
     })
 }
 
-/// Reports whether the client accepts aggregated discovery.
+/// Reports whether the client accepts the aggregated form of discovery.
 fn accepts_aggregated(accept: &str) -> bool {
     accept.split(',').any(|entry| {
         let mut parameters = entry.split(';').map(str::trim);
@@ -51,7 +51,7 @@ fn verbs(resource: &Resource) -> Vec<&'static str> {
     verbs
 }
 
-/// Returns name, kind and verbs of the subresources.
+/// Returns the name, the kind and the verbs of each subresource of a resource.
 fn subresources(
     snapshot: &Snapshot,
     resource: &Resource,
@@ -135,7 +135,8 @@ fn discovery_group(snapshot: &Snapshot, name: &str, versions: &[(String, GroupVe
     json!({"metadata": {"name": name, "creationTimestamp": null}, "versions": versions})
 }
 
-/// Returns aggregated discovery of the core group, or of all others, if the client accepts it.
+/// Returns the aggregated discovery document of the core group, or of all other groups, if the client accepts this
+/// form.
 pub(crate) fn aggregated(
     snapshot: &Snapshot,
     headers: &HeaderMap,
@@ -228,7 +229,7 @@ pub(crate) fn resources(snapshot: &Snapshot, group: &str, version: &str) -> Opti
     )
 }
 
-/// Returns the paths of the server.
+/// Returns the list of the paths that the server serves.
 pub(crate) fn paths(snapshot: &Snapshot) -> Value {
     let mut paths: BTreeSet<String> = [
         "/.well-known/openid-configuration",

@@ -1,7 +1,7 @@
-//! Draining of request bodies that are dropped before their end.
+//! Draining of request bodies that a handler drops before their end.
 //!
-//! A refused client that still sends would be disconnected and might never see the response. The rest of its body is
-//! therefore read within bounds.
+//! Without draining, the server would disconnect a refused client that still sends its body, and the client might never
+//! see the response. Therefore the server reads the rest of the body, within limits on size and time.
 
 use std::mem;
 use std::pin::Pin;
@@ -13,9 +13,9 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
-/// Maximum bytes that are drained.
+/// Maximum size of the drained rest of a body, in bytes.
 const MAX_BYTES: usize = 64 << 20;
-/// Maximum time of draining.
+/// Maximum time to drain the rest of a body.
 const MAX_TIME: Duration = Duration::from_secs(5);
 
 /// A request body that is drained when it is dropped.

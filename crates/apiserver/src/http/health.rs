@@ -1,4 +1,5 @@
-//! `/healthz`, `/livez`, `/readyz` and their checks. All checks pass while the server responds.
+//! The health endpoints `/healthz`, `/livez` and `/readyz`, and their checks. Every check passes as long as the server
+//! responds.
 
 use axum::body::Body;
 use http::Response;
@@ -6,7 +7,7 @@ use http::Response;
 use super::respond;
 use crate::query::Query;
 
-/// Handles a health endpoint or one of its checks.
+/// Handles a request for a health endpoint or for one of its checks.
 pub(super) fn handle(endpoint: &str, rest: &[&str], query: &Query) -> Response<Body> {
     let checks: &[&str] = match endpoint {
         "readyz" => &["ping", "log", "informer-sync", "shutdown"],

@@ -1,4 +1,4 @@
-//! Non-resource paths: discovery, OpenAPI, health, metrics, and the keys of service account tokens.
+//! Non-resource paths: discovery, OpenAPI, health, metrics, and the public keys of service account tokens.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::query::Query;
 use crate::registry::Snapshot;
 use crate::shared::Shared;
 
-/// Handles a path that may end with a slash.
+/// Handles a request for a non-resource path. `slash` is true if the path ends with a slash.
 pub(super) fn handle(
     shared: &Arc<Shared>,
     snapshot: &Snapshot,
@@ -37,7 +37,7 @@ pub(super) fn handle(
     let accept = header_text(parts, &header::ACCEPT);
     match path {
         _ if path.iter().any(|step| step.is_empty()) => Ok(respond::page_not_found()),
-        // These paths have no trailing slash.
+        // These paths are not served with a trailing slash.
         ["healthz" | "livez" | "readyz" | "metrics" | "openapi", ..] if slash => {
             Ok(respond::page_not_found())
         }
@@ -93,7 +93,7 @@ pub(super) fn handle(
     }
 }
 
-/// Returns a document if the client accepts JSON.
+/// Returns the response with a document. Fails if the client does not accept JSON.
 fn document(accept: &str, found: Option<Value>) -> Result<Response<Body>, ApiError> {
     let Some(document) = found else {
         return Ok(respond::page_not_found());

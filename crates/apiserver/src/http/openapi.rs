@@ -1,5 +1,5 @@
-//! OpenAPI v3: one document for each group and version, which kubectl uses to explain and validate. [`v2`] serves all
-//! groups in one document for older clients.
+//! OpenAPI v3: one document for each group and version. kubectl uses the documents to explain kinds and to validate
+//! objects. The submodule [`v2`] serves all groups in one document for older clients.
 
 mod gnostic;
 pub(crate) mod v2;
@@ -25,7 +25,7 @@ fn path_of(group: &str, version: &str) -> String {
     }
 }
 
-/// Serves `/openapi/v3` and the documents below it.
+/// Serves `/openapi/v3` and the paths below it.
 pub(crate) fn serve(snapshot: &Snapshot, headers: &HeaderMap, rest: &[&str]) -> Response<Body> {
     let resources = match rest {
         [] => return json_value(StatusCode::OK, &index(snapshot)),
@@ -43,7 +43,7 @@ pub(crate) fn serve(snapshot: &Snapshot, headers: &HeaderMap, rest: &[&str]) -> 
     etag::set(json_value(StatusCode::OK, &document(resources)), &hash)
 }
 
-/// Returns a hash of the content of a document.
+/// Returns a hash that changes when the content of a document changes.
 fn fingerprint(resources: &GroupVersion) -> String {
     let mut hasher = DefaultHasher::new();
     env!("CARGO_PKG_VERSION").hash(&mut hasher);
@@ -69,7 +69,8 @@ fn index(snapshot: &Snapshot) -> Value {
     json!({"paths": paths})
 }
 
-/// Returns the definition name of a resource: that of Kubernetes, or for custom kinds the reversed group.
+/// Returns the name of a resource's definition. A built-in kind has the name that Kubernetes uses, and a custom kind a
+/// name that starts with its reversed group.
 fn definition_name(resource: &Resource) -> String {
     match &resource.source {
         Source::Builtin { definition, .. } => definition.clone(),
@@ -134,7 +135,7 @@ fn document(resources: &GroupVersion) -> Value {
     })
 }
 
-/// Returns the published schema of a custom kind.
+/// Returns the schema of a custom kind for the document.
 fn custom_schema(json: &Value) -> Value {
     let mut schema = json.clone();
     if !schema.is_object() {
@@ -143,7 +144,7 @@ fn custom_schema(json: &Value) -> Value {
     if !schema["properties"].is_object() {
         schema["properties"] = json!({});
     }
-    // All kinds share these properties.
+    // These properties are the same for all kinds.
     let known = published::definition("io.k8s.api.core.v1.ConfigMap").unwrap_or_default();
     for name in ["apiVersion", "kind", "metadata"] {
         schema["properties"][name] = known["properties"][name].clone();
@@ -151,7 +152,7 @@ fn custom_schema(json: &Value) -> Value {
     schema
 }
 
-/// Collects the names of referenced definitions.
+/// Collects the names of the definitions that a schema references.
 fn references(value: &Value, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {
@@ -169,7 +170,7 @@ fn references(value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
-/// Adds the operations by which kubectl detects server-side field validation.
+/// Adds the operations of a resource. Their parameters show kubectl that the server validates fields.
 fn add_paths(paths: &mut Map<String, Value>, resource: &Resource, definition: &str) {
     let kind = json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
     let schema = json!({"$ref": format!("#/components/schemas/{definition}")});

@@ -1,4 +1,4 @@
-//! Rendering of verb outcomes: status codes, tables, partial metadata and warnings.
+//! Rendering of the outcomes of verbs: status codes, tables, partial metadata and warnings.
 
 mod list;
 mod watch;
@@ -22,7 +22,7 @@ pub(super) use watch::watch;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) rendering: Rendering,
-    /// The part of each object in the rows of a table.
+    /// The part of each object that a table row contains.
     pub(super) include: Include,
 }
 
@@ -40,7 +40,7 @@ impl Form {
         }
     }
 
-    /// Reads `includeObject`, which matters for tables only.
+    /// Reads the query parameter `includeObject`, which is used only for tables.
     pub(super) fn with_include(self, query: &Query) -> Result<Self, ApiError> {
         let include = match query.get("includeObject") {
             _ if self.rendering != Rendering::Table => Include::Metadata,
@@ -58,7 +58,7 @@ impl Form {
     }
 }
 
-/// Renders an outcome.
+/// Renders the outcome of a verb.
 pub(super) fn outcome(
     resource: &std::sync::Arc<Resource>,
     form: Form,
@@ -98,7 +98,7 @@ fn object(resource: &Resource, form: Form, code: StatusCode, stored: &Stored) ->
     }
 }
 
-/// Renders a Scale as a table.
+/// Renders a Scale object as a table.
 fn scale_table(scale: &Value) -> Value {
     let column = |name: &str, kind: &str| json!({"name": name, "type": kind, "format": "", "description": "", "priority": 0});
     let replicas = |part: &Value| part["replicas"].as_i64().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The metric labels of a request. Only served paths are named, so clients cannot create new label values.
+//! The metric labels of a request. Labels name only served paths, so that a client cannot create new label values.
 
 use http::header;
 use http::request::Parts;
@@ -9,12 +9,12 @@ use crate::metrics::RequestLabels;
 use crate::query::Query;
 use crate::resource::Subresource;
 
-/// The first segments of non-resource paths.
+/// The first segments of non-resource paths, which may be label values.
 const PATHS: [&str; 8] = [
     "api", "apis", "healthz", "livez", "metrics", "openapi", "readyz", "version",
 ];
 
-/// Sets the labels of a routed request.
+/// Sets the metric labels of a routed request.
 pub(super) fn set(
     labels: &mut RequestLabels,
     route: &Route<'_>,

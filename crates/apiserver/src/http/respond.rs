@@ -22,9 +22,9 @@ fn response(code: StatusCode, content_type: &'static str, body: impl Into<Body>)
     response
 }
 
-/// Returns serialised JSON as a line.
+/// Returns a response with JSON bytes and a line break.
 pub(crate) fn json_bytes(code: StatusCode, bytes: Bytes) -> Response<Body> {
-    // Bytes of stored objects are shared and have to be copied.
+    // The bytes of stored objects are shared, so they are copied here.
     let mut line = bytes.try_into_mut().unwrap_or_else(|shared| {
         let mut line = BytesMut::with_capacity(shared.len() + 1);
         line.put_slice(&shared);
@@ -41,14 +41,14 @@ pub(crate) fn json_value(code: StatusCode, value: &Value) -> Response<Body> {
     )
 }
 
-/// Allows shared caches to store a response.
+/// Sets a header that allows shared caches to store a response.
 pub(crate) fn public(mut response: Response<Body>) -> Response<Body> {
     let value = HeaderValue::from_static("public");
     response.headers_mut().insert(header::CACHE_CONTROL, value);
     response
 }
 
-/// Returns JSON of a media type that clients may cache for an hour.
+/// Returns a JSON response with this content type that clients may cache for an hour.
 pub(crate) fn cached_for_an_hour(content_type: &'static str, value: &Value) -> Response<Body> {
     let mut response = json_as(content_type, value);
     let value = HeaderValue::from_static("public, max-age=3600");
@@ -61,7 +61,7 @@ pub(crate) fn page_not_found() -> Response<Body> {
     plain(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-/// Returns a 404 without a body.
+/// Returns a response with status 404 and without a body.
 pub(crate) fn empty_not_found() -> Response<Body> {
     response(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "")
 }
@@ -71,7 +71,7 @@ pub(crate) fn malformed_request() -> Response<Body> {
     plain(StatusCode::BAD_REQUEST, "400 Bad Request")
 }
 
-/// Returns plain text that browsers do not sniff.
+/// Returns a plain text response, and forbids browsers to guess another content type.
 fn plain(code: StatusCode, text: &'static str) -> Response<Body> {
     let mut response = self::response(code, "text/plain; charset=utf-8", text);
     let value = HeaderValue::from_static("nosniff");
@@ -81,7 +81,7 @@ fn plain(code: StatusCode, text: &'static str) -> Response<Body> {
     response
 }
 
-/// Returns JSON with a content type.
+/// Returns a JSON response with this content type.
 pub(crate) fn json_as(content_type: &'static str, value: &Value) -> Response<Body> {
     response(
         StatusCode::OK,
@@ -90,7 +90,7 @@ pub(crate) fn json_as(content_type: &'static str, value: &Value) -> Response<Bod
     )
 }
 
-/// Returns bytes with a content type.
+/// Returns a response with these bytes and this content type.
 pub(crate) fn bytes_as(content_type: &'static str, bytes: impl Into<Body>) -> Response<Body> {
     response(StatusCode::OK, content_type, bytes)
 }
@@ -103,14 +103,14 @@ pub(crate) fn typed_text(content_type: &'static str, body: &str) -> Response<Bod
     response(StatusCode::OK, content_type, body.to_owned())
 }
 
-/// Returns streamed JSON as a line.
+/// Returns a response with streamed JSON and a line break.
 pub(crate) fn json_chunks(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Response<Body> {
     let end = stream::iter([Bytes::from_static(b"\n")]);
     let body = Body::from_stream(chunks.chain(end).map(Ok::<_, Infallible>));
     response(StatusCode::OK, "application/json", body)
 }
 
-/// Returns the `Status` of an error.
+/// Returns the response with the `Status` of an error.
 pub(crate) fn error(error: &ApiError) -> Response<Body> {
     let code = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json_value(code, &error.status());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::registry::Snapshot;
 use crate::resource::Resource;
 
-/// The target of a resource path.
+/// The resource, object or subresource that a resource path names.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) resource: Arc<Resource>,
@@ -17,11 +17,11 @@ pub(super) struct Target {
 #[derive(Debug)]
 pub(super) enum Route<'a> {
     Target(Target),
-    /// The segments of another path, and whether it ends with a slash.
+    /// The segments of a non-resource path. The flag is true if the path ends with a slash.
     NonResource(Vec<&'a str>, bool),
 }
 
-/// Parses a path. Returns `None` if it does not exist.
+/// Parses a path. Returns `None` if the server does not serve the path.
 pub(super) fn parse<'a>(path: &'a str, snapshot: &Snapshot) -> Option<Route<'a>> {
     let inner = path.strip_prefix('/')?;
     let ended = inner.trim_end_matches('/');
@@ -52,7 +52,8 @@ pub(super) fn parse<'a>(path: &'a str, snapshot: &Snapshot) -> Option<Route<'a>>
             }))
         };
     match rest {
-        // `status` and `finalize` are subresources of the namespace, not resources in it.
+        // `status` and `finalize` are subresources of a namespace. Any other segment after the name is a resource in
+        // the namespace.
         ["namespaces", name, sub @ ("status" | "finalize")] if group.is_empty() => {
             target("namespaces", None, Some(name), Some(sub))
         }

@@ -1,4 +1,5 @@
-//! Subresources that are not stored: tokens, bindings, evictions, and the connections that a kubelet would serve.
+//! Subresources that are not stored: tokens, bindings, evictions, and the pod subresources that only a kubelet can
+//! serve.
 
 use axum::body::Body;
 use http::{Method, Response, header};
@@ -20,12 +21,12 @@ pub(super) enum VirtualSubresource {
     Binding,
     /// The eviction of a pod.
     Eviction,
-    /// Logs, commands and connections of a pod.
+    /// Logs, commands and connections of a pod, which only a kubelet can serve.
     Kubelet,
 }
 
 impl VirtualSubresource {
-    /// Returns the subresource with this name if the resource has it.
+    /// Returns the subresource with this name if the target's resource has the subresource.
     pub(super) fn parse(name: &str, target: &Target) -> Option<Self> {
         let is_pod = target.resource.is("", "pods");
         match name {

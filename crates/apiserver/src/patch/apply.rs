@@ -1,5 +1,5 @@
-//! Server-side apply: merges an applied configuration into the live object, removes dropped fields, and refuses
-//! conflicts unless forced.
+//! Server-side apply. An apply merges a configuration into the live object and removes the fields that the manager no
+//! longer applies. Unless the apply is forced, it fails if it conflicts with other managers.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,19 +11,19 @@ use super::{nulls, removed_fields};
 use crate::error::{ApiError, Cause, Reason};
 use crate::schema::Schema;
 
-/// The fields that an applier may take over from other managers.
+/// The fields that an apply may take from other managers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Claim<'a> {
     /// No fields.
     Free,
-    /// The fields that it set in this object before it switched to server-side apply.
+    /// The fields that the applier set in this object before it switched to server-side apply.
     Own(&'a Value),
     /// All fields.
     Force,
 }
 
-/// Applies `config` for `writer`. `live` is `None` for a new object. `settle` normalizes the result as its type
-/// requires.
+/// Applies `config` for `writer`. `live` is `None` for a new object. `settle` normalizes the result as the kind of the
+/// object requires.
 pub(crate) fn apply(
     live: Option<&Value>,
     config: &Value,
@@ -52,12 +52,12 @@ pub(crate) fn apply(
     }
     merge(&mut merged, config, Some(schema));
     let others = entries.iter().filter(|e| !e.same_writer(&writer));
-    // The name counts as an owned field here.
+    // Unlike `wanted`, this set contains the untracked fields, such as the name.
     let mut asked_for = fields::of(config, Some(schema));
     others.for_each(|entry| asked_for.union(&entry.fields));
     removed_fields::remove_dropped(&mut merged, &previous, &asked_for, schema);
     nulls::remove_nulls(&mut merged, config, Some(schema));
-    // Equal values do not conflict, but adding an empty value is a change.
+    // If no value changes, the entry of the applier keeps its time. Adding an empty value is a change.
     let agrees = live.is_some_and(|live| fields::values_equal(live, &merged));
     settle(&mut merged)?;
     if agrees {
@@ -73,10 +73,10 @@ pub(crate) fn apply(
     Ok(merged)
 }
 
-/// The step of an item without keys.
+/// The step of a list item that has no key.
 const NO_KEYS: &str = "k:{}";
 
-/// Returns the first list item of `config` with a duplicate or missing key.
+/// Returns the problem of the first list item in `config` with a duplicate or missing key.
 pub(crate) fn duplicate(config: &Value, schema: &Schema) -> Option<String> {
     fn within(map: &Map<String, Value>, schema: Option<&Schema>, path: &str) -> Option<String> {
         map.iter().find_map(|(name, inner)| {
@@ -91,7 +91,7 @@ pub(crate) fn duplicate(config: &Value, schema: &Schema) -> Option<String> {
                 let mut seen = BTreeSet::new();
                 items.iter().enumerate().find_map(|(at, item)| {
                     let step = item_step(item, keys, of_item);
-                    // A missing required key is empty.
+                    // An absent key that the schema requires is treated as empty.
                     let has_none = |key: &String| !of_item.is_some_and(|of| of.required.contains(key));
                     if step == NO_KEYS && keys.iter().all(has_none) {
                         let keys: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();
@@ -115,7 +115,7 @@ pub(crate) fn duplicate(config: &Value, schema: &Schema) -> Option<String> {
                 let shown = fields::shown(&twice);
                 Some(format!("{path}: duplicate entries for key {shown}"))
             }
-            // Atomic values may contain lists that merge.
+            // An atomic value may contain lists with keys.
             Shape::Leaf => match value {
                 Value::Object(map) => within(map, schema, path),
                 Value::Array(items) => {
@@ -130,7 +130,7 @@ pub(crate) fn duplicate(config: &Value, schema: &Schema) -> Option<String> {
     find(config, Some(schema), "")
 }
 
-/// Finds fields of other managers that would change, and fails unless the claim covers them.
+/// Finds the fields of other managers that the apply would change. Fails unless the claim covers these fields.
 fn resolve_conflicts(
     live: &Value,
     config: &Value,
@@ -164,7 +164,7 @@ fn resolve_conflicts(
             } else {
                 format!(" with subresource \"{}\"", entry.subresource)
             };
-            // Appliers are identified by name only.
+            // The message names an applier only by its manager, without the API version.
             let using = if entry.mode == Mode::Apply {
                 String::new()
             } else {
@@ -205,7 +205,7 @@ fn resolve_conflicts(
     Err(error)
 }
 
-/// Merges `config` into `live`.
+/// Merges the applied configuration `config` into `live`.
 fn merge(live: &mut Value, config: &Value, schema: Option<&Schema>) {
     match fields::shape(config, schema) {
         Shape::Object(wanted) if live.is_object() => {
@@ -245,7 +245,7 @@ fn merge(live: &mut Value, config: &Value, schema: Option<&Schema>) {
                 items.extend(wanted.iter().filter(is_new).cloned());
             }
         }
-        // Merging an empty object or list changes nothing.
+        // An empty object or list, or a null, does not change a value whose parts can have different managers.
         Shape::Leaf if (is_empty(config) || config.is_null()) && merges(live, schema) => {}
         _ => *live = config.clone(),
     }

@@ -1,4 +1,4 @@
-//! Sets of fields in the format of `fieldsV1`, and their computation from values.
+//! Sets of fields in the format of `fieldsV1`, and the computation of these sets from values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::schema::{ListType, Schema, Type};
 
-/// A set of field paths. A step is `f:name`, `k:{"key":"value"}` or `v:value`.
+/// A set of field paths, as a tree. A step of a path is `f:name`, `k:{"key":"value"}` or `v:value`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Fields {
     /// True if the path to this node is in the set.
@@ -65,7 +65,7 @@ impl Fields {
         }
     }
 
-    /// Removes the paths of `other`.
+    /// Removes the paths of `other` from this set.
     pub(crate) fn subtract(&mut self, other: &Self) {
         self.owned &= !other.owned;
         self.below.retain(|step, fields| {
@@ -95,7 +95,7 @@ impl Fields {
         self.below.get(step)
     }
 
-    /// Returns all paths in readable form: `.spec.containers[name="a"].image`.
+    /// Returns all paths in readable form, for example `.spec.containers[name="a"].image`.
     pub(crate) fn paths(&self) -> Vec<String> {
         let mut out = Vec::new();
         self.collect(String::new(), &mut out);
@@ -126,7 +126,7 @@ pub(crate) fn shown(step: &str) -> String {
     }
 }
 
-/// The parts of a value that can be owned.
+/// The parts of a value that different managers can own.
 pub(crate) enum Shape<'a> {
     Leaf,
     /// The fields of an object.
@@ -137,7 +137,8 @@ pub(crate) enum Shape<'a> {
     Set(&'a [Value]),
 }
 
-/// Returns the parts of a value. Without a schema, objects are granular and lists are atomic.
+/// Returns the parts of a value that different managers can own. Without a schema, the fields of an object are such
+/// parts, and the items of a list are not.
 pub(crate) fn shape<'a>(value: &'a Value, schema: Option<&'a Schema>) -> Shape<'a> {
     match (value, schema) {
         (Value::Object(map), Some(s)) if !s.map_atomic && !map.is_empty() => Shape::Object(map),
@@ -160,7 +161,7 @@ pub(crate) fn field_schema<'a>(schema: Option<&'a Schema>, name: &str) -> Option
         .filter(|s| !(s.kind == Type::Any && s.properties.is_empty()))
 }
 
-/// Returns the `k:` step of a list item; an absent key has its default.
+/// Returns the `k:` step of a list item. The step contains the default of an absent key.
 pub(crate) fn item_step(item: &Value, keys: &[String], schema: Option<&Schema>) -> String {
     let mut map = Map::new();
     for key in keys {
@@ -170,7 +171,7 @@ pub(crate) fn item_step(item: &Value, keys: &[String], schema: Option<&Schema>) 
                 .and_then(|s| s.default.clone())
         };
         let value = item.get(key).cloned().or_else(default);
-        // The only key of a built-in list with a default.
+        // `protocol` is the only key of a built-in list that has a default.
         let value = value.or_else(|| (key == "protocol").then(|| json!("TCP")));
         if let Some(value) = value {
             map.insert(key.clone(), value);
@@ -183,7 +184,7 @@ pub(crate) fn set_step(item: &Value) -> String {
     format!("v:{item}")
 }
 
-/// Reports whether two values are equal; numbers compare by value.
+/// Reports whether two values are equal. Numbers are compared by value, so `1` equals `1.0`.
 pub(crate) fn values_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) if a.is_f64() != b.is_f64() => {
@@ -200,13 +201,13 @@ pub(crate) fn values_equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Reports whether a list with owned items has none.
+/// Reports whether a value is an empty list whose items could have different managers.
 fn is_list_without_items(value: &Value, schema: Option<&Schema>) -> bool {
     let granular = schema.is_some_and(|s| !matches!(s.list_type, ListType::Atomic));
     granular && value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// Returns the fields that `value` sets.
+/// Returns the set of the fields that `value` sets.
 pub(crate) fn of(value: &Value, schema: Option<&Schema>) -> Fields {
     let mut fields = Fields::default();
     match shape(value, schema) {
@@ -218,7 +219,7 @@ pub(crate) fn of(value: &Value, schema: Option<&Schema>) -> Fields {
                     continue;
                 }
                 let mut below = of(inner, of_field);
-                // An entry of a map is owned by the manager that names it.
+                // The manager that names an entry of a map also owns the entry itself.
                 below.owned |= !schema.is_some_and(|s| s.properties.contains_key(name));
                 if !below.is_empty() {
                     fields.below.insert(format!("f:{name}"), below);
@@ -242,7 +243,7 @@ pub(crate) fn of(value: &Value, schema: Option<&Schema>) -> Fields {
     fields
 }
 
-/// Returns the fields of an added or removed value, with its objects and lists themselves.
+/// Returns the fields of an added or removed value, including its objects and lists themselves.
 fn all_fields(value: &Value, schema: Option<&Schema>) -> Fields {
     fn own(fields: &mut Fields) {
         fields.owned = true;
@@ -253,12 +254,12 @@ fn all_fields(value: &Value, schema: Option<&Schema>) -> Fields {
     fields
 }
 
-/// The difference of two values.
+/// The difference between two values.
 #[derive(Debug, Default)]
 pub(crate) struct Difference {
     /// Fields that are set or changed in the new value.
     pub(crate) changed: Fields,
-    /// Fields of the old value only.
+    /// Fields that only the old value has.
     pub(crate) removed: Fields,
 }
 
@@ -294,7 +295,7 @@ pub(crate) fn difference(
     let mut out = Difference::default();
     let nothing = Map::new();
     let (a_shape, b_shape) = match (shape(a, schema), shape(b, schema)) {
-        // An empty object or list equals an absent one if its parts are owned.
+        // An empty object or list equals an absent one if its parts can have different managers.
         (Shape::Leaf, Shape::Object(b)) if a.is_object() => {
             (Shape::Object(&nothing), Shape::Object(b))
         }

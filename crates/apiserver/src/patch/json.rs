@@ -1,4 +1,4 @@
-//! JSON patches of requests.
+//! The JSON patch (RFC 6902) of a request.
 
 use berth_apimachinery::json_patch::{BoundedPatch, BoundedPatchError, MAX_OPERATIONS};
 pub(crate) use berth_apimachinery::json_patch::{MAX_DEPTH, depth};
@@ -35,7 +35,7 @@ impl Operations {
         }
     }
 
-    /// Applies the patch. A failed patch stores nothing.
+    /// Applies the patch to an object. Fails if one of the operations fails.
     pub(crate) fn apply(&self, object: &mut Value) -> Result<(), ApiError> {
         self.0.apply(object).map_err(|error| not_applicable(&error))
     }

@@ -1,4 +1,4 @@
-//! Field ownership in `metadata.managedFields`.
+//! Field ownership: the entries of `metadata.managedFields`. An object without entries is untracked.
 
 use std::borrow::Cow;
 
@@ -9,21 +9,21 @@ use crate::clock;
 use crate::resource::{Resource, Subresource};
 use crate::schema::Schema;
 
-/// The kind of a manager's writes.
+/// The kind of the writes that an entry records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Apply,
     Update,
 }
 
-/// The fields of one manager.
+/// An entry of `managedFields`: the fields that one manager owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) manager: String,
     pub(crate) mode: Mode,
     pub(crate) api_version: String,
     pub(crate) subresource: String,
-    /// The time of the last change; may be empty.
+    /// The time of the last change, possibly empty.
     pub(crate) time: String,
     pub(crate) fields: Fields,
 }
@@ -62,7 +62,7 @@ impl Entry {
         value
     }
 
-    /// Reports whether writes of `other` belong to this entry.
+    /// Reports whether a write with the entry `other` belongs to this entry.
     pub(crate) fn same_writer(&self, other: &Self) -> bool {
         self.manager == other.manager
             && self.mode == other.mode
@@ -78,7 +78,8 @@ pub(crate) fn parse(object: &Value) -> Vec<Entry> {
         .unwrap_or_default()
 }
 
-/// Stores entries that own fields: appliers first, then by time.
+/// Stores the entries that own fields. Entries of server-side apply come first. Entries of each mode are sorted by
+/// time.
 pub(crate) fn store(object: &mut Value, entries: &[Entry]) {
     let mut kept: Vec<&Entry> = entries.iter().filter(|e| !e.fields.is_empty()).collect();
     kept.sort_by_key(|e| {
@@ -98,7 +99,7 @@ pub(crate) fn store(object: &mut Value, entries: &[Entry]) {
     }
 }
 
-/// Metadata that the system sets. It is never tracked.
+/// Metadata that the server sets. No entry contains these fields.
 const SYSTEM: &[&str] = &[
     "name",
     "namespace",
@@ -112,7 +113,7 @@ const SYSTEM: &[&str] = &[
     "selfLink",
 ];
 
-/// Returns an object without the fields that are never tracked.
+/// Returns an object without the fields that entries never contain.
 pub(crate) fn tracked(object: &Value) -> Value {
     let mut out = Map::new();
     for (key, value) in object.as_object().into_iter().flatten() {
@@ -128,7 +129,7 @@ pub(crate) fn tracked(object: &Value) -> Value {
                     out.insert(key.clone(), Value::Object(kept));
                 }
             }
-            // An empty status is written by the server.
+            // The server itself writes an empty status, so an entry never contains it.
             ("status", Value::Object(status)) if status.is_empty() => {}
             _ => drop(out.insert(key.clone(), value.clone())),
         }
@@ -136,14 +137,14 @@ pub(crate) fn tracked(object: &Value) -> Value {
     Value::Object(out)
 }
 
-/// Returns the fields of an object.
+/// Returns the set of the fields that entries can contain for an object.
 pub(crate) fn fields_of(object: &Value, schema: &Schema) -> Fields {
     let mut fields = fields::of(&tracked(object), Some(schema));
     fields.owned = false;
     fields
 }
 
-/// Returns a new entry for the manager of a request.
+/// Returns a new entry, without fields, for the manager of a request.
 pub(crate) fn writer(
     resource: &Resource,
     manager: &str,
@@ -155,7 +156,7 @@ pub(crate) fn writer(
         mode,
         api_version: resource.api_version(),
         subresource: subresource.map(|s| s.name().to_owned()).unwrap_or_default(),
-        // Writes through `scale` have no subresource in their entry.
+        // The entry of a write through `scale` has no time.
         time: match subresource {
             Some(Subresource::Scale) => String::new(),
             _ => clock::now(),
@@ -164,7 +165,8 @@ pub(crate) fn writer(
     }
 }
 
-/// Returns the object that a new object is compared with: it has the fields that every object of the kind has.
+/// Returns the object that a new object is compared with. Its fields exist in every object of the kind, so they get no
+/// owner.
 fn blank(resource: &Resource) -> Value {
     if resource.is_custom() {
         return json!({});
@@ -186,10 +188,10 @@ fn blank(resource: &Resource) -> Value {
     })
 }
 
-/// The manager of all fields of an untracked object that is applied for the first time.
+/// The manager of the fields that an untracked object has before its first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Returns the object if it is untracked, so that its fields get an owner.
+/// Returns an untracked object with an entry that owns its fields. Returns a tracked object unchanged.
 pub(crate) fn adopted<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Value> {
     if !parse(object).is_empty() {
         return Cow::Borrowed(object);
@@ -201,7 +203,7 @@ pub(crate) fn adopted<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Val
     Cow::Owned(object)
 }
 
-/// Returns the old and new values that a write through a subresource compares.
+/// Returns the difference that a write makes to the fields of its subresource, or to the main resource without `door`.
 fn compared(
     resource: &Resource,
     door: Option<Subresource>,
@@ -214,10 +216,10 @@ fn compared(
         let Some(object) = side.as_object_mut() else {
             continue;
         };
-        // Every object has metadata, and built-in kinds have a status.
+        // An absent `metadata` equals an empty one, and so does an absent `status` of a built-in kind.
         object.entry("metadata").or_insert_with(|| json!({}));
         if door.is_none() && resource.status {
-            // The status belongs to its subresource.
+            // Only a write through the status subresource changes the status.
             object.remove("status");
         } else if resource.status && !resource.is_custom() {
             object.entry("status").or_insert_with(|| json!({}));
@@ -229,7 +231,7 @@ fn compared(
     difference
 }
 
-/// Reports whether a set contains a path.
+/// Reports whether a set contains a dotted path.
 fn owns(fields: &Fields, path: &str) -> bool {
     let found = path
         .split('.')
@@ -237,7 +239,7 @@ fn owns(fields: &Fields, path: &str) -> bool {
     found.is_some_and(|found| found.owned)
 }
 
-/// Records an ordinary write: ownership of the changed fields passes to the writer. An object without entries stays
+/// Records a write other than an apply. The writer becomes the owner of the changed fields. An untracked object stays
 /// untracked until its first apply.
 pub(crate) fn record(
     resource: &Resource,
@@ -257,11 +259,11 @@ pub(crate) fn record(
     let mut difference = compared(resource, subresource, old, new);
     if subresource == Some(Subresource::Scale) {
         let path = resource.scale.as_ref().map_or("", |s| &s.spec);
-        // A write through `scale` takes over replicas that have an owner, but does not start to track them.
+        // A write through `scale` becomes the owner of the replicas only if the replicas already have an owner.
         if !entries.iter().any(|entry| owns(&entry.fields, path)) {
             difference = Difference::default();
         }
-        // For a Scale, zero replicas equal absent ones.
+        // In a Scale, zero replicas equal absent replicas.
         if path.split('.').fold(&*new, |v, step| &v[step]) == 0 {
             difference.removed.union(&difference.changed);
             difference.changed = Fields::default();

@@ -1,4 +1,4 @@
-//! Nulls in applied configurations. The manager owns a field that it sets to null, but the null is not stored.
+//! Nulls in applied configurations. A manager that sets a field to null owns the field, but the null is not stored.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::fields::{self, Shape, field_schema, item_step};
 use crate::schema::Schema;
 
-/// Removes the nulls that `config` added.
+/// Removes the nulls that the merge of `config` has added.
 pub(super) fn remove_nulls(merged: &mut Value, config: &Value, schema: Option<&Schema>) {
     match fields::shape(config, schema) {
         Shape::Object(wanted) => {
@@ -18,7 +18,7 @@ pub(super) fn remove_nulls(merged: &mut Value, config: &Value, schema: Option<&S
             for (name, value) in wanted {
                 let schema = field_schema(of, name);
                 let is_field = of.is_none_or(|s| s.properties.contains_key(name));
-                // A null map entry becomes the zero value of its type.
+                // A null entry of a map is kept, and later becomes the zero value of its type.
                 if value.is_null()
                     && is_field
                     && object.get(name).is_some_and(Value::is_null)

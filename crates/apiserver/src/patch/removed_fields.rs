@@ -1,12 +1,13 @@
-//! Fields that an applier dropped since its last apply. They are removed unless another manager owns them; a struct
-//! without any owned field is removed as a whole, defaults included.
+//! Removal of the fields that an applier no longer applies. Such a field is removed unless another manager owns it. A
+//! struct, which is an object with declared properties, is removed with its defaults if no manager owns a field in it.
 
 use serde_json::Value;
 
 use super::fields::{self, Fields, Shape, field_schema, item_step, set_step};
 use crate::schema::{ListType, Schema};
 
-/// Removes from `merged` the fields of `before` that are not in `asked_for`, the fields of all managers.
+/// Removes from `merged` the fields of `before`, which the applier owned, that are not in `asked_for`, the fields of
+/// all managers.
 pub(super) fn remove_dropped(
     merged: &mut Value,
     before: &Fields,
@@ -22,10 +23,10 @@ pub(super) fn remove_dropped(
     let of = |value: &Value| with_structs(&fields::of(value, schema), schema);
     let before = with_structs(before, schema);
     let all = of(merged);
-    // Fields that stay without the applier, and owned fields.
+    // The fields that remain without the applier's previous fields, and the fields of all managers.
     let mut stays = of(&without(merged, &before, schema));
     stays.union(&with_structs(asked_for, schema));
-    // Fields that were never owned belong to the server and stay.
+    // A field that no manager has owned belongs to the server and is kept.
     let mut unwanted = all.clone();
     unwanted.subtract(&stays);
     let mut removed = all;
@@ -33,7 +34,7 @@ pub(super) fn remove_dropped(
     remove(merged, &removed.intersection(&before), schema);
 }
 
-/// Returns a set with the structs that contain its paths. Maps and list items are not structs.
+/// Returns a set together with the structs that contain its paths. Maps and list items are not structs.
 fn with_structs(fields: &Fields, schema: Option<&Schema>) -> Fields {
     let below = fields.below.iter().map(|(step, inner)| {
         let mut inner = with_structs(inner, below(schema, step));
@@ -47,7 +48,7 @@ fn with_structs(fields: &Fields, schema: Option<&Schema>) -> Fields {
     }
 }
 
-/// Returns the schema one step below.
+/// Returns the schema of the value at a step below this schema.
 fn below<'a>(schema: Option<&'a Schema>, step: &str) -> Option<&'a Schema> {
     match step.strip_prefix("f:") {
         Some(name) => field_schema(schema, name),
@@ -61,12 +62,12 @@ fn without(value: &Value, removed: &Fields, schema: Option<&Schema>) -> Value {
     left
 }
 
-/// Removes the paths of `removed` with everything below them.
+/// Removes the paths of `removed`, and everything below these paths.
 fn remove(value: &mut Value, removed: &Fields, schema: Option<&Schema>) {
     if removed.below.is_empty() {
         return;
     }
-    // Atomic values have no removable parts.
+    // An atomic value has no parts that can be removed.
     if matches!(fields::shape(value, schema), Shape::Leaf) {
         return;
     }
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
     use crate::schema::builtin;
 
-    /// Returns a deployment after an applier dropped fields of its container.
+    /// Returns the container of a Deployment after an apply that dropped fields of the container.
     fn after_apply(live: &Value, before: &Value, asked_for: &Value) -> Value {
         let schema = builtin::compiled("io.k8s.api.apps.v1.Deployment");
         let pod = |container: &Value| json!({"spec": {"template": {"spec": {"containers": [container]}}}});

@@ -1,5 +1,5 @@
-//! Strategic merge patch for built-in kinds: lists merge by key, and directives (`$patch`, `$retainKeys`,
-//! `$deleteFromPrimitiveList`, `$setElementOrder`) control the rest.
+//! Strategic merge patch for built-in kinds. Lists merge by key, and directives (`$patch`, `$retainKeys`,
+//! `$deleteFromPrimitiveList`, `$setElementOrder`) request other changes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::error::ApiError;
 use crate::schema::{Schema, Strategy};
 
-/// Patches `target`.
+/// Applies a strategic merge patch to `target`.
 pub(crate) fn patch(target: &mut Value, patch: &Value, schema: &Schema) -> Result<(), ApiError> {
     merge_object(target, patch, Some(schema))
 }
@@ -140,7 +140,7 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
     let live = items.clone();
     let of_item = schema.and_then(|s| s.items.as_deref());
     let identity = |item: &Value| item.get(key).unwrap_or(&Value::Null).to_string();
-    // An index of the items by identity, so that long lists are not searched for each item.
+    // `positions` is an index of the items by identity, so that a long list is not searched for each item.
     let mut merged: Vec<Option<Value>> = std::mem::take(items).into_iter().map(Some).collect();
     let mut positions: HashMap<String, Vec<usize>> = HashMap::new();
     for (at, item) in live.iter().enumerate() {
@@ -149,7 +149,7 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
         }
     }
     for item in patch {
-        // Items of a new list may lack the merge key.
+        // An item of a new list may lack the merge key.
         if new_list && item.get(key).is_none() && item.is_object() && directive(item).is_none() {
             merged.push(Some(item.clone()));
             continue;
@@ -177,8 +177,8 @@ fn merge_list(slot: &mut Value, patch: &[Value], schema: Option<&Schema>) -> Res
     Ok(())
 }
 
-/// Orders the items of a merged list: items of the patch keep the order of the patch, the others keep theirs. New items
-/// come first.
+/// Orders the items of a merged list. The items in the patch get the order of the patch, and all other items keep their
+/// order. A new item comes before the items that are not in the patch.
 fn interleave(
     merged: &mut Vec<Value>,
     live: &[Value],
@@ -213,7 +213,8 @@ fn interleave(
     merged.extend(of_patch.map(|(_, item)| item));
 }
 
-/// Sorts the items that `$setElementOrder` names. Each other item stays behind its predecessor.
+/// Sorts the items in the order of `$setElementOrder`. An item without a position in this order stays behind its
+/// predecessor.
 fn reorder(items: &mut [Value], order: &[Value], key: Option<&str>) {
     let identity = |v: &Value| {
         let part = key.map_or(Some(v), |key| v.get(key));
@@ -313,7 +314,7 @@ mod tests {
             json!({"metadata": {"finalizers": long, "$setElementOrder/finalizers": long}});
         let merged = patched(finalizers.clone(), &finalizers);
         assert_eq!(merged["metadata"]["finalizers"], json!(long));
-        // Comparing all items with each other would take minutes.
+        // Comparing each item with all other items would take minutes.
         assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
     }
 

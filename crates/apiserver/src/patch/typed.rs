@@ -1,11 +1,11 @@
-//! Type checks of applied custom resources: a value of the wrong type can be neither merged nor owned. Built-in kinds
-//! are decoded into their types instead.
+//! Type checks of applied custom resources: a value with a wrong type can be neither merged nor owned. For built-in
+//! kinds, `schema::decode` checks the types.
 
 use serde_json::Value;
 
 use crate::schema::{Additional, Schema, Type};
 
-/// Returns the path and type of the first value with the wrong type.
+/// Returns a message for the first value with a wrong type, or `None` if all types are correct.
 pub(crate) fn mistyped(value: &Value, schema: &Schema, path: &str) -> Option<String> {
     let wrong = |expected: &str| Some(format!("{path}: expected {expected}"));
     match (schema.kind, value) {

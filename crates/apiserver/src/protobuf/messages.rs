@@ -1,13 +1,13 @@
-//! The fields of messages by number, read from `messages.txt`.
+//! The fields of protobuf messages by their numbers, read from `messages.txt`.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// A field of a message.
+/// A field of a protobuf message.
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) number: u64,
-    /// The name in JSON; `None` if JSON merges the fields of this message into the enclosing object.
+    /// The name in JSON. `None` if JSON contains the fields of this message in the enclosing object.
     pub(super) name: Option<&'static str>,
     pub(super) cardinality: Cardinality,
     pub(super) kind: Kind,
@@ -31,16 +31,16 @@ pub(super) enum Kind {
     Bool,
     Double,
     Bytes,
-    /// A time in seconds.
+    /// A time, with whole seconds in JSON.
     Time,
-    /// A time in microseconds.
+    /// A time, with microseconds in JSON.
     MicroTime,
     Quantity,
     IntOrString,
-    /// Embedded JSON.
+    /// Bytes that contain JSON.
     Raw,
     Message(&'static str),
-    /// A message of alternatives. JSON contains only the value of the field that is set.
+    /// A message of alternatives. JSON contains only the value of the alternative that is set.
     Either(&'static str),
 }
 
@@ -107,15 +107,15 @@ fn all() -> &'static Messages {
     })
 }
 
-/// Returns the fields of a message.
+/// Returns the fields of the message with this name.
 pub(super) fn named(message: &str) -> Option<&'static [Field]> {
     all().get(message).map(Vec::as_slice)
 }
 
-/// Returns the fields of a kind.
+/// Returns the fields of the message for a kind.
 pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<&'static [Field]> {
     if kind == "DeleteOptions" {
-        // Clients send it with the group of the target.
+        // Clients send `DeleteOptions` with the API group of the object to delete.
         return named("meta.v1.DeleteOptions");
     }
     let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));

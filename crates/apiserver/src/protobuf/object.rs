@@ -1,4 +1,4 @@
-//! Conversion of messages to JSON.
+//! Conversion of protobuf messages to JSON objects.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ use super::messages::{self, Cardinality, Field, Kind};
 use super::wire::{Reader, Wire, broken, text};
 use crate::error::ApiError;
 
-/// Maximum nesting of messages, the same as for JSON.
+/// Maximum nesting of messages. JSON has the same limit.
 const MAX_DEPTH: usize = 128;
 
 /// Reads the fields of a message. Unknown fields are skipped.
@@ -64,7 +64,7 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// Appends an element, or all numbers of a packed field.
+/// Appends one element to a list, or all numbers of a packed field.
 fn append(list: &mut Vec<Value>, kind: Kind, wire: Wire<'_>, depth: usize) -> Result<(), ApiError> {
     match (kind, wire) {
         (Kind::Int, Wire::Bytes(bytes)) => {
@@ -78,7 +78,7 @@ fn append(list: &mut Vec<Value>, kind: Kind, wire: Wire<'_>, depth: usize) -> Re
     Ok(())
 }
 
-/// Reads the key and value of a map entry. An absent key or value has the zero value of its type.
+/// Reads the key and the value of a map entry. An absent key or value has the zero value of its type.
 fn entry(kind: Kind, wire: Wire<'_>, depth: usize) -> Result<(String, Value), ApiError> {
     let Wire::Bytes(bytes) = wire else {
         return Err(broken());
@@ -132,7 +132,7 @@ fn value(kind: Kind, wire: Wire<'_>, depth: usize) -> Result<Value, ApiError> {
     })
 }
 
-/// Returns the field `schema` if present, else the other field.
+/// Returns the value of the alternative that is set: the field `schema`, or else the only other field.
 fn either(mut fields: Map<String, Value>) -> Value {
     let schema = fields.remove("schema");
     schema
@@ -140,7 +140,7 @@ fn either(mut fields: Map<String, Value>) -> Value {
         .unwrap_or_default()
 }
 
-/// Returns the first field of a message, if it is bytes.
+/// Returns the content of the first field of a message. The result is empty if this field does not contain bytes.
 fn first(bytes: &[u8]) -> Result<&[u8], ApiError> {
     match Reader::new(bytes).next()? {
         Some((1, Wire::Bytes(bytes))) => Ok(bytes),
@@ -148,7 +148,8 @@ fn first(bytes: &[u8]) -> Result<&[u8], ApiError> {
     }
 }
 
-/// Reads a time, which is found as seconds and nanoseconds since 1970. An empty message is null.
+/// Reads a time from a message with seconds and nanoseconds since 1970. The result has `digits` fractional digits, and
+/// is null for an empty message.
 fn time(bytes: &[u8], digits: usize) -> Result<Value, ApiError> {
     if bytes.is_empty() {
         return Ok(Value::Null);

@@ -1,4 +1,4 @@
-//! The wire format: numbered fields, each a number or bytes.
+//! The wire format of protobuf: a sequence of numbered fields. The value of each field is a number or bytes.
 
 use crate::error::ApiError;
 
@@ -11,7 +11,7 @@ pub(super) fn broken() -> ApiError {
     ApiError::bad_request("the protobuf body is malformed")
 }
 
-/// A value on the wire.
+/// The value of a field in the wire format.
 pub(super) enum Wire<'a> {
     /// A number of variable length.
     Number(u64),

@@ -8,11 +8,12 @@ use crate::table::{Columns, builtin_columns};
 /// A group, its version, and the package of its OpenAPI definitions.
 type Group = (&'static str, &'static str, &'static str);
 
-/// Group, kind, short names separated by commas, scope, and flags.
+/// A row of the table: group, kind, short names separated by commas, scope, and flags.
 ///
-/// Flags: `s` status, `c` scale, `g` generation, `a` category all, `r` review, `l` label name, `p` path-segment name,
-/// `v` service name, `e` stored as core event, `o` stored as autoscaling/v2, `x` category api-extensions, `u` created by
-/// PUT, `n` version needed by PUT.
+/// Flags: `s` has a status, `c` has a scale subresource, `g` has a generation, `a` is in the category `all`, `r` is a
+/// review, `l` has labels as names, `p` has path segments as names, `v` has Service names, `e` is stored as a core
+/// event, `o` is stored as autoscaling/v2, `x` is in the category `api-extensions`, `u` can be created with PUT, `n`
+/// needs a resourceVersion in PUT.
 type Row = (Group, &'static str, &'static str, Scope, &'static str);
 
 use Scope::{Cluster as C, Namespaced as N};
@@ -115,7 +116,7 @@ fn plural(kind: &str) -> String {
     }
 }
 
-/// Returns the table name of a resource, `pods` or `deployments.apps`.
+/// Returns the table name of a resource, for example `pods` or `deployments.apps`.
 pub(super) fn table_name(group: &str, plural: &str) -> String {
     if group.is_empty() {
         plural.to_owned()
@@ -128,7 +129,7 @@ pub(super) fn resources() -> Vec<Resource> {
     TABLE.iter().map(resource).collect()
 }
 
-/// Returns the resource of `Eviction` bodies.
+/// Returns the resource for the bodies of pod evictions.
 pub(super) fn eviction() -> Resource {
     resource(&EVICTION)
 }

@@ -1,4 +1,4 @@
-//! The resources of a CustomResourceDefinition, and its status.
+//! The resources that a CustomResourceDefinition defines, and the status of the definition.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,7 +32,8 @@ fn dotted(path: &Value) -> Option<String> {
     path.as_str().map(|p| p.trim_start_matches('.').to_owned())
 }
 
-/// Returns a resource for each served version of a valid definition that was written at `defined_at`.
+/// Returns a resource for each served version of a valid definition. `defined_at` is the resourceVersion of the
+/// definition.
 fn resources(crd: &Value, defined_at: u64) -> Vec<Resource> {
     let spec = &crd["spec"];
     let (group, names) = (text(&spec["group"]), &spec["names"]);
@@ -130,7 +131,7 @@ fn columns(json: &Value) -> Vec<CustomColumn> {
         .unwrap_or_default()
 }
 
-/// Sets the accepted names, conditions and stored versions in `status`.
+/// Sets the status of a definition: the accepted names, the conditions and the stored versions.
 pub(crate) fn set_status(crd: &mut Value, served: &Snapshot) {
     let spec = crd["spec"].clone();
     let (group, plural, kind) = (

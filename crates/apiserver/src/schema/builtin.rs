@@ -1,4 +1,5 @@
-//! The schemas of built-in kinds from k8s-openapi, generated on first use and shared by all servers of the process.
+//! The schemas of built-in kinds. They are generated from k8s-openapi at the first use, and all servers of the process
+//! share them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -22,7 +23,8 @@ pub(crate) fn definitions() -> &'static Map<String, Value> {
     &DEFINITIONS
 }
 
-/// Returns the compiled schema of a definition, or the open schema.
+/// Returns the compiled schema of a definition. The result is the open schema, which accepts every value, if the
+/// definition is unknown.
 pub(crate) fn compiled(name: &str) -> Arc<Schema> {
     if let Some(schema) = COMPILED.lock().get(name) {
         return schema.clone();
@@ -108,7 +110,7 @@ fn generate() -> Map<String, Value> {
 /// A resolver that compiles each definition once.
 struct Memo {
     compiled: HashMap<String, Arc<Schema>>,
-    /// The definitions being compiled, to detect cycles.
+    /// The definitions that are being compiled. A reference to one of these definitions is a cycle.
     in_progress: Vec<String>,
 }
 
@@ -124,7 +126,7 @@ impl Resolve for Memo {
         let Some(json) = DEFINITIONS.get(name) else {
             return Some(Schema::open());
         };
-        // Only JSONSchemaProps refers to itself. Its schema is open, and only its keywords are pruned.
+        // Only `JSONSchemaProps` refers to itself. Its schema is open, and only unknown keywords in it are pruned.
         if name.ends_with(".JSONSchemaProps") {
             return Some(Arc::new(Schema {
                 of_schemas: true,
@@ -141,7 +143,7 @@ impl Resolve for Memo {
         if name.ends_with(".Quantity") {
             schema.kind = Type::Quantity;
         }
-        // Types without properties are free-form: FieldsV1, RawExtension, JSON.
+        // A type without properties is free-form, for example `FieldsV1`, `RawExtension` and `JSON`.
         if schema.properties.is_empty()
             && schema.items.is_none()
             && matches!(schema.kind, Type::Object | Type::Any)

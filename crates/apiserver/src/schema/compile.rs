@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Additional, Limits, ListType, Schema, Type, rules};
 
-/// Maximum nesting of schemas, bounded by the stack.
+/// Maximum nesting of schemas. Deeper schemas could overflow the stack.
 const MAX_DEPTH: usize = 64;
 
 /// A resolver of references to other schemas.
@@ -15,13 +15,13 @@ pub(crate) trait Resolve {
     fn resolve(&mut self, _name: &str, _depth: usize) -> Option<Arc<Schema>> {
         Some(Schema::open())
     }
-    /// Returns the schema of the metadata of embedded resources.
+    /// Returns the schema of `metadata` in embedded resources.
     fn object_meta(&self) -> Arc<Schema>;
-    /// Adds the merge rule of a property of the definition being compiled.
+    /// Adds the merge rule of a property to its schema. `definition` is the definition that is being compiled.
     fn annotate(&self, _definition: &str, _property: &str, _schema: &mut Schema) {}
 }
 
-/// Adds the properties of every resource: apiVersion, kind and metadata.
+/// Adds the properties that every resource has: `apiVersion`, `kind` and `metadata`.
 pub(super) fn add_embedded(schema: &mut Schema, object_meta: &Schema) {
     let string = || {
         Arc::new(Schema {
@@ -42,7 +42,7 @@ fn flag(schema: &Value, name: &str) -> bool {
     schema[name].as_bool().unwrap_or(false)
 }
 
-/// Compiles a node and everything below it. Returns `None` for an invalid pattern, or if it is nested too deeply.
+/// Compiles a schema and its nested schemas. Returns `None` if a pattern is invalid, or the nesting is too deep.
 pub(crate) fn compile(
     json: &Value,
     resolve: &mut dyn Resolve,
@@ -113,7 +113,7 @@ pub(crate) fn compile(
     Some(schema)
 }
 
-/// Returns the definition that `$ref` names, alone or as the only schema of `allOf`.
+/// Returns the name of the definition in `$ref`, which is in the schema itself or in the only schema of `allOf`.
 pub(super) fn reference(json: &Value) -> Option<&str> {
     let direct = json
         .get("$ref")
@@ -139,7 +139,7 @@ fn node_type(json: &Value) -> Type {
     }
 }
 
-/// The keywords of restrictions on a value.
+/// The keywords that restrict values.
 const LIMITS: [&str; 17] = [
     "minimum",
     "maximum",

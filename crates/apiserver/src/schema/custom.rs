@@ -8,7 +8,7 @@ use super::Schema;
 use super::builtin::object_meta;
 use super::compile::{Resolve, add_embedded, compile};
 
-/// A resolver for definitions, whose schemas have no references.
+/// A resolver for the schemas of CustomResourceDefinitions, which contain no references.
 struct NoReferences;
 
 impl Resolve for NoReferences {
@@ -17,7 +17,7 @@ impl Resolve for NoReferences {
     }
 }
 
-/// Compiles the schema of a custom resource; `metadata` is always the standard one.
+/// Compiles the schema of a custom resource. The schema of `metadata` is always the standard schema.
 pub(crate) fn resource(schema: &Value) -> Option<Arc<Schema>> {
     let mut root = compile(schema, &mut NoReferences, "", 0)?;
     add_embedded(&mut root, &object_meta());

@@ -1,5 +1,5 @@
-//! Typed decoding of built-in kinds: rejects values of the wrong type, and drops empty fields as Go's `omitempty` does.
-//! The OpenAPI definitions declare the types.
+//! Typed decoding of built-in kinds: refuses values with a wrong type, and removes empty fields as Go's `omitempty`
+//! does. The OpenAPI definitions declare the types.
 
 mod empty;
 mod types;
@@ -12,10 +12,11 @@ use serde_json::{Map, Value};
 use crate::go_text::type_name;
 use types::{Field, FieldType, Struct};
 
-/// The Go type of schemas. Its compiled schema is open, so its empty lists and maps are dropped here.
+/// The Go type of the schemas in CustomResourceDefinitions. Its compiled schema is open, so this module removes its
+/// empty lists and maps.
 const SCHEMA: &str = "JSONSchemaProps";
 
-/// Drops the fields of an object that its Go type would omit, and returns an error message for the first value of the
+/// Removes the fields of an object that its Go type would omit. Returns an error message for the first value with a
 /// wrong type.
 pub(crate) fn decode(definition: &str, object: &mut Value) -> Option<String> {
     let root = types::find(definition)?;
@@ -24,7 +25,7 @@ pub(crate) fn decode(definition: &str, object: &mut Value) -> Option<String> {
 }
 
 struct Decoder {
-    /// The fields that lead to the current value, without list indexes.
+    /// The names of the fields that lead to the current value, without list indexes.
     path: Vec<&'static str>,
 }
 
@@ -102,7 +103,7 @@ fn is_base64(text: &str) -> bool {
     }
 }
 
-/// Reports whether a text is an RFC 3339 time, with `micro` one with six fractional digits.
+/// Reports whether a text is an RFC 3339 time. With `micro`, the time needs six fractional digits.
 fn is_time(text: &str, micro: bool) -> bool {
     let fraction = text.split_once('.').map_or(0, |(_, rest)| {
         rest.bytes().take_while(u8::is_ascii_digit).count()
@@ -132,7 +133,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Reports whether a keyword of a schema has the same meaning as an absent one.
+/// Reports whether the value of a schema keyword has the same meaning as an absent keyword.
 fn is_none(field: &Field, value: &Value) -> bool {
     match (value, &field.kind) {
         (Value::Null, _) => true,

@@ -1,4 +1,4 @@
-//! The keywords of OpenAPI schemas in definitions. Unknown keywords are dropped, as by a typed decoder.
+//! The keywords of OpenAPI schemas in CustomResourceDefinitions. Unknown keywords are removed, as a typed decoder does.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -25,7 +25,7 @@ fn fields(definition: &str) -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// Drops unknown keywords and adds their paths to `unknown`.
+/// Removes unknown keywords, and adds their paths to `unknown`.
 pub(super) fn prune(schema: &mut Map<String, Value>, path: &str, unknown: &mut Vec<String>) {
     let mut pruner = Pruner {
         unknown,
@@ -37,8 +37,8 @@ pub(super) fn prune(schema: &mut Map<String, Value>, path: &str, unknown: &mut V
 struct Pruner<'u> {
     /// Paths of the unknown keywords.
     unknown: &'u mut Vec<String>,
-    /// True if unknown keywords are reported. Go decodes a keyword that is a schema or another value with its own decoder,
-    /// which reports none.
+    /// True if unknown keywords are reported. Go decodes a keyword such as `items`, which is a schema or another value,
+    /// with a decoder that reports no unknown keywords.
     reports: bool,
 }
 
@@ -81,21 +81,21 @@ impl Pruner<'_> {
         }
     }
 
-    /// Drops unknown keywords without reporting them.
+    /// Removes unknown keywords, without a report, while `visit` runs.
     fn silently(&mut self, visit: impl FnOnce(&mut Self)) {
         let before = std::mem::replace(&mut self.reports, false);
         visit(self);
         self.reports = before;
     }
 
-    /// Visits a map of schemas.
+    /// Prunes each schema in a map of schemas.
     fn each(&mut self, value: &mut Value, path: &str) {
         for (name, value) in value.as_object_mut().into_iter().flatten() {
             self.any(value, &join(path, name));
         }
     }
 
-    /// Visits a schema or a list of schemas.
+    /// Prunes a schema, or each schema in a list.
     fn any(&mut self, value: &mut Value, path: &str) {
         match value {
             Value::Object(schema) => self.schema(schema, path),

@@ -1,4 +1,4 @@
-//! Merge rules of the lists and objects of built-in kinds. The OpenAPI types of k8s-openapi lack them.
+//! Merge rules of the lists and objects of built-in kinds. The OpenAPI types of k8s-openapi do not contain these rules.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{ListType, Schema, Strategy};
 
-/// Merge rules, keyed by definition and field. The file describes its format.
+/// The merge rules by definition and field. `merge_keys.txt` describes its own format.
 static RULES: LazyLock<HashMap<(&str, &str), Vec<&str>>> = LazyLock::new(|| {
     include_str!("merge_keys.txt")
         .lines()
@@ -50,7 +50,8 @@ pub(super) fn extensions(definition: &str, property: &str) -> Vec<(&'static str,
     all
 }
 
-/// Adds the merge rule of `property` of `definition` to its schema, or that of the definition if `property` is empty.
+/// Adds the merge rule of a property to the schema of the property. If `property` is empty, adds the rule of the
+/// definition to the schema of the definition.
 pub(super) fn annotate(definition: &str, property: &str, schema: &mut Schema) {
     let short = definition.rsplit('.').next().unwrap_or(definition);
     let versioned = definition.strip_prefix("io.k8s.api.").unwrap_or(definition);

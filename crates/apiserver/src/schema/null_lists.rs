@@ -1,5 +1,5 @@
-//! Lists that Go serializes without `omitempty`: an absent list is served as null, and so is an empty list once it is
-//! stored. The table leaves out lists that a valid object must have.
+//! Lists that Go serializes without `omitempty`. An absent list is served as null, and a stored empty list is also
+//! served as null. The table does not contain lists that a valid object must have.
 
 use super::Schema;
 
@@ -15,7 +15,7 @@ const LISTS: &[(&str, &str)] = &[
     ("Role", "rules"),
 ];
 
-/// Marks the schema of such a list.
+/// Marks the schema of a property if the table contains the property.
 pub(super) fn annotate(definition: &str, property: &str, schema: &mut Schema) {
     let name = definition.rsplit('.').next();
     schema.always_written = LISTS

@@ -1,11 +1,13 @@
-//! The definitions of built-in kinds for OpenAPI documents. They are those of k8s-openapi with enumerations and merge
-//! rules. Fields that only Rust requires, for lack of zero values, are optional. Validation does not use them.
+//! The definitions of built-in kinds for OpenAPI documents: the definitions of k8s-openapi, with enumerations and merge
+//! rules. A field that k8s-openapi requires only because Rust has no zero values is optional here. Validation does not
+//! use these definitions.
 
 use serde_json::{Value, json};
 
 use super::{builtin, merge_keys};
 
-/// Returns the enumerations: definition, field and values. `FIELD/*` names the items or map values of a field.
+/// Returns the enumerations, each with definition, field and values. The field `FIELD/*` names the items or map values
+/// of `FIELD`.
 fn enums() -> impl Iterator<Item = (&'static str, &'static str, Vec<&'static str>)> {
     include_str!("enums.txt")
         .lines()
@@ -22,7 +24,7 @@ fn enums() -> impl Iterator<Item = (&'static str, &'static str, Vec<&'static str
         })
 }
 
-/// Definitions whose `name` is optional, for old clients.
+/// Definitions in which `name` is optional, because old clients omit it.
 const OPTIONAL_NAME: &[&str] = &[
     "ConfigMapEnvSource",
     "ConfigMapKeySelector",
@@ -85,7 +87,7 @@ fn extend(schema: &mut Value, extensions: Vec<(&'static str, Value)>) {
     }
 }
 
-/// Returns the schema of a field, or for `FIELD/*` the schema of its items or map values.
+/// Returns the schema of a field. For `FIELD/*`, returns the schema of the items or map values of `FIELD`.
 fn below<'a>(schema: &'a mut Value, path: &str) -> Option<&'a mut Value> {
     let (field, inner) = match path.strip_suffix("/*") {
         Some(field) => (field, true),

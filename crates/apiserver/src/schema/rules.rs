@@ -1,4 +1,4 @@
-//! Validation rules of schemas: the CEL expressions of `x-kubernetes-validations`.
+//! The CEL rules of schemas, in `x-kubernetes-validations`.
 
 pub(crate) mod evaluate;
 mod values;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::cel::{Expression, ResultType, Variable};
 
-/// The cause type of a broken rule.
+/// The type of the cause for a broken rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Refusal {
     #[default]
@@ -30,27 +30,27 @@ impl Refusal {
     }
 }
 
-/// A compiled rule.
+/// A compiled CEL rule.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
     expression: Arc<Expression>,
-    /// The expression as written.
+    /// The source text of the expression.
     text: String,
     message: Option<String>,
     message_expression: Option<Arc<Expression>>,
     refusal: Refusal,
-    /// Appended to the path of the value; may be empty.
+    /// The path of the reported field relative to the value, possibly empty.
     field_path: String,
-    /// True if the rule compares with the old value.
+    /// True if the rule uses `oldSelf`, the value before an update.
     transition: bool,
-    /// True if `oldSelf` is an optional value; the rule then applies to new values too.
+    /// True if `oldSelf` is a CEL optional. The rule then also applies to new values.
     optional_old: bool,
-    /// True if sets and keyed lists may be sorted before they are compared.
+    /// True if sets and keyed lists may be sorted, so that comparisons in the rule ignore the order of items.
     unordered: bool,
 }
 
 impl Rule {
-    /// Returns the message of the rule, or else its text.
+    /// Returns the message of the rule, or the text of the expression if the rule has no message.
     fn shown(&self) -> &str {
         self.message.as_deref().unwrap_or(self.text.as_str()).trim()
     }
@@ -64,7 +64,8 @@ pub(crate) fn variables(rule: &Value) -> [Variable; 2] {
     })
 }
 
-/// Compiles the rules of a schema node. Skips rules that do not compile, as validation refuses their definitions.
+/// Compiles the rules of a schema node. A rule that does not compile is skipped, because validation refuses its
+/// definition.
 pub(crate) fn compile(schema: &Value) -> Vec<Rule> {
     let rules = schema["x-kubernetes-validations"].as_array();
     rules
@@ -101,8 +102,8 @@ pub(crate) fn compile(schema: &Value) -> Vec<Rule> {
         .collect()
 }
 
-/// Converts the `fieldPath` of a rule to the form of causes, such as `.a.b[key]`. Returns `None` if the schema has no such
-/// field.
+/// Converts the `fieldPath` of a rule to a path for causes, such as `.a.b[key]`. Returns `None` if the schema has no
+/// such field.
 fn field_path(path: &str, schema: &Value) -> Option<String> {
     let (mut rest, mut at, mut out) = (path, schema, String::new());
     while !rest.is_empty() {

@@ -1,4 +1,4 @@
-//! Defaults, pruning of unknown fields, and removal of nulls.
+//! Normalization of objects by their schema: defaults, pruning of unknown fields, and removal of nulls.
 
 use berth_apimachinery::quantity::Quantity;
 use serde_json::{Map, Value};
@@ -44,7 +44,7 @@ pub(crate) fn default(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// Drops nulls of fields that are not nullable, so that their defaults apply.
+/// Removes nulls from fields that are not nullable, so that these fields get their defaults.
 pub(crate) fn drop_nulls(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(object) => {
@@ -71,10 +71,10 @@ pub(crate) fn drop_nulls(value: &mut Value, schema: &Schema) {
 
 /// Maximum number of unknown or duplicate fields that a response reports.
 pub(crate) const MAX_REPORTED: usize = 100;
-/// Maximum bytes of their paths.
+/// Maximum total size of the paths of the reported fields, in bytes.
 pub(crate) const MAX_REPORTED_BYTES: usize = 64 << 10;
 
-/// Drops unknown fields and adds the paths of the first ones to `unknown`.
+/// Removes unknown fields, and adds the paths of the first unknown fields to `unknown`.
 pub(crate) fn prune(
     value: &mut Value,
     schema: &Schema,
@@ -143,11 +143,11 @@ fn within(path: &mut String, step: &str, visit: impl FnOnce(&mut String)) {
     path.truncate(length);
 }
 
-/// A list of autoscalers. Its empty value differs from an absent list, so it is kept.
+/// A list of scaling policies in autoscalers. An empty list differs from an absent list, so an empty list is kept.
 const POLICIES: &str = "policies";
 
-/// Normalizes an object of a built-in kind as a typed decoder does: drops optional nulls, empty lists and empty maps,
-/// and canonicalizes quantities.
+/// Normalizes an object of a built-in kind as a typed decoder does. Removes optional nulls, empty lists and empty maps,
+/// and converts quantities to their canonical form.
 pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(object) => {
@@ -206,7 +206,7 @@ pub(crate) fn as_typed(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// Normalizes an object as storage does: an empty list without `omitempty` becomes null.
+/// Normalizes an object as the storage of Kubernetes does. An empty list without `omitempty` becomes null.
 pub(crate) fn as_stored(value: &mut Value, schema: &Schema) {
     if !schema.has_always_written {
         return;
@@ -234,7 +234,7 @@ pub(crate) fn as_stored(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// Replaces a null entry or item by the zero value of its type.
+/// Replaces a null map entry or list item by the zero value of its type.
 fn not_null(value: &mut Value, of: &Schema) {
     if value.is_null() {
         *value = match of.kind {
@@ -248,7 +248,7 @@ fn not_null(value: &mut Value, of: &Schema) {
     }
 }
 
-/// Reports whether an object has arbitrary keys.
+/// Reports whether a schema describes a map, which is an object with arbitrary keys.
 fn is_map(schema: &Schema) -> bool {
     matches!(schema.additional, Additional::Of(_)) && schema.properties.is_empty()
 }

@@ -1,5 +1,5 @@
-//! Validation of the schemas of definitions: the server must be able to apply them, and their rules must compile.
-//! The validation reads the original JSON, so that causes name its fields.
+//! Validation of the schemas of CustomResourceDefinitions. The server must be able to apply the schemas, and their CEL
+//! rules must compile. The validation reads the original JSON, so that causes name its fields.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::error::Cause;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// Keywords that the server cannot apply.
+/// Schema keywords that the server cannot apply.
 const UNSUPPORTED: [&str; 7] = [
     "$ref",
     "additionalItems",
@@ -21,7 +21,7 @@ const UNSUPPORTED: [&str; 7] = [
     "uniqueItems",
 ];
 
-/// Returns the causes against the schema of a version. `path` is the path of the schema in its definition.
+/// Returns the causes for which the schema of a version is refused. `path` is the path of the schema in its definition.
 pub(crate) fn problems(schema: &Value, path: &str) -> Vec<Cause> {
     let mut check = Check::default();
     match schema["type"].as_str() {
@@ -73,7 +73,7 @@ impl Check {
         }
     }
 
-    /// Checks the type of a node below the root.
+    /// Checks the type of a node. [`problems`] checks that the root has the type `object`.
     fn kind(&mut self, schema: &Value, path: &str, root: bool) {
         let kind = schema["type"].as_str().unwrap_or_default();
         let open = [
@@ -106,7 +106,7 @@ impl Check {
         }
     }
 
-    /// Checks the pattern of a node and of its value validations.
+    /// Checks the pattern of a node, and the patterns in its `allOf`, `anyOf`, `oneOf` and `not`.
     fn patterns(&mut self, schema: &Value, path: &str) {
         if let Some(pattern) = schema["pattern"].as_str()
             && let Err(error) = crate::pattern::compile(pattern)
@@ -142,7 +142,7 @@ impl Check {
         }
     }
 
-    /// Checks that a default is valid and has no unknown fields.
+    /// Checks that the default of a node is valid and has no unknown fields.
     fn default_value(&mut self, schema: &Value, path: &str) {
         let Some(default) = schema.get("default").filter(|d| !d.is_null()) else {
             return;
@@ -162,7 +162,7 @@ impl Check {
         }
     }
 
-    /// Compiles the rules of a node.
+    /// Checks that the CEL rules of a node compile.
     fn rules(&mut self, schema: &Value, path: &str) {
         let rules = schema["x-kubernetes-validations"].as_array();
         for (i, rule) in rules.into_iter().flatten().enumerate() {

@@ -1,4 +1,4 @@
-//! Validation of values against a schema.
+//! Validation of values against a compiled schema.
 
 use std::collections::HashSet;
 
@@ -9,22 +9,22 @@ use super::{Additional, Limits, ListType, Schema, Type, rules};
 use crate::error::Cause;
 use crate::go_text;
 
-/// Returns the causes against `value`.
+/// Returns the causes for which `value` does not match the schema.
 pub(crate) fn validate(value: &Value, schema: &Schema) -> Vec<Cause> {
     let mut causes = Vec::new();
     check(value, None, schema, "", &mut causes);
     causes
 }
 
-/// Returns the causes against a custom resource that replaces `old`: first of its structure, then of its rules. Unchanged
-/// parts may stay invalid.
+/// Returns the causes for which a custom resource is refused: first for its structure, then for its CEL rules. `old` is
+/// the object that an update replaces. Parts that the update does not change may stay invalid.
 pub(crate) fn custom(value: &Value, old: Option<&Value>, schema: &Schema) -> Vec<Cause> {
     let mut causes = Vec::new();
     check(value, old, schema, "", &mut causes);
     if !schema.has_rules {
         return causes;
     }
-    // Rules rely on a valid structure.
+    // CEL rules need a valid structure.
     if causes.iter().any(Cause::blocks_rules) {
         causes.push(Cause::invalid(
             "<nil>",
@@ -49,7 +49,7 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Reports whether a value has a JSON type.
+/// Reports whether a value has the JSON type `kind`.
 pub(crate) fn fits(value: &Value, kind: Type) -> bool {
     match kind {
         Type::Object => value.is_object(),
@@ -83,7 +83,7 @@ fn check(value: &Value, old: Option<&Value>, schema: &Schema, path: &str, causes
         Value::Object(object) => {
             for (name, inner) in object {
                 if let Some(property) = schema.properties.get(name) {
-                    // Metadata is validated elsewhere.
+                    // `builtins::validation::metadata` validates `metadata`.
                     if !property.object_meta {
                         let old = old.and_then(|old| old.get(name));
                         check(inner, old, property, &join(path, name), causes);

@@ -1,15 +1,17 @@
-//! Field selectors: for each built-in kind, the labels that its API accepts and the paths of their values in stored
-//! objects. Custom kinds declare theirs in `selectableFields`.
+//! The fields by which field selectors can select objects. A table lists for each built-in kind the labels of these
+//! fields in requests, and the paths of their values in stored objects. Custom kinds declare such fields in
+//! `selectableFields`.
 
 use serde_json::Value;
 
 use crate::resource::Resource;
 
-/// A kind, by group and plural, and its fields in addition to name and namespace, separated by spaces.
+/// The group and plural of a kind, and its fields in addition to name and namespace, separated by spaces.
 type Kind = (&'static str, &'static str, &'static str);
 
-/// A field is the label that requests use, which is also its path, or `LABEL=PATH[|PATH]`. The first value that is not
-/// empty counts. An absent one is empty, or the text after `?`.
+/// The kinds with additional fields. A field is `LABEL` or `LABEL=PATH[|PATH]`. The label names the field in requests,
+/// and is also the path if no path follows. The value is the first value at these paths that is not empty. If there is
+/// none, the value is the text after `?`, or empty.
 const KINDS: &[Kind] = &[
     (
         "",
@@ -26,7 +28,7 @@ const KINDS: &[Kind] = &[
          involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent \
          source=source.component|reportingComponent type",
     ),
-    // These are stored as events of core/v1.
+    // These events are stored as events of core/v1, so their paths name fields of core/v1.
     (
         "events.k8s.io",
         "events",
@@ -48,7 +50,7 @@ const KINDS: &[Kind] = &[
     ),
 ];
 
-/// A field that objects can be selected by.
+/// A field by which objects can be selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Field {
     label: &'static str,
@@ -61,21 +63,22 @@ fn kind_of(resource: &Resource) -> Option<&'static Kind> {
     kinds.find(|(group, plural, _)| resource.is(group, plural))
 }
 
-/// The field that a label in a request selects by.
+/// The field that a label in a field selector names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SelectedField {
     Name,
     Namespace,
     Builtin(Field),
-    /// A path within a custom resource.
+    /// The path of a field in a custom resource.
     Custom(String),
 }
 
 impl SelectedField {
-    /// Returns the field for a label, or `None` if the resource cannot be selected by it.
+    /// Returns the field for a label, or `None` if objects of the resource cannot be selected by this label.
     pub(super) fn parse(label: &str, resource: &Resource) -> Option<Self> {
         let kind = kind_of(resource);
-        // Kinds without additional fields accept both labels at any scope.
+        // A built-in kind without additional fields accepts the labels of name and namespace, even if it is
+        // cluster-scoped.
         let has_namespace = resource.namespaced() || (kind.is_none() && !resource.is_custom());
         match label {
             "metadata.name" => return Some(Self::Name),
@@ -103,7 +106,7 @@ impl Field {
         }
     }
 
-    /// Returns the text that a selector compares with.
+    /// Returns the value of the field in an object, as text.
     pub(super) fn read(&self, object: &Value) -> String {
         let mut values = self.paths.split('|').map(|path| text_at(object, path));
         let found = values.find(|value| !value.is_empty());
@@ -111,7 +114,7 @@ impl Field {
     }
 }
 
-/// Returns the scalar at a dotted path as text, empty if there is none.
+/// Returns the scalar at a dotted path as text. The result is empty if there is no such scalar.
 pub(super) fn text_at(object: &Value, path: &str) -> String {
     let found = path.split('.').try_fold(object, |value, step| match value {
         Value::Array(items) => items.get(step.parse::<usize>().ok()?),
@@ -124,7 +127,7 @@ pub(super) fn text_at(object: &Value, path: &str) -> String {
     }
 }
 
-/// Returns the message for an unsupported label.
+/// Returns the message for an unsupported label of a field.
 pub(super) fn not_supported(label: &str) -> String {
     format!("field label not supported: {label}")
 }

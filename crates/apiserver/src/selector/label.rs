@@ -8,7 +8,7 @@ use regex::Regex;
 use crate::error::ApiError;
 use crate::names;
 
-/// A requirement: `!`, the key, and an operator with a value, or with values in parentheses.
+/// The pattern of a requirement: `!`, the key, and an operator with one value, or with values in parentheses.
 static REQUIREMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let word = r"[^\s=!<>(),]";
     let text =
@@ -76,7 +76,7 @@ fn requirement(text: &str) -> Result<LabelRequirement, String> {
     Ok(LabelRequirement::unvalidated(key, relation))
 }
 
-/// Returns an error if a rule has found a problem with a part of the text.
+/// Returns an error if `problem` contains the problem of a text. `field` is the path of the text.
 fn check(field: &str, text: &str, problem: Option<String>) -> Result<(), String> {
     problem.map_or(Ok(()), |problem| {
         Err(format!("{field}: Invalid value: \"{text}\": {problem}"))

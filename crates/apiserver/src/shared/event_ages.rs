@@ -1,4 +1,5 @@
-//! The last write of each event, recorded with every change so that expiry never scans all events.
+//! The time of the last write of each Kubernetes Event. Every change updates this index, so that the expiry of events
+//! does not scan all events.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 use crate::store::{Change, Key, Store};
 use crate::tables::EVENTS;
 
-/// The time of the last write of each event.
+/// The index of the last writes of events.
 #[derive(Debug, Default)]
 pub(crate) struct EventAges {
     inner: Mutex<Inner>,
@@ -17,7 +18,7 @@ pub(crate) struct EventAges {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Ordered by version and therefore by time.
+    /// The last writes by version. This order is also the order of time.
     by_version: BTreeMap<u64, LastWrite>,
     versions: HashMap<Key, u64>,
 }
@@ -25,7 +26,7 @@ struct Inner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LastWrite {
     key: Key,
-    /// Seconds of the Unix epoch.
+    /// Time of the write in seconds of the Unix epoch.
     at: i64,
 }
 
@@ -45,7 +46,7 @@ impl Inner {
 }
 
 impl EventAges {
-    /// Loads the events of a store.
+    /// Loads the events of a store into the index.
     pub(crate) fn load(&self, store: &Store) {
         let mut inner = self.inner.lock();
         for event in store.list(EVENTS, None).items {
@@ -54,7 +55,7 @@ impl EventAges {
         }
     }
 
-    /// Observes a change. Called with the store locked.
+    /// Updates the index after a change. The caller has locked the store.
     pub(crate) fn observe(&self, table: &str, change: &Change) {
         if table != EVENTS {
             return;
@@ -83,8 +84,8 @@ impl EventAges {
     }
 }
 
-/// Returns the last write that the server recorded in the metadata. The timestamps of the event itself come from clients
-/// and are ignored.
+/// Returns the time of the last write that the server recorded in the metadata. The timestamps of the event itself come
+/// from clients and are ignored.
 fn last_write(event: &Value) -> Option<Timestamp> {
     let meta = &event["metadata"];
     let managers = meta["managedFields"].as_array().into_iter().flatten();

@@ -1,5 +1,5 @@
-//! The queue of background work that writes cause. Writes fill it while the store is locked, so items are only keys. An
-//! item is queued at most once.
+//! The queue of background work that writes cause, such as garbage collection. Writes add items while the store is
+//! locked, so an item contains only a key. An item is queued at most once.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -22,7 +22,7 @@ use crate::webhooks;
 pub(crate) enum Work {
     /// Collects the dependents of the deleted object with this uid.
     CollectDependents(Box<str>),
-    /// Continues the foreground deletion of the object with this uid after one of its dependents is deleted.
+    /// Continues the foreground deletion of the object with this uid, because one of its dependents is deleted.
     ContinueDeletion(Box<str>),
     /// Checks that the owners of an object exist.
     CheckOwners(ObjectLocation),
@@ -34,15 +34,15 @@ pub(crate) enum Work {
     EmptyNamespace(Box<str>),
     /// Deletes the objects of a terminating CustomResourceDefinition.
     EmptyDefinition(Box<str>),
-    /// Ensures the default service account of a namespace.
+    /// Creates the default service account of a namespace if it is missing.
     DefaultAccount(Box<str>),
-    /// Ensures the CA certificate ConfigMap of a namespace.
+    /// Creates or corrects the ConfigMap with the CA certificate in a namespace.
     RootCa(Box<str>),
     /// Publishes the Service of the API server.
     ApiService,
-    /// Completes or deletes a token secret.
+    /// Completes a secret for a service account token, or deletes the secret.
     TokenSecret(Key),
-    /// Checks all token secrets of a namespace.
+    /// Checks all secrets for service account tokens in a namespace.
     TokenSecrets(Box<str>),
     /// Updates the status of the quotas of a namespace.
     QuotaStatus(Box<str>),
@@ -67,9 +67,9 @@ struct Inner {
     definitions: HashSet<Box<str>>,
     /// Namespaces that have or had quotas.
     with_quotas: HashSet<Box<str>>,
-    /// Failed work to retry later, such as writes that a webhook refused.
+    /// Failed work that is retried later, for example a write that a webhook refused.
     failed: HashSet<Work>,
-    /// Objects whose deletion was refused. It is retried when they change.
+    /// Objects whose deletion was refused. The deletion is retried when the object changes.
     refused: HashSet<ObjectLocation>,
 }
 
@@ -96,7 +96,7 @@ impl WorkQueue {
         }
     }
 
-    /// Retries the deletion of an object when it changes.
+    /// Requests another attempt to delete an object when the object changes.
     pub(crate) fn retry_on_change(&self, object: ObjectLocation) {
         self.inner.lock().refused.insert(object);
     }
@@ -111,12 +111,12 @@ impl WorkQueue {
         self.push(Work::EmptyNamespace(namespace));
     }
 
-    /// Records failed work to retry later.
+    /// Records failed work for a later retry.
     pub(crate) fn fail(&self, work: Work) {
         self.inner.lock().failed.insert(work);
     }
 
-    /// Reports whether there is failed work to retry.
+    /// Reports whether failed work waits for a retry.
     pub(crate) fn has_failed(&self) -> bool {
         !self.inner.lock().failed.is_empty()
     }
@@ -126,7 +126,7 @@ impl WorkQueue {
         self.inner.lock().items.is_empty()
     }
 
-    /// Queues the work that failed.
+    /// Queues the failed work again.
     pub(crate) fn retry(&self) {
         let failed = std::mem::take(&mut self.inner.lock().failed);
         for work in failed {
@@ -141,14 +141,14 @@ impl WorkQueue {
         Some(work)
     }
 
-    /// Waits until work may be queued.
+    /// Waits until work is queued. The queue may be empty again when this function returns.
     pub(crate) async fn wait(&self) {
         if self.inner.lock().items.is_empty() {
             self.ready.notified().await;
         }
     }
 
-    /// Queues quota updates.
+    /// Queues an update of the quotas in a namespace if a change affects their usage.
     fn observe_usage(&self, table: &TableName, change: &Change) {
         let namespace = &*change.current().key.namespace;
         let has_quotas = {
@@ -158,7 +158,7 @@ impl WorkQueue {
             }
             !inner.with_quotas.is_empty() && inner.with_quotas.contains(namespace)
         };
-        // An update changes the usage of some kinds only.
+        // An update changes the usage only for some kinds.
         let changes_usage = !matches!(change, Change::Modified { .. })
             || matches!(
                 &**table,
@@ -169,7 +169,7 @@ impl WorkQueue {
         }
     }
 
-    /// Queues updates of the objects that the server maintains itself.
+    /// Queues updates of the objects that the server maintains itself, such as default service accounts.
     fn observe_maintained(&self, table: &TableName, change: &Change) {
         let object = change.current();
         match &**table {
@@ -197,7 +197,7 @@ impl WorkQueue {
         }
     }
 
-    /// Queues the work that a change causes. Called with the store locked.
+    /// Queues the background work that a change causes. The caller has locked the store.
     pub(crate) fn observe(&self, table: &TableName, change: &Change) {
         let object = change.current();
         let location = || ObjectLocation {
@@ -207,7 +207,7 @@ impl WorkQueue {
         self.observe_usage(table, change);
         self.observe_maintained(table, change);
         if webhooks::is_configuration(table) {
-            // The change may fix the cause of failures.
+            // The changed webhook configuration may allow writes that a webhook refused.
             self.retry();
         }
         if let Change::Deleted { .. } = change {
@@ -249,8 +249,8 @@ impl WorkQueue {
             }
         }
         if !object.deleting {
-            // A hook may have refused the deletion and may allow it after this change. A new grace period leaves time for
-            // further changes.
+            // An admission hook may have refused the deletion of this object, and may allow the deletion after the
+            // change. A new grace period leaves time for further changes.
             let restart_grace = {
                 let mut inner = self.inner.lock();
                 let grace = inner.terminating.get_mut(&*object.key.namespace);
@@ -293,12 +293,13 @@ impl WorkQueue {
     }
 }
 
-/// Reports whether a key is that of the Service of the API server.
+/// Reports whether a key belongs to the Service of the API server.
 fn is_api_service(key: &Key) -> bool {
     (&*key.namespace, &*key.name) == API_SERVICE
 }
 
-/// Reports whether a secret may hold a service account token. Does not parse it, as the store is locked.
+/// Reports whether a secret may contain a service account token. The secret is not parsed, to keep the lock of the
+/// store short.
 pub(crate) fn may_be_token_secret(secret: &Stored) -> bool {
     std::str::from_utf8(&secret.bytes).is_ok_and(|text| text.contains(TOKEN_SECRET_TYPE))
 }

@@ -1,10 +1,11 @@
-//! The data folder: its format, its lock, and the storages of its servers.
+//! The data folder of a process: its format, its lock, and the storages of the servers in the process.
 //!
 //! ```text
-//! berth-data.json          marks the folder and states its format
-//! lock                     locked while in use; contains the process id
+//! berth-data.json          marks the folder as a data folder, and contains its format
+//! lock                     locked while the folder is in use; contains the process id
 //! NAME/objects.redb        the objects of the server NAME
-//! NAME/credentials/        its keys, certificates and token
+//! NAME/changes*.log        the journal of recent changes of these objects
+//! NAME/credentials/        the keys, certificates and token of the server NAME
 //! ```
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -21,19 +22,19 @@ use super::durable::Durable;
 const MARK: &str = "berth-data.json";
 const DRAFT: &str = ".berth-data.json";
 const LOCK: &str = "lock";
-/// Incremented when older programs would misread the data.
+/// The current format of the data. The number increases when an older program would misread the data.
 const FORMAT: u64 = 1;
 
-/// The content of the mark file.
+/// The content of the file that marks a data folder.
 #[derive(Debug, Serialize, Deserialize)]
 struct Mark {
     format: u64,
 }
 
-/// The data folder cannot be used.
+/// An error of using a data folder.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// Another process uses it.
+    /// Another process uses the folder.
     #[error("{} is in use by another process{}: stop that process, or choose another folder", .path.display(), named(*.process))]
     InUse {
         /// The folder.
@@ -41,18 +42,18 @@ pub enum DataDirError {
         /// The id of the other process.
         process: Option<u32>,
     },
-    /// It contains other files and no mark.
+    /// The folder contains other files, and no file that marks it as a data folder.
     #[error("{} contains other files and is no data folder: choose an empty folder", .0.display())]
     NotOurs(PathBuf),
-    /// A newer program wrote it.
+    /// A newer program wrote the folder.
     #[error("{} has format {format}, and this program supports formats up to {FORMAT}: use a newer program", .path.display())]
     Newer {
         /// The folder.
         path: PathBuf,
-        /// Its format.
+        /// The format of the folder.
         format: u64,
     },
-    /// It cannot be read or written.
+    /// The folder or a file in it cannot be read or written.
     #[error("cannot use {}: {source}", .path.display())]
     Io {
         /// The folder or a file in it.
@@ -60,7 +61,7 @@ pub enum DataDirError {
         /// The I/O error.
         source: io::Error,
     },
-    /// Its contents cannot be read.
+    /// The contents of a storage in the folder cannot be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
@@ -69,7 +70,8 @@ fn named(process: Option<u32>) -> String {
     process.map_or_else(String::new, |id| format!(" ({id})"))
 }
 
-/// A data folder locked by this process, until this value, its clones and its storages are dropped.
+/// A data folder that this process has locked. The lock is released when this value, its clones and its storages are
+/// dropped.
 #[derive(Debug, Clone)]
 pub struct DataDir {
     path: PathBuf,
@@ -78,7 +80,7 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Opens and locks a folder, and creates it if it is missing.
+    /// Opens and locks a folder. Creates the folder if it is missing.
     ///
     /// # Errors
     /// Returns an error if the folder is in use, has other files or a newer format, or cannot be written.
@@ -105,10 +107,11 @@ impl DataDir {
         })
     }
 
-    /// Opens the storage of a server, and returns the folder for its credentials. The name is a path below this folder.
+    /// Opens the storage of a server, and returns the storage and the folder for the server's credentials. The name of
+    /// the server is a path below the data folder.
     ///
     /// # Errors
-    /// Returns an error if the objects cannot be read, or the name is a path outside this folder.
+    /// Returns an error if the objects cannot be read, or the name is a path outside of the data folder.
     pub fn server(&self, name: &str) -> Result<(Durable, PathBuf), DataDirError> {
         let folder = self.path.join(name);
         let below = Path::new(name)
@@ -140,7 +143,8 @@ fn private_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Reports whether a folder has other files than those of a process that was killed before it wrote the mark.
+/// Reports whether an unmarked folder has files of another program. A process that was killed before it wrote the mark
+/// leaves only the lock file and the draft of the mark.
 fn has_other_files(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
@@ -194,7 +198,7 @@ fn check_mark(folder: &Path) -> Result<(), DataDirError> {
     }
 }
 
-/// Writes the mark file atomically.
+/// Writes the file that marks the folder atomically.
 fn write_mark(folder: &Path) -> io::Result<()> {
     let draft = folder.join(DRAFT);
     let mut file = File::create(&draft)?;

@@ -1,6 +1,6 @@
-//! The database file: its tables, and the reading and writing of batches.
+//! The database file: its tables, and the reading and writing of batches of changes.
 //!
-//! It must not know the callers that wait for a batch.
+//! This module must not know the callers that wait for a batch.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -15,26 +15,27 @@ use redb::{TableDefinition, WriteTransaction};
 
 use super::{Kept, Object, Record, Written};
 
-/// Table, namespace and name of an object.
+/// The table, namespace and name of an object.
 type Location = (&'static str, &'static str, &'static str);
-/// The version and the bytes of each object.
+/// The objects, each with its version and its bytes.
 const OBJECTS: TableDefinition<'_, Location, (u64, &[u8])> = TableDefinition::new("objects");
 /// The version of the latest write to each table of objects.
 const LATEST: TableDefinition<'_, &str, u64> = TableDefinition::new("latest");
 
-/// A small page cache, as the memory serves all reads.
+/// Size of the page cache in bytes. The cache is small, because the in-memory store serves all reads.
 const CACHE: usize = 16 << 20;
 
 /// The failures that acknowledged writes survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// A killed process. Writes are in the page cache of the operating system.
+    /// The end of the process, for example if it is killed. Writes are in the page cache of the operating system.
     ProcessEnd,
-    /// Also a power loss. Each batch waits for the disk.
+    /// The end of the process and a power loss. Each batch waits until it is on the disk.
     PowerLoss,
 }
 
-/// A file with optional syncs. Without syncs, writes survive a killed process, but a power loss may keep any subset.
+/// A file with optional syncs. Without syncs, all writes survive a killed process, but only some of them may survive a
+/// power loss.
 #[derive(Debug)]
 struct Disk {
     file: FileBackend,
@@ -92,7 +93,8 @@ impl StorageBackend for Disk {
     }
 }
 
-/// Opens or creates the file, readable by its owner only. After a crash this reads the contents file.
+/// Opens or creates the database file. Only its owner can read the file. After a crash, opening reads the whole
+/// contents of the file.
 pub(super) fn open(path: &Path, durability: Durability) -> Result<Database, redb::Error> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -114,7 +116,7 @@ pub(super) fn open(path: &Path, durability: Durability) -> Result<Database, redb
     {
         File::open(folder)?.sync_all()?;
     }
-    // Creates the tables for later reads.
+    // Creates the tables, because later reads need them.
     let change = database.begin_write()?;
     change.open_table(OBJECTS)?;
     change.open_table(LATEST)?;
@@ -122,7 +124,7 @@ pub(super) fn open(path: &Path, durability: Durability) -> Result<Database, redb
     Ok(database)
 }
 
-/// Reads all contents.
+/// Reads all objects and the versions of all tables.
 pub(super) fn load(database: &Database) -> Result<Kept, redb::Error> {
     let view = database.begin_read()?;
     let mut kept = Kept::default();
@@ -149,7 +151,7 @@ pub(super) fn load(database: &Database) -> Result<Kept, redb::Error> {
     Ok(kept)
 }
 
-/// Writes a batch atomically, and returns its last version.
+/// Writes a batch atomically. Returns the version of the last change in the batch.
 pub(super) fn write(database: &Database, batch: &[Record]) -> Result<Option<u64>, redb::Error> {
     let change = database.begin_write()?;
     apply(&change, batch)?;
@@ -157,7 +159,7 @@ pub(super) fn write(database: &Database, batch: &[Record]) -> Result<Option<u64>
     Ok(batch.last().map(|record| record.version))
 }
 
-/// Reverts the last batch to `version`.
+/// Reverts the changes of the last batch, and returns the database to `version`.
 pub(super) fn revert(
     database: &Database,
     batch: &[Record],
@@ -167,12 +169,13 @@ pub(super) fn revert(
     {
         let mut objects = change.open_table(OBJECTS)?;
         let mut latest = change.open_table(LATEST)?;
-        // The first of several changes to an object counts.
+        // The changes are reverted from the last to the first, so the state before the first change of an object
+        // remains.
         for record in batch.iter().rev() {
             let location = (&*record.table, &*record.namespace, &*record.name);
             match &record.written {
                 Written::Created { .. } => drop(objects.remove(location)?),
-                // The object contains its exact version.
+                // The row gets this earlier version. The JSON of the object contains its exact version.
                 Written::Replaced { before, .. } | Written::Removed { before, .. } => {
                     drop(objects.insert(location, (version, &**before))?);
                 }
@@ -188,7 +191,7 @@ fn apply(change: &WriteTransaction, batch: &[Record]) -> Result<(), redb::Error>
     let mut objects = change.open_table(OBJECTS)?;
     let mut latest: HashMap<&str, u64> = HashMap::new();
     let mut done = HashSet::with_capacity(batch.len());
-    // The last of several changes to an object counts.
+    // Only the last of several changes to an object is written.
     for record in batch.iter().rev() {
         latest.entry(&record.table).or_insert(record.version);
         let location = (&*record.table, &*record.namespace, &*record.name);
@@ -292,7 +295,7 @@ mod tests {
         drop(database);
         let contents = std::fs::read(&path).unwrap();
         let (mut refused, mut read_whole) = (0, 0);
-        // The contents header, and samples of each page.
+        // The damaged offsets are the header of the file and samples of each page.
         let offsets = (0..512).chain((512..contents.len()).step_by(1021));
         for at in offsets {
             let mut bytes = contents.clone();

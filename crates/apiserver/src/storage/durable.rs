@@ -1,8 +1,8 @@
-//! The durable storage. One thread owns the files; changes that arrive during a commit form the next batch, so that many
-//! writers share its cost.
+//! The durable storage, in a database file and a journal. One thread owns the files. Changes that arrive during a
+//! commit form the next batch, so that many writers share the cost of a commit.
 //!
-//! If a batch cannot be written, its changes are undone and further ones refused until the database can be reopened and
-//! written again.
+//! If a batch cannot be written, its changes are undone. Further changes are refused until the database can be reopened
+//! and written again.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,16 +19,17 @@ use super::database::{self, Durability};
 use super::journal::{self, Journal};
 use super::{Kept, Past, Progress, Record, Storage, StorageError, Undo};
 
-/// Minimum and maximum time between two attempts to recover.
+/// Minimum and maximum pause between two attempts to recover.
 const RETRY: (Duration, Duration) = if cfg!(test) {
     (Duration::from_millis(1), Duration::from_millis(10))
 } else {
     (Duration::from_secs(1), Duration::from_secs(30))
 };
-/// Factor of the duration of an attempt until the next one, as each reads the whole database.
+/// The pause after an attempt to recover is the duration of the attempt multiplied by this factor, because each attempt
+/// reads the whole database.
 const RETRY_FACTOR: u32 = 4;
 
-/// The changes for the next batch. Writers wait until their changes are durable, which bounds the queue.
+/// The changes for the next batch. Writers wait until their changes are durable, which limits the size of the queue.
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Mutex<QueuedChanges>,
@@ -56,7 +57,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits for changes and returns all of them. Returns `None` after the last.
+    /// Waits for changes and returns all of them. Returns `None` when the queue is closed and empty.
     fn take(&self) -> Option<Vec<Record>> {
         let mut waiting = self.waiting.lock();
         while waiting.records.is_empty() {
@@ -68,7 +69,7 @@ impl Queue {
         Some(std::mem::take(&mut waiting.records))
     }
 
-    /// Drops all changes and refuses further ones.
+    /// Removes all changes from the queue and refuses further changes.
     fn refuse(&self, error: StorageError) {
         let mut waiting = self.waiting.lock();
         waiting.refusing = Some(error);
@@ -79,7 +80,7 @@ impl Queue {
         self.waiting.lock().refusing = None;
     }
 
-    /// Waits for some time or until the queue is closed. Reports whether it is closed.
+    /// Waits for some time or until the queue is closed. Reports whether the queue is closed.
     fn sleep(&self, time: Duration) -> bool {
         let mut waiting = self.waiting.lock();
         let until = Instant::now() + time;
@@ -100,13 +101,13 @@ struct Files {
 }
 
 impl Files {
-    /// Opens or creates the database file and the journal beside it, and returns their contents.
+    /// Opens or creates the database file and the journal in the same folder. Returns the files and their contents.
     fn open(path: &Path, durability: Durability) -> Result<(Self, Kept), StorageError> {
         let failed = |error: &dyn std::fmt::Display| {
             StorageError(format!("cannot use {}: {error}", path.display()))
         };
         let folder = path.parent().unwrap_or_else(|| Path::new("."));
-        // Opening it would silently create an empty database.
+        // Without this check, a missing database file would be replaced by an empty database without an error.
         if is_empty(path).map_err(|e| failed(&e))? && journal::exists(folder) {
             return Err(failed(
                 &"it is missing or empty, but its journal has changes: put the file back, or remove the folder to \
@@ -125,16 +126,16 @@ impl Files {
             .map_err(|e| StorageError(format!("cannot use {}: {e}", folder.display())))
     }
 
-    /// Writes a batch atomically, and returns its last version.
+    /// Writes a batch to the journal and then to the database. Returns the version of the last change in the batch.
     fn write(&mut self, batch: &[Record]) -> Result<Option<u64>, redb::Error> {
         self.journal.append(batch)?;
         database::write(&self.database, batch)
     }
 }
 
-/// A storage in a database file.
+/// A storage in a database file and a journal.
 pub struct Durable {
-    /// Taken by the first `load`.
+    /// The contents at the start, until the first `load` returns them.
     loaded: Mutex<Option<Kept>>,
     queue: Arc<Queue>,
     undo: Arc<OnceLock<Undo>>,
@@ -149,7 +150,7 @@ impl std::fmt::Debug for Durable {
 }
 
 impl Durable {
-    /// Opens or creates the database file. The lock is held until the storage is closed.
+    /// Opens or creates the database file. Holds the lock until the storage is closed.
     pub(super) fn open(
         path: &Path,
         durability: Durability,
@@ -172,7 +173,7 @@ impl Durable {
             .name("storage".to_owned())
             .spawn(move || {
                 writer.run(files);
-                // The lock is released after the files are closed.
+                // The files are closed before the lock is released.
                 drop(lock);
             })
             .map_err(|e| StorageError(format!("cannot use {}: {e}", path.display())))?;
@@ -215,7 +216,7 @@ impl Writer {
                 Err(error) => {
                     let message = format!("cannot write to {}: {error}", self.path.display());
                     self.undo_pending(StorageError(message));
-                    // After an error the database has to be reopened.
+                    // After an error, the database must be reopened.
                     drop(files);
                     match self.recover(&batch) {
                         Some(reopened) => files = reopened,
@@ -226,7 +227,7 @@ impl Writer {
         }
     }
 
-    /// Undoes all changes that are not durable, and refuses further ones.
+    /// Undoes all changes that are not durable, and refuses further changes.
     fn undo_pending(&self, error: StorageError) {
         tracing::error!("{error}; no writes are accepted until it can be written again");
         self.queue.refuse(error.clone());
@@ -239,8 +240,8 @@ impl Writer {
         });
     }
 
-    /// Reopens the files as soon as possible without the lost changes, and accepts changes again. Returns `None` if the
-    /// storage is closed first.
+    /// Tries to reopen the files without the lost changes until an attempt succeeds, and then accepts changes again.
+    /// Returns `None` if the storage is closed before.
     fn recover(&self, lost: &[Record]) -> Option<Files> {
         let mut pause = RETRY.0;
         while !self.queue.sleep(pause) {
@@ -269,7 +270,7 @@ impl Writer {
         if kept.version == wanted {
             return Ok(files);
         }
-        // A commit that returned an error may still be complete.
+        // The commit may be complete although it returned an error.
         if lost.last().is_none_or(|last| last.version != kept.version) {
             let message = format!("it has version {} instead of {wanted}", kept.version);
             return Err(failed(&message));
@@ -303,7 +304,8 @@ impl Storage for Durable {
     fn close(&self) {
         self.queue.close();
         let writer = self.writer.lock().take();
-        // The undo callback may drop the last reference to the server on the writer thread.
+        // The current thread is the writer thread if the undo callback drops the last reference to the server. A thread
+        // cannot join itself.
         let is_other = |writer: &JoinHandle<()>| writer.thread().id() != thread::current().id();
         let writer = writer.filter(is_other);
         if writer.is_some_and(|thread| thread.join().is_err()) {
@@ -343,7 +345,7 @@ mod tests {
             .collect()
     }
 
-    /// Returns a change of one of a few objects, and applies it to `now`.
+    /// Returns a change of one of seven objects, and applies the change to `now`.
     fn record(version: u64, now: &mut BTreeMap<String, Bytes>) -> Record {
         let name = format!("o{}", version % 7);
         let object = Bytes::from(vec![u8::try_from(version % 251).unwrap(); 9000]);
@@ -376,7 +378,7 @@ mod tests {
         }
     }
 
-    /// Waits for a state of the progress.
+    /// Waits until the progress has a state.
     fn until(storage: &Durable, state: impl Fn(&Progress) -> bool) -> Progress {
         let progress = storage.progress().unwrap();
         let began = Instant::now();
@@ -390,7 +392,8 @@ mod tests {
         }
     }
 
-    /// After any failing disk operation, exactly the acknowledged changes survive, and the storage recovers.
+    /// Checks that exactly the acknowledged changes survive the failure of any disk operation, and that the storage
+    /// recovers.
     #[test]
     fn acknowledged_changes_survive_disk_failures() {
         for durability in [Durability::ProcessEnd, Durability::PowerLoss] {
@@ -429,7 +432,7 @@ mod tests {
                 let mut other = now.clone();
                 let refused = storage.write(record(kept + 1, &mut other)).unwrap_err();
                 assert!(refused.0.contains("objects.redb"), "{refused}");
-                // Half of the cases end here; the others recover first.
+                // Half of the cases recover here before the storage is closed.
                 if operations % 2 == 0 {
                     disk.repair();
                     until(&storage, |progress| progress.refusing.is_none());
@@ -443,7 +446,7 @@ mod tests {
                 if found.version == kept {
                     assert_eq!(objects(&found), now, "{durability:?} {operations}");
                 } else {
-                    // The last batch was never acknowledged or refused.
+                    // Without a recovery, the file may contain the last batch, which was not acknowledged.
                     assert_eq!((found.version, operations % 2), (kept + 1, 1));
                     drop(record(kept + 1, &mut now));
                     assert_eq!(objects(&found), now);

@@ -1,4 +1,4 @@
-//! Injected disk faults for tests.
+//! Disk faults that tests inject into the storage.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,11 +10,11 @@ use parking_lot::Mutex;
 
 static ALL: LazyLock<Mutex<HashMap<PathBuf, Faults>>> = LazyLock::new(Mutex::default);
 
-/// The number of operations that still succeed.
+/// The number of disk operations that succeed before all further operations fail.
 #[derive(Debug, Clone)]
 pub(super) struct Faults(Arc<AtomicI64>);
 
-/// Returns the faults of the disk of a file.
+/// Returns the disk faults for a file.
 pub(super) fn of(path: &Path) -> Faults {
     let working = || Faults(Arc::new(AtomicI64::new(i64::MAX)));
     ALL.lock()
@@ -24,7 +24,7 @@ pub(super) fn of(path: &Path) -> Faults {
 }
 
 impl Faults {
-    /// Fails all operations after this many.
+    /// Lets this number of operations succeed, and all further operations fail.
     pub(super) fn after(&self, operations: i64) {
         self.0.store(operations, Ordering::SeqCst);
     }

@@ -1,9 +1,10 @@
-//! The journal of recent changes with their previous states, so that watches resume and old versions can be listed after
-//! a restart.
+//! The journal of recent changes, each with the state of its object before the change. With the journal, watches can
+//! resume and old versions can be listed after a restart.
 //!
-//! It consists of two append-only files; the older one is replaced when the newer one is full. A batch is written to the
-//! journal before the database. Damaged changes, and changes that do not end at the version of the database, are dropped:
-//! only the history becomes shorter. The journal must not know what objects contain.
+//! The journal consists of two append-only files. When the newer file is full, it replaces the older file. A batch is
+//! written to the journal before it is written to the database. Opening drops damaged changes, and changes that do not
+//! end at the version of the database: only the history becomes shorter. The journal must not know what objects
+//! contain.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -14,12 +15,12 @@ use prost::Message;
 
 use super::{Past, Record, Undone, Written};
 
-/// Maximum size of the newer file.
+/// Size in bytes at which the newer file is full.
 const MAX_SIZE: u64 = 16 << 20;
-/// Size of the length and the checksum before each frame.
+/// Size in bytes of the length and the checksum before each frame.
 const HEAD: usize = 8;
 
-/// A change in a file.
+/// A change in the format of the files.
 #[derive(Clone, PartialEq, Message)]
 struct Frame {
     #[prost(uint64, tag = "1")]
@@ -30,10 +31,10 @@ struct Frame {
     namespace: String,
     #[prost(string, tag = "4")]
     name: String,
-    /// The object before the change.
+    /// The object before the change. Absent if the change created the object.
     #[prost(bytes = "bytes", optional, tag = "5")]
     before: Option<Bytes>,
-    /// The last state of a deleted object.
+    /// The last state of a deleted object. Absent for other changes.
     #[prost(bytes = "bytes", optional, tag = "6")]
     last: Option<Bytes>,
 }
@@ -56,7 +57,7 @@ impl Frame {
     }
 
     fn past(self) -> Past {
-        // Copies the bytes, as a slice would keep the whole file in memory.
+        // The bytes are copied, because a slice would keep the whole file in memory.
         let own = |bytes: Bytes| Bytes::copy_from_slice(&bytes);
         let undone = match (self.before, self.last) {
             (None, _) => Undone::Created,
@@ -78,7 +79,7 @@ impl Frame {
     }
 }
 
-/// File names.
+/// The names of the two files.
 const NEWER: &str = "changes.log";
 const OLDER: &str = "changes.older.log";
 
@@ -89,7 +90,7 @@ pub(super) struct Journal {
     older: PathBuf,
     file: File,
     length: u64,
-    /// Maximum size of the newer file.
+    /// Size at which the newer file is full.
     max_size: u64,
     batch: Vec<u8>,
 }
@@ -102,7 +103,8 @@ pub(super) fn exists(folder: &Path) -> bool {
 }
 
 impl Journal {
-    /// Opens the journal of a folder, and returns the changes that lead up to `version`, in order and without gaps.
+    /// Opens the journal of a folder. Returns the journal, and the changes that end at `version`, in version order and
+    /// without gaps.
     pub(super) fn open(folder: &Path, version: u64) -> io::Result<(Self, Vec<Past>)> {
         Self::open_with(folder, version, MAX_SIZE)
     }
@@ -112,7 +114,8 @@ impl Journal {
         let mut recent = read(&newer, version)?;
         let mut past = read(&older, version)?.frames;
         if recent.last() != Some(version) {
-            // A crash between the two files leaves the newer one empty.
+            // A crash after the newer file became the older file leaves an empty newer file. Then the older file must
+            // end at `version`.
             if !recent.frames.is_empty() || past.last().map(|f| f.version) != Some(version) {
                 past.clear();
                 recent.frames.clear();
@@ -125,7 +128,7 @@ impl Journal {
             .rposition(|w| w[0].version + 1 != w[1].version);
         past.drain(..gap.map_or(0, |at| at + 1));
         let file = append(&newer)?;
-        // Removes changes that are incomplete or missing in the database.
+        // Changes that are incomplete or missing in the database are cut off.
         file.set_len(recent.length)?;
         let journal = Self {
             newer,
@@ -138,7 +141,7 @@ impl Journal {
         Ok((journal, past.into_iter().map(Frame::past).collect()))
     }
 
-    /// Appends a batch.
+    /// Appends a batch of changes.
     pub(super) fn append(&mut self, batch: &[Record]) -> io::Result<()> {
         if self.length >= self.max_size {
             fs::rename(&self.newer, &self.older)?;
@@ -171,7 +174,7 @@ fn append(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// The frames of a file up to a version, and their size.
+/// The frames of a file up to a version, and their size in bytes.
 #[derive(Default)]
 struct Content {
     frames: Vec<Frame>,
@@ -199,7 +202,7 @@ fn read(path: &Path, version: u64) -> io::Result<Content> {
     Ok(content)
 }
 
-/// Returns the next frame if it is complete.
+/// Returns the next frame if it is complete and undamaged.
 fn next(rest: &mut Bytes) -> Option<Frame> {
     let word = |at: usize| Some(u32::from_le_bytes(*rest.get(at..)?.first_chunk()?));
     let (length, sum) = (usize::try_from(word(0)?).ok()?, word(4)?);
@@ -292,7 +295,7 @@ mod tests {
             .unwrap();
         drop(journal);
         assert_eq!(versions(folder.path(), 3), [2, 3]);
-        // The journal continues with the reused version.
+        // The journal accepts a version that a dropped change used before.
         let (mut journal, _) = Journal::open(folder.path(), 3).unwrap();
         journal.append(&[created(4), created(5)]).unwrap();
         let path = folder.path().join(NEWER);
@@ -307,7 +310,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (mut journal, _) = Journal::open(folder.path(), 0).unwrap();
         journal.append(&[created(2), created(3)]).unwrap();
-        // The database has later changes.
+        // The database has later changes than the journal.
         assert_eq!(versions(folder.path(), 7), [0; 0]);
         let (mut journal, _) = Journal::open(folder.path(), 7).unwrap();
         journal.append(&[created(8)]).unwrap();
@@ -319,7 +322,7 @@ mod tests {
         assert_eq!(versions(folder.path(), 8), [0; 0], "damaged");
     }
 
-    /// Returns the changes of a folder, and checks that a further change can be appended.
+    /// Opens a damaged journal, and returns its changes. Checks that a further change can be appended.
     fn damaged(folder: &Path, version: u64, full: u64) -> Vec<Past> {
         let (mut journal, past) = Journal::open_with(folder, version, full).unwrap();
         journal.append(&[created(version + 1)]).unwrap();
@@ -378,7 +381,7 @@ mod tests {
                     continue;
                 }
                 check(&|content| content.truncate(at), which, at);
-                // A lost end, as some file systems leave it.
+                // Some file systems leave zeros instead of the lost end of a file.
                 check(&|content| content[at..].fill(0), which, at);
                 check(
                     &|content| content.splice(at..=at, []).for_each(drop),
@@ -405,7 +408,7 @@ mod tests {
             let sizes =
                 [NEWER, OLDER].map(|n| fs::metadata(folder.path().join(n)).map_or(0, |m| m.len()));
             assert!(sizes.iter().sum::<u64>() <= 2100, "{sizes:?}");
-            // Simulates a restart.
+            // Reopens the journal, as a restart does.
             let (again, past) = open(version);
             journal = again;
             let first = past.first().unwrap().version;

@@ -1,5 +1,5 @@
-//! The recent changes of one table: a bounded ring that watches read at their own pace. A reader behind the ring gets an
-//! error and never loses a change silently.
+//! The recent changes of one table, in a ring of limited size that each watch reads at its own pace. A reader that is
+//! too far behind gets an error. No reader silently misses a change.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) enum Change {
         old: Arc<Stored>,
         new: Arc<Stored>,
     },
-    /// `last` has the version of the delete.
+    /// The object was deleted. `last` has the version of the delete.
     Deleted {
         old: Arc<Stored>,
         last: Arc<Stored>,
@@ -32,7 +32,7 @@ impl Change {
         }
     }
 
-    /// Returns the change that reverts this one.
+    /// Returns the change that reverts this change.
     pub(crate) fn inverse(&self) -> Self {
         match self {
             Self::Added(new) => Self::Deleted {
@@ -64,11 +64,11 @@ impl Change {
     }
 }
 
-/// Maximum changes of one table.
+/// Maximum number of changes in the history of one table.
 const MAX_CHANGES: usize = 8192;
-/// Maximum object bytes in the changes of one table.
+/// Maximum size of the objects in the history of one table, in bytes.
 const MAX_BYTES: usize = 16 << 20;
-/// Minimum changes of one table, regardless of their size, so that a watch can always resume.
+/// Minimum number of changes that a history keeps regardless of their size, so that a watch can always resume.
 const MIN_CHANGES: usize = 256;
 
 /// The recent changes of one table.
@@ -76,11 +76,11 @@ const MIN_CHANGES: usize = 256;
 pub(crate) struct History {
     changes: VecDeque<Change>,
     bytes: usize,
-    /// Changes up to this version may be missing.
+    /// The history may lack changes up to this version.
     horizon: u64,
 }
 
-/// The requested version is older than the history.
+/// An error: the requested version is older than the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooOld;
 

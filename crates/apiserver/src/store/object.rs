@@ -1,4 +1,4 @@
-//! A stored object: its JSON bytes, and the metadata that reads and garbage collection need without parsing.
+//! A stored object: its JSON bytes, and the metadata that reads and garbage collection need without parsing the bytes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ impl Key {
     }
 }
 
-/// An owner reference.
+/// A reference to the owner of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) uid: Box<str>,
     pub(crate) blocks: bool,
 }
 
-/// One immutable version of an object, shared by the table, the history and all readers.
+/// One immutable version of an object. The table, the history and all readers share this value.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) key: Key,
@@ -45,7 +45,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Serialises `value`, whose metadata must already have `version`.
+    /// Serialises `value`. Its metadata must already contain `version`.
     pub(crate) fn new(key: Key, version: u64, value: &Value) -> Result<Self, serde_json::Error> {
         Ok(Self::with_bytes(
             key,
@@ -99,19 +99,20 @@ impl Stored {
         }
     }
 
-    /// Parses the object.
+    /// Parses the JSON bytes of the object.
     pub(crate) fn value(&self) -> Value {
         // `new` wrote the bytes, so parsing cannot fail.
         serde_json::from_slice(&self.bytes).unwrap_or_default()
     }
 }
 
-/// Serialises an object with its type first.
+/// Serialises an object with its kind and API version first.
 pub(crate) fn encode(value: &Value) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&TypeFirst(value))
 }
 
-/// An object serialised with its type first, as by a kube-apiserver, so that lists can skip the type without parsing.
+/// The serialised form of an object with kind and API version first, as in kube-apiserver. Thus lists can remove these
+/// fields without parsing.
 struct TypeFirst<'a>(&'a Value);
 
 const TYPE: [&str; 2] = ["kind", "apiVersion"];

@@ -1,4 +1,5 @@
-//! The index of owner references by uid, updated with every write, so that garbage collection never scans.
+//! The index of objects by their uid and by the uids of their owners. Every write updates the index, so that garbage
+//! collection does not scan the objects.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -6,14 +7,14 @@ use std::sync::Arc;
 use super::TableName;
 use super::object::{Key, Stored};
 
-/// The table and key of an object.
+/// The location of an object in the store: its table and its key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ObjectLocation {
     pub(crate) table: TableName,
     pub(crate) key: Key,
 }
 
-/// Objects by their uid and by the uids of their owners.
+/// The locations of objects by their uid, and by the uids of their owners.
 #[derive(Debug, Default)]
 pub(crate) struct OwnerIndex {
     by_uid: HashMap<Box<str>, ObjectLocation>,

@@ -1,14 +1,14 @@
-//! The connection between the store and its storage.
+//! The connection between the in-memory store and its storage.
 
 use tokio::sync::watch;
 
 use super::{Change, Mark, Stored, TableName};
 use crate::storage::{Progress, Record, Storage, StorageError, Written};
 
-/// Hands changes to the storage and follows its progress.
+/// The storage of a store, and its progress.
 pub(super) struct Persister {
     storage: Box<dyn Storage>,
-    /// `None` for a storage that keeps nothing.
+    /// The progress, or `None` for a storage that persists nothing.
     progress: Option<watch::Receiver<Progress>>,
 }
 
@@ -20,7 +20,7 @@ impl Persister {
         }
     }
 
-    /// Waits until all changes up to a mark are durable or lost.
+    /// Waits until all changes up to a mark are durable or undone.
     pub(super) async fn wait_durable(&self, mark: Mark) -> Result<(), NotDurable> {
         let Some(mut progress) = self.progress.clone() else {
             return Ok(());
@@ -33,7 +33,7 @@ impl Persister {
         }
     }
 
-    /// Returns the reason why changes were undone.
+    /// Returns the reason for which changes were undone.
     pub(super) fn loss(&self) -> NotDurable {
         match &self.progress {
             Some(progress) => loss(&progress.borrow()),
@@ -41,7 +41,7 @@ impl Persister {
         }
     }
 
-    /// Returns the last durable version, or `None` for a storage that keeps nothing.
+    /// Returns the last durable version, or `None` for a storage that persists nothing.
     pub(super) fn durable_version(&self) -> Option<u64> {
         self.progress
             .as_ref()
@@ -65,7 +65,7 @@ impl Persister {
         }
     }
 
-    /// Waits until the storage has ended, and returns the reason.
+    /// Waits until the storage has failed permanently, and returns the reason.
     pub(super) async fn failure(&self) -> StorageError {
         let Some(mut progress) = self.progress.clone() else {
             return std::future::pending().await;
@@ -74,12 +74,12 @@ impl Persister {
         closed()
     }
 
-    /// Persists pending changes and refuses further ones.
+    /// Persists pending changes, and refuses further changes.
     pub(super) fn close(&self) {
         self.storage.close();
     }
 
-    /// Hands a change to the storage. Called with the store locked, so that changes arrive in version order.
+    /// Passes a change to the storage. The caller has locked the store, so that changes arrive in version order.
     pub(super) fn persist(&self, table: &TableName, change: &Change) -> Result<(), StorageError> {
         if self.progress.is_none() {
             return Ok(());
@@ -106,19 +106,19 @@ impl Persister {
     }
 }
 
-/// A change is not durable.
+/// The reason for which a change is not durable.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum NotDurable {
     /// The change was undone. The storage may accept changes later.
     #[error(transparent)]
     Lost(StorageError),
-    /// The storage has ended.
+    /// The storage has failed permanently.
     #[error(transparent)]
     Closed(StorageError),
 }
 
 fn loss(now: &Progress) -> NotDurable {
-    // The storage may have recovered since.
+    // The reason is unknown if the storage has recovered since the loss.
     let unknown = || StorageError("changes could not be kept: try again".to_owned());
     NotDurable::Lost(now.refusing.clone().unwrap_or_else(unknown))
 }

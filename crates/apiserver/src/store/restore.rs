@@ -1,4 +1,4 @@
-//! Restores objects and their recent history from a storage.
+//! The restoration of objects and their recent history from a storage.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn read(bytes: Bytes, key: &Key, table: &str) -> Result<Arc<Stored>, StorageErro
     )))
 }
 
-/// Restores an object.
+/// Restores an object from its persisted form.
 pub(super) fn restore_object(object: &Object) -> Result<(Key, Arc<Stored>), StorageError> {
     let key = Key {
         namespace: object.namespace.clone(),
@@ -36,14 +36,15 @@ pub(super) fn restore_object(object: &Object) -> Result<(Key, Arc<Stored>), Stor
     Ok((key, stored))
 }
 
-/// Restores the history of tables that have their objects. `latest` holds the version of the latest write to each table.
+/// Restores the history of tables whose objects are already restored. `latest` contains the version of the latest write
+/// to each table.
 pub(super) fn restore_history(
     tables: &mut HashMap<TableName, Table>,
     latest: &[(TableName, u64)],
     past: Vec<Past>,
 ) -> Result<(), StorageError> {
     let changes = replay(tables, past)?;
-    // A client that has seen the latest write to a table can resume, even if the history starts later.
+    // A client that has seen the latest write to a table can resume its watch, even if the history starts later.
     let known_after = changes.first().map_or(u64::MAX, |(_, c)| c.version() - 1);
     for (name, version) in latest {
         let table = tables
@@ -59,7 +60,8 @@ pub(super) fn restore_history(
     Ok(())
 }
 
-/// Rebuilds the changes in order. Undoing them from the latest to the first yields the object before and after each.
+/// Returns the past changes in version order. To find the object before and after each change, undoes the changes from
+/// the latest to the earliest.
 fn replay(
     tables: &HashMap<TableName, Table>,
     past: Vec<Past>,
@@ -91,7 +93,7 @@ fn replay(
                 old: read(before, &key, &name)?,
                 last: read(last, &key, &name)?,
             },
-            // The change does not fit the objects, so older ones are unknown.
+            // This past change does not match the restored objects, so earlier changes cannot be restored.
             _ => break,
         };
         if change.version() != past.version {

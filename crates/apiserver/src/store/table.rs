@@ -14,12 +14,12 @@ use super::{Key, Stored};
 pub(super) struct Table {
     pub(super) objects: BTreeMap<Key, Arc<Stored>>,
     pub(super) history: History,
-    /// Sends the version of each change.
+    /// A channel with the version of the latest change. Each change wakes the watches that wait on the channel.
     pub(super) wake: watch::Sender<u64>,
 }
 
 impl Table {
-    /// Creates an empty table whose history starts at this version.
+    /// Creates an empty table whose history starts at a version.
     pub(super) fn new(version: u64) -> Self {
         Self {
             objects: BTreeMap::new(),
@@ -28,12 +28,12 @@ impl Table {
         }
     }
 
-    /// Creates a table without writes. A watch can start at any version.
+    /// Creates a table without writes. Its history covers all versions, so a watch can start at any version.
     pub(super) fn never_written() -> Self {
         Self::new(0)
     }
 
-    /// Returns the objects of a namespace, or all objects, in key order.
+    /// Returns the objects of a namespace, or of all namespaces, in the order of their keys.
     pub(super) fn list(&self, namespace: Option<&str>) -> Vec<Arc<Stored>> {
         let Some(namespace) = namespace else {
             return self.objects.values().cloned().collect();
@@ -46,7 +46,7 @@ impl Table {
             .collect()
     }
 
-    /// Returns the objects at an earlier version.
+    /// Returns the objects that the table had at an earlier version.
     pub(super) fn list_at(
         &self,
         namespace: Option<&str>,

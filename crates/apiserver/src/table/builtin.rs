@@ -1,4 +1,4 @@
-//! The columns of built-in kinds.
+//! The table columns of built-in kinds. The submodules compute the cells that need more than one field.
 
 mod cell;
 mod columns;

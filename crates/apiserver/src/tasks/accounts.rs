@@ -13,7 +13,7 @@ use crate::store::Key;
 use crate::tables::{NAMESPACES, SERVICE_ACCOUNTS};
 use crate::verbs::{Call, WriteKind, insert};
 
-/// Creates the account unless it exists or the namespace is terminating.
+/// Creates the `default` service account, unless it exists or the namespace is missing or terminating.
 pub(super) async fn ensure(shared: &Arc<Shared>, namespace: &str) {
     let is_active = shared
         .store

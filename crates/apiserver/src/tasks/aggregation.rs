@@ -1,4 +1,4 @@
-//! Aggregated ClusterRoles, which contain the rules of all ClusterRoles that their selectors match.
+//! Aggregated ClusterRoles. An aggregated ClusterRole contains the rules of all ClusterRoles that its selectors match.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::store::{Key, Stored};
 use crate::tables::CLUSTER_ROLES;
 use crate::verbs::{Call, WriteKind, modify};
 
-/// Maximum nesting of aggregated roles.
+/// Maximum number of levels of aggregated roles that aggregate other aggregated roles.
 const MAX_DEPTH: usize = 8;
 
-/// Returns the distinct rules of the selected roles in the order of role names.
+/// Returns the rules of the roles that an aggregation selects, without duplicates and in the order of the role names.
 fn aggregated_rules(name: &str, aggregation: &Value, all: &[(Arc<Stored>, Value)]) -> Vec<Value> {
     let mut rules: Vec<Value> = Vec::new();
     for selector in aggregation["clusterRoleSelectors"]
@@ -40,7 +40,7 @@ fn aggregated_rules(name: &str, aggregation: &Value, all: &[(Arc<Stored>, Value)
     rules
 }
 
-/// Updates all aggregated roles.
+/// Updates the rules of all aggregated ClusterRoles.
 pub(crate) async fn update(shared: &Arc<Shared>) {
     let Some(resource) = resource_of(shared, CLUSTER_ROLES) else {
         return;

@@ -1,4 +1,4 @@
-//! Garbage collection by owner references: background, foreground and orphaning deletion.
+//! Garbage collection by owner references, with background, foreground and orphaning deletion.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ fn load(shared: &Shared, location: &ObjectLocation) -> Option<Arc<Stored>> {
     shared.store.get(&location.table, &location.key)
 }
 
-/// Collects the dependents of a deleted object.
+/// Checks the dependents of a deleted object.
 pub(super) async fn collect_dependents(shared: &Arc<Shared>, uid: &str) {
     for dependent in shared.store.dependents(uid) {
         check_owners(shared, &dependent).await;
     }
 }
 
-/// Deletes an object without existing owners, or removes its references to missing owners.
+/// Deletes an object if none of its owners exists. If some owners exist, removes its references to the missing owners.
 pub(super) async fn check_owners(shared: &Arc<Shared>, location: &ObjectLocation) {
     let Some(object) = load(shared, location) else {
         return;
@@ -36,7 +36,7 @@ pub(super) async fn check_owners(shared: &Arc<Shared>, location: &ObjectLocation
     let (missing_owners, existing): (Vec<_>, Vec<_>) =
         object.owners.iter().partition(|o| missing(&o.uid));
     if missing_owners.is_empty() {
-        // An owner in foreground deletion waits for this dependent.
+        // An owner in foreground deletion may wait for this dependent.
         for owner in existing {
             if let Some(owner_location) = shared.store.locate(&owner.uid)
                 && load(shared, &owner_location).is_some_and(|o| {
@@ -72,7 +72,8 @@ async fn remove(shared: &Arc<Shared>, location: &ObjectLocation, object: &Stored
     }
 }
 
-/// Retries the deletion of an object when it changes, or at once if it has changed.
+/// Schedules another attempt to delete an object when the object changes. If it has already changed, queues the attempt
+/// at once.
 fn retry(shared: &Arc<Shared>, location: &ObjectLocation, object: &Stored) {
     shared.work.retry_on_change(location.clone());
     shared.retry_later(Work::CheckOwners(location.clone()));
@@ -121,7 +122,7 @@ pub(super) async fn continue_deletion(shared: &Arc<Shared>, uid: &str) {
     }
 }
 
-/// Processes the garbage collection finalizers of a terminating object.
+/// Processes the finalizers of garbage collection on a terminating object.
 pub(super) async fn finalize(shared: &Arc<Shared>, location: &ObjectLocation) {
     let Some(object) = load(shared, location) else {
         return;

@@ -1,4 +1,4 @@
-//! Expiry of events some time after their last write.
+//! Expiry of Kubernetes Events: an event is removed when its lifetime after its last write is over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::shared::Shared;
 use crate::store::{NotDurable, TableName};
 use crate::tables::EVENTS;
 
-/// Maximum time between two sweeps.
+/// Maximum time between two searches for expired events.
 const SWEEP_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Removes expired events until the server stops.
@@ -27,7 +27,7 @@ pub(super) async fn expire(shared: Arc<Shared>, lifetime: Duration) {
         sweep(&shared, &table, lifetime);
         match shared.store.wait_durable_since(before).await {
             Ok(()) => {}
-            // Undone removals are retried.
+            // After a loss, the removed events exist again, so they are indexed again.
             Err(NotDurable::Lost(_)) => shared.event_ages.load(&shared.store),
             Err(NotDurable::Closed(_)) => return,
         }
@@ -41,7 +41,7 @@ fn sweep(shared: &Shared, table: &TableName, lifetime: Duration) {
         let Some(event) = shared.store.get(table, &key) else {
             continue;
         };
-        // Fails if the event was written again.
+        // This removal fails if the event was written again.
         drop(
             shared
                 .store

@@ -1,4 +1,4 @@
-//! The Service `default/kubernetes` with its endpoints, by which in-cluster clients find the API server.
+//! The Service `default/kubernetes` with its endpoints, with which in-cluster clients find the API server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::verbs::delete_options::DeleteOptions;
 
 const NAMESPACE: &str = API_SERVICE.0;
 const NAME: &str = API_SERVICE.1;
-/// The first address of the service range.
+/// The first address of the Service network.
 const CLUSTER_IP: &str = "10.96.0.1";
 const PORT_NAME: &str = "https";
 
-/// Creates or updates the Service, its Endpoints and its EndpointSlice.
+/// Creates or updates the Service, its Endpoints object and its EndpointSlice.
 pub(crate) async fn publish(shared: &Arc<Shared>) {
     let address = shared.advertised;
     for (object, done) in [
@@ -57,7 +57,7 @@ async fn service(shared: &Arc<Shared>, address: SocketAddr) -> Result<(), ApiErr
         .await
     };
     match put(new.clone()).await {
-        // An older data folder may have assigned the address to another service.
+        // In an older data folder, another Service may have this cluster IP.
         Err(error) if error.reason == Reason::Invalid => {
             if let Some(spec) = new["spec"].as_object_mut() {
                 spec.remove("clusterIP");
@@ -96,7 +96,8 @@ async fn slice(shared: &Arc<Shared>, address: SocketAddr) -> Result<(), ApiError
     });
     let known = shared.store.get(ENDPOINT_SLICES, &key());
     if known.is_some_and(|known| known.value()["addressType"] != family) {
-        // The address type is immutable, but the address family may differ from that of the last start.
+        // The address family may differ from the family at the last start, and the address type of a slice is
+        // immutable.
         remove_slice(shared).await?;
     }
     ensure(shared, ENDPOINT_SLICES, &key(), new, |slice| {

@@ -1,4 +1,4 @@
-//! Deletion of the content of namespaces and of CustomResourceDefinitions.
+//! Deletion of the content of terminating namespaces and of terminating CustomResourceDefinitions.
 
 mod conditions;
 
@@ -21,7 +21,7 @@ use crate::verbs::delete_options::DeleteOptions;
 use crate::verbs::{Call, WriteKind, modify};
 use conditions::Remaining;
 
-/// Time that a deleted namespace keeps its content, so that polling clients see it terminate.
+/// Time for which a terminating namespace keeps its content, so that a polling client can see the namespace terminate.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Starts the grace period of a namespace.
@@ -35,8 +35,8 @@ pub(super) fn start_grace(shared: &Arc<Shared>, name: &str) {
     });
 }
 
-/// Deletes the content of a terminating namespace, pods first, and reports the rest in its conditions. Finalizes an empty
-/// namespace.
+/// Deletes the content of a terminating namespace, pods first, and reports the remaining content in the conditions of
+/// the namespace. Finalizes the namespace when it is empty.
 pub(super) async fn empty(shared: &Arc<Shared>, name: &str) {
     let key = Key::new("", name);
     if !shared
@@ -84,7 +84,7 @@ pub(super) async fn empty(shared: &Arc<Shared>, name: &str) {
     }
 }
 
-/// Deletes the objects of some tables in a namespace, and returns the first error of each table.
+/// Deletes the objects of the wanted tables in a namespace. Returns the first error of each table.
 async fn delete_all(
     shared: &Arc<Shared>,
     namespace: &str,
@@ -114,7 +114,7 @@ async fn delete_all(
     failures
 }
 
-/// Returns the remaining content of a namespace.
+/// Returns the remaining content of a namespace after a round of deletion.
 fn remaining(
     shared: &Arc<Shared>,
     namespace: &str,
@@ -127,7 +127,7 @@ fn remaining(
     for (table, object) in shared.store.namespace_contents(namespace) {
         let resource = match table.split_once('.') {
             Some(_) => table.to_string(),
-            // The core group is empty, but the dot stays.
+            // The name of a core resource also has a dot, before the empty group.
             None => format!("{table}."),
         };
         *remaining.resources.entry(resource).or_default() += 1;
@@ -138,7 +138,7 @@ fn remaining(
     remaining
 }
 
-/// Deletes the objects of a terminating CustomResourceDefinition, and finalizes it when none is left.
+/// Deletes the objects of a terminating CustomResourceDefinition. Finalizes the definition when no object is left.
 pub(super) async fn definition(shared: &Arc<Shared>, name: &str) {
     let key = Key::new("", name);
     if !shared

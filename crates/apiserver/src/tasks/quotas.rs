@@ -1,4 +1,4 @@
-//! The status of quotas: the usage of their namespaces.
+//! The status of ResourceQuotas, which contains the usage of their namespaces.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::shared::work_queue::Work;
 use crate::tables::QUOTAS;
 use crate::verbs::{Call, WriteKind, modify, quota};
 
-/// Updates the status of all quotas of a namespace.
+/// Updates the status of all quotas in a namespace.
 pub(super) async fn update(shared: &Arc<Shared>, namespace: &str) {
     let Some(resource) = resource_of(shared, QUOTAS) else {
         return;

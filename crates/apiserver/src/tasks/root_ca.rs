@@ -1,4 +1,4 @@
-//! The ConfigMap with the CA certificate in each namespace, which in-cluster clients mount.
+//! The ConfigMap with the CA certificate of the server in each namespace, which in-cluster clients mount.
 
 use std::sync::Arc;
 

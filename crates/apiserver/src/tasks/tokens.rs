@@ -1,4 +1,5 @@
-//! Secrets with service account tokens, completed after their creation and deleted with their account.
+//! Secrets that contain a service account token. The server completes such a secret after its creation, and deletes it
+//! together with its service account.
 
 use std::sync::Arc;
 
@@ -18,11 +19,11 @@ use crate::verbs::delete;
 use crate::verbs::delete_options::DeleteOptions;
 use crate::verbs::{Call, WriteKind, modify};
 
-/// Annotations with the name and the uid of the account.
+/// The annotation with the name of the service account. [`ACCOUNT_UID`] is the annotation with its uid.
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 
-/// Checks all token secrets of a namespace.
+/// Checks all secrets for service account tokens in a namespace.
 pub(super) async fn check_all(shared: &Arc<Shared>, namespace: &str) {
     let secrets = shared.store.list(SECRETS, Some(namespace)).items;
     for secret in secrets.iter().filter(|secret| may_be_token_secret(secret)) {
@@ -30,7 +31,7 @@ pub(super) async fn check_all(shared: &Arc<Shared>, namespace: &str) {
     }
 }
 
-/// Completes a token secret, or deletes it if its account does not exist.
+/// Completes a secret for a service account token, or deletes it if its service account does not exist.
 pub(super) async fn complete(shared: &Arc<Shared>, key: &Key) {
     let Some(stored) = shared.store.get(SECRETS, key) else {
         return;

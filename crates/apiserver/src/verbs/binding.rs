@@ -1,4 +1,4 @@
-//! `pods/NAME/binding`, by which a scheduler assigns a pod to a node.
+//! The subresource `pods/NAME/binding`, with which a scheduler assigns a pod to a node.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -36,7 +36,8 @@ pub(crate) async fn create(
     Ok(created_status())
 }
 
-/// Sets the node and the `PodScheduled` condition, and copies the labels and annotations of the binding.
+/// Sets the node and the condition `PodScheduled` of a pod. Copies the labels and annotations of the binding to the
+/// pod.
 fn bind(pod: &mut Value, binding: &Value) {
     pod["spec"]["nodeName"] = binding["target"]["name"].clone();
     if let Some(uid) = binding["metadata"].get("uid") {

@@ -16,10 +16,10 @@ use crate::shared::well_known::{CLEANUP_FINALIZER, FOREGROUND_FINALIZER, ORPHAN_
 use crate::store::{CommitError, Key, Stored};
 use crate::tables::DEFINITIONS;
 
-/// The result of a deletion.
+/// The outcome of a deletion.
 pub(crate) enum Deleted {
     Removed(Arc<Stored>),
-    /// Finalizers keep the object.
+    /// The object still exists, because it has finalizers.
     Terminating(Arc<Stored>),
 }
 
@@ -55,7 +55,7 @@ pub(crate) async fn delete(
     Ok(Outcome::found(content).warn(job_warning(call, &options)))
 }
 
-/// Returns the warning for the deletion of a job without a propagation policy.
+/// Returns the warning for the deletion of a Job without a propagation policy.
 fn job_warning(call: &Call, options: &DeleteOptions) -> Option<String> {
     let is_default = options.propagation == Propagation::Default;
     (call.resource.is("batch", "jobs") && is_default).then(|| PODS_PRESERVED.to_owned())
@@ -64,7 +64,7 @@ fn job_warning(call: &Call, options: &DeleteOptions) -> Option<String> {
 const PODS_PRESERVED: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background \
     to remove them or set propagationPolicy=Orphan to suppress this warning";
 
-/// Returns a deleted pod with its deletion metadata and no grace period.
+/// Returns a deleted pod with its deletion timestamp and a grace period of zero.
 fn terminated_pod(pod: &Stored) -> Result<Stored, ApiError> {
     let mut value = pod.value();
     value["metadata"]["deletionTimestamp"] = json!(clock::now());
@@ -105,13 +105,14 @@ pub(crate) async fn collection(
     Ok(Outcome::found(Content::List { items, meta }).warn(warning))
 }
 
-/// Reports whether objects can be deleted as a collection: not across namespaces, and not namespaces.
+/// Reports whether the request may delete a collection. It may not delete across namespaces, and it may not delete
+/// namespaces.
 fn supports_collection(call: &Call) -> bool {
     let all_namespaces = call.resource.namespaced() && call.namespace.is_none();
     !all_namespaces && !call.resource.is("", "namespaces")
 }
 
-/// Reports whether a delete returns the deleted object instead of a `Status`.
+/// Reports whether a delete returns the deleted object rather than a `Status`.
 fn returns_deleted_object(resource: &Resource) -> bool {
     match resource.group.as_str() {
         "" => matches!(
@@ -205,7 +206,7 @@ pub(crate) async fn remove(
     }
 }
 
-/// Checks the preconditions, and protects the initial namespaces.
+/// Checks the preconditions of the request. Refuses to delete an initial namespace.
 fn check(call: &Call, key: &Key, stored: &Stored, options: &DeleteOptions) -> Result<(), ApiError> {
     options.check(call, key, &stored.uid, &stored.version.to_string())?;
     if call.resource.is("", "namespaces")
@@ -221,7 +222,7 @@ fn check(call: &Call, key: &Key, stored: &Stored, options: &DeleteOptions) -> Re
     Ok(())
 }
 
-/// Returns the finalizers of an object after a deletion with this policy.
+/// Returns the finalizers of an object after a delete with this propagation policy.
 fn finalizers_after(resource: &Resource, stored: &Stored, propagation: Propagation) -> Vec<String> {
     let mut finalizers = stored.finalizers.clone();
     let is_policy = |f: &String| f == FOREGROUND_FINALIZER || f == ORPHAN_FINALIZER;
@@ -241,7 +242,8 @@ fn finalizers_after(resource: &Resource, stored: &Stored, propagation: Propagati
     finalizers
 }
 
-/// Reports whether a kind orphans its dependents without a propagation policy, as kinds older than garbage collection do.
+/// Reports whether objects of a kind orphan their dependents if a delete has no propagation policy. Such kinds are
+/// older than garbage collection.
 fn orphans_by_default(resource: &Resource) -> bool {
     resource.is("batch", "jobs") || resource.is("", "replicationcontrollers")
 }

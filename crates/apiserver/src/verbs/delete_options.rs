@@ -1,4 +1,4 @@
-//! DeleteOptions, from the body or, without a body, from the query.
+//! DeleteOptions. They come from the body, or from the query if there is no body.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -13,10 +13,10 @@ use crate::verbs::Call;
 
 const DEFINITION: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
-/// The propagation policy for dependents.
+/// The propagation policy of a delete, which determines the deletion of dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Propagation {
-    /// Determined by the finalizers of the object, or else by its kind.
+    /// No policy in the request. The finalizers of the object determine the policy, or else its kind does.
     Default,
     Background,
     Foreground,
@@ -33,7 +33,7 @@ pub(crate) struct DeleteOptions {
 }
 
 impl DeleteOptions {
-    /// Returns options that delete dependents in the background.
+    /// Returns options for deleting an object and, in the background, its dependents.
     pub(crate) fn background() -> Self {
         Self {
             propagation: Propagation::Background,
@@ -43,7 +43,7 @@ impl DeleteOptions {
         }
     }
 
-    /// Returns background options that keep the propagation finalizers of `object`.
+    /// Returns background options. If the object has a finalizer for its dependents, the options keep this finalizer.
     pub(crate) fn background_of(object: &Stored) -> Self {
         let has_policy = object
             .finalizers
@@ -59,7 +59,8 @@ impl DeleteOptions {
         }
     }
 
-    /// Returns the options for a dependent in a foreground deletion.
+    /// Returns the options for deleting a dependent in a foreground deletion. The policy is foreground if the dependent
+    /// has dependents.
     pub(crate) fn foreground_if(has_dependents: bool) -> Self {
         let propagation = if has_dependents {
             Propagation::Foreground
@@ -84,7 +85,7 @@ impl DeleteOptions {
         Self::read(codec::object(content_type, bytes)?.value)
     }
 
-    /// Reads options from a JSON body, which may be null.
+    /// Reads options from the JSON value of a body. The value may be null.
     pub(crate) fn read(body: Value) -> Result<Self, ApiError> {
         let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
         let problem = if kind == "DeleteOptions" {
@@ -112,7 +113,7 @@ impl DeleteOptions {
         })
     }
 
-    /// Returns the `DeleteOptions` object for webhooks.
+    /// Returns the `DeleteOptions` object that webhooks receive.
     pub(crate) fn to_json(&self) -> Value {
         let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
         let policy = match self.propagation {
@@ -151,7 +152,7 @@ impl DeleteOptions {
                 let message = format!(
                     "the {field} in the precondition ({wanted}) does not match the {field} in record ({found})"
                 );
-                // Unlike other conflicts, this names the kind.
+                // This conflict names the kind, and other conflicts name the resource.
                 let (group, kind) = (&call.resource.group, &call.resource.kind);
                 return Err(ApiError::conflict(group, kind, &key.name, &message));
             }

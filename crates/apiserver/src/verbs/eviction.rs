@@ -1,6 +1,6 @@
-//! `pods/NAME/eviction`: deletes a pod if its PodDisruptionBudget allows it.
+//! The subresource `pods/NAME/eviction`, which deletes a pod if its PodDisruptionBudget allows the disruption.
 //!
-//! It must not know how the status of budgets is computed.
+//! This module must not know how the status of budgets is computed.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use crate::store::{Key, Stored};
 use crate::tables::{DISRUPTION_BUDGETS, PODS};
 use crate::{clock, codec};
 
-/// Retry delay while a budget is being processed, in seconds.
+/// The delay in seconds after which a client retries while the controller has not yet processed the budget.
 const RETRY_AFTER: u32 = 10;
 
-/// A decoded eviction.
+/// A decoded request to evict a pod.
 struct Eviction<'a> {
-    /// The call, with the resource of `Eviction` and the key of the pod.
+    /// The call. Its resource is `Eviction`, and its name is the name of the pod.
     call: &'a Call,
     key: Key,
     options: DeleteOptions,
@@ -48,7 +48,7 @@ pub(crate) async fn create(
 }
 
 impl Eviction<'_> {
-    /// Creates a call by the server itself for the status of an object of a table.
+    /// Creates a call with which the server writes the status of an object.
     fn internal_call(&self, table: &str, name: &str) -> Result<Call, ApiError> {
         let snapshot = self.call.shared.registry.snapshot();
         let resource = snapshot.by_table.get(table);
@@ -75,7 +75,7 @@ impl Eviction<'_> {
             })
             .await?;
         }
-        // Webhooks do not review the deletion of an evicted pod.
+        // This origin skips webhooks, which do not review the deletion of an evicted pod.
         pods.origin = Origin::Step;
         let mut options = self.options.clone();
         if !options.dry_run {
@@ -93,7 +93,7 @@ impl Eviction<'_> {
         delete::remove(&pods, &self.key, &options).await.map(drop)
     }
 
-    /// Returns the budget that selects the pod.
+    /// Returns the budget that selects the pod. Fails if several budgets select the pod.
     fn budget(&self, pod: &Value) -> Result<Option<Arc<Stored>>, ApiError> {
         let store = &self.call.shared.store;
         let mut all = store
@@ -117,7 +117,7 @@ fn number(status: &Value, field: &str) -> i64 {
     status[field].as_i64().unwrap_or(0)
 }
 
-/// Reports whether the budget does not count the pod, which is not ready.
+/// Reports whether a pod may be evicted without a disruption of its budget, because the pod is not ready.
 fn is_exempt(pod: &Value, budget: &Value) -> bool {
     let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     if conditions.any(|c| c["type"] == "Ready" && c["status"] == "True") {
@@ -129,7 +129,7 @@ fn is_exempt(pod: &Value, budget: &Value) -> bool {
         || (desired > 0 && number(status, "currentHealthy") >= desired)
 }
 
-/// Returns the budget after one more disruption, or the error if it allows none.
+/// Returns the budget after one more disruption, or an error if the budget allows none.
 fn with_disruption(budget: &Value, pod: &str) -> Result<Value, ApiError> {
     let name = text(budget, &["metadata", "name"]);
     let status = &budget["status"];
@@ -161,7 +161,7 @@ fn with_disruption(budget: &Value, pod: &str) -> Result<Value, ApiError> {
     Ok(budget)
 }
 
-/// Returns the pod with the `DisruptionTarget` condition.
+/// Returns the pod with the condition `DisruptionTarget`.
 fn with_disruption_target(pod: &Value) -> Value {
     let mut pod = pod.clone();
     let condition = json!({

@@ -1,5 +1,5 @@
-//! Subresources of pods that a kubelet would serve: logs, exec, attach, port forwarding and proxying. Without kubelets they
-//! are refused.
+//! Subresources of pods that a kubelet would serve: logs, exec, attach, port forwarding and proxying. The nodes have no
+//! kubelets, so these requests are refused.
 
 use super::{Call, text};
 use crate::error::ApiError;
@@ -14,7 +14,7 @@ pub(crate) fn serves(subresource: &str) -> bool {
     )
 }
 
-/// Returns the refusal.
+/// Returns the error for a request to a kubelet.
 pub(crate) fn refuse(call: &Call) -> ApiError {
     let pod = match call.find() {
         Ok(pod) => pod,

@@ -1,7 +1,8 @@
-//! The path of every write: decode, set system fields, default, mutate with hooks and webhooks, default and prune again,
-//! validate, validate with hooks and webhooks, store.
+//! The path of every write: decode, set system fields, set defaults, mutate with hooks and webhooks, set defaults and
+//! prune again, validate, validate with hooks and webhooks, store. A hook is an in-process admission hook.
 //!
-//! Only webhook calls wait, and no lock is held then. A conflict with another write is detected when the object is stored.
+//! A write waits only for webhook calls, and holds no lock during these calls. A conflict with another write is
+//! detected when the object is stored.
 
 mod admission;
 mod decoding;
@@ -30,14 +31,14 @@ pub(crate) use modify::{Attempts, check_version, is_finished, modify};
 pub(crate) use type_meta::Source;
 pub(super) use type_meta::check_type_meta;
 
-/// The kind of a write. Field ownership depends on it.
+/// The kind of a write, on which field ownership depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteKind {
-    /// Create, replace or client-side patch.
+    /// A create, a replacement or a client-side patch.
     Plain,
-    /// Server-side apply, which tracks ownership itself.
+    /// A server-side apply. It records the field ownership itself.
     Apply,
-    /// A write by the server on behalf of a client, without an owner.
+    /// A write by the server on behalf of a client. The changed fields get no owner.
     Unowned,
 }
 
@@ -52,7 +53,8 @@ fn commit_error(call: &Call, key: &Key, error: CommitError) -> ApiError {
     }
 }
 
-/// Refuses an object that is deeper or larger than a request body may be, unless its old version was as large.
+/// Refuses an object that is nested too deeply, or that is larger than a request body may be. An update of such a large
+/// object may not enlarge the object.
 fn check_size(value: &Value, old: Option<&Stored>) -> Result<(), ApiError> {
     let size = patch::json::size(value);
     if size > MAX_BODY && old.is_none_or(|old| size > old.bytes.len()) {
@@ -65,14 +67,14 @@ fn check_size(value: &Value, old: Option<&Stored>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Returns the error for a body with another namespace than the URL.
+/// Returns the error for a body whose namespace differs from the namespace in the URL.
 fn namespace_mismatch() -> ApiError {
     ApiError::bad_request(
         "the namespace of the provided object does not match the namespace sent on the request",
     )
 }
 
-/// Edits `metadata`, and replaces it if it is not an object.
+/// Edits the field `metadata`. Replaces the field by an empty object first if it is not an object.
 fn edit_meta(value: &mut Value, edit: impl FnOnce(&mut Map<String, Value>)) {
     if !value["metadata"].is_object() {
         value["metadata"] = json!({});

@@ -1,4 +1,4 @@
-//! Validation of autoscalers.
+//! Validation of horizontal pod autoscalers.
 
 use super::checks::positive;
 use super::field::Field;
@@ -33,7 +33,7 @@ const BEHAVIOR: &[Rule] = &[
     ("tolerance", NotNegativeAmount),
 ];
 
-/// Types of metrics, with the field that describes each and its rules.
+/// Types of metrics, each with the field that describes the metric and the rules of this field.
 const SOURCES: [(&str, &str, &[Rule]); 5] = [
     (
         "Object",
@@ -107,7 +107,7 @@ fn target_type(kind: &Field<'_>) {
     }
 }
 
-/// Checks which amounts a target sets.
+/// Checks that a target sets the amounts that its type of metric requires.
 fn target(kind: &str, target: &Field<'_>) {
     let (value, average) = (target.get("value"), target.get("averageValue"));
     let share = target.get("averageUtilization");

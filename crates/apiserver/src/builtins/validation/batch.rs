@@ -75,7 +75,7 @@ fn restart_policy(policy: &Field<'_>) {
     }
 }
 
-/// Checks the fields of indexed jobs.
+/// Checks the fields of an indexed job. In other jobs, checks that these fields are absent.
 fn indexes(spec: &Field<'_>) {
     if spec.text_of("completionMode") == "Indexed" {
         return apply(INDEXED, spec);
@@ -93,7 +93,8 @@ fn indexes(spec: &Field<'_>) {
     }
 }
 
-/// The label by which a job selects its pods, and all labels that identify the job.
+/// The label by which a job selects its pods. [`LABELS`] contains all labels that identify the job, each with the
+/// metadata field of its value.
 const OWN: &str = "batch.kubernetes.io/controller-uid";
 const LABELS: [(&str, &str); 4] = [
     ("controller-uid", "uid"),
@@ -102,7 +103,7 @@ const LABELS: [(&str, &str); 4] = [
     ("batch.kubernetes.io/job-name", "name"),
 ];
 
-/// Checks that a job has the generated selector, unless it sets `manualSelector`.
+/// Checks that the selector and the labels of a new job are the generated ones, unless the job sets `manualSelector`.
 fn selects(job: &Field<'_>) {
     let selector = job.get("spec.selector");
     let labels = job.get("spec.template.metadata.labels");
@@ -125,7 +126,7 @@ fn selects(job: &Field<'_>) {
     }
 }
 
-/// Checks that completions stay, or change together with the parallelism of an indexed job.
+/// Checks that `completions` does not change, except in an indexed job whose `completions` and `parallelism` are equal.
 fn completions_stay(spec: &Field<'_>) {
     let completions = spec.get("completions");
     let in_tandem = completions.value == spec.get("parallelism").value;
@@ -134,7 +135,7 @@ fn completions_stay(spec: &Field<'_>) {
     }
 }
 
-/// Checks that the template changes only while the job is suspended.
+/// Checks that the pod template changes only in a suspended job.
 fn template_stays(spec: &Field<'_>) {
     if spec.old.is_some_and(|old| old["suspend"] != true) {
         Immutable.apply(&spec.get("template"));
@@ -142,7 +143,7 @@ fn template_stays(spec: &Field<'_>) {
 }
 
 fn cron_name(name: &Field<'_>) {
-    /// Maximum length of the name of a cron job, whose jobs append a number.
+    /// Maximum length of the name of a cron job. The names of its jobs are this name and a number.
     const LONGEST: usize = 52;
     if name.old.is_none() && name.text().len() > LONGEST {
         name.invalid(&format!("must be no more than {LONGEST} characters"));
@@ -166,7 +167,7 @@ fn schedule(schedule: &Field<'_>) {
     let is_valid = match text.strip_prefix("@every ") {
         Some(every) => go_text::duration(every).is_ok(),
         None if text.starts_with('@') => DESCRIPTORS.contains(&text),
-        // A sixth field would be a time zone.
+        // `cronexpr` accepts a sixth field with a time zone, which is not valid in a schedule.
         None => {
             text.split_whitespace().count() == 5
                 && cronexpr::parse_crontab_with(&text.replace('?', "*"), options).is_ok()
@@ -179,7 +180,7 @@ fn schedule(schedule: &Field<'_>) {
     }
 }
 
-/// Checks that a time zone exists. Without a time zone database every name is accepted.
+/// Checks that a time zone exists. If the host has no time zone database, every name is accepted.
 fn time_zone(zone: &Field<'_>) {
     let (zones, name) = (jiff::tz::db(), zone.text());
     let is_known = name == "UTC"

@@ -1,33 +1,33 @@
-//! Checks that several kinds share.
+//! Checks of fields that the validation of several kinds uses.
 
 use std::net::IpAddr;
 
 use super::field::Field;
 use crate::names;
 
-/// Checks a name with an optional domain.
+/// Checks a qualified name, such as `example.com/name`. The domain is optional.
 pub(super) fn qualified(field: &Field<'_>) {
     field.problem(names::qualified_name(field.text()));
 }
 
-/// Checks a name with an optional domain, if there is one.
+/// Checks a qualified name if the field is set.
 pub(super) fn optionally_qualified(field: &Field<'_>) {
     if field.is_set() {
         qualified(field);
     }
 }
 
-/// Checks a map of labels.
+/// Checks the keys and values of a map of labels.
 pub(super) fn labels(field: &Field<'_>) {
     names::labels(field.value, &field.path, &mut field.causes.borrow_mut());
 }
 
-/// Checks the keys of a map.
+/// Checks that the keys of a map are qualified names.
 pub(super) fn keys(field: &Field<'_>) {
     names::keys(field.value, &field.path, &mut field.causes.borrow_mut());
 }
 
-/// Checks a label selector, if present.
+/// Checks a label selector if the field is set.
 pub(super) fn selector(selector: &Field<'_>) {
     labels(&selector.get("matchLabels"));
     for expression in selector.items("matchExpressions") {
@@ -37,7 +37,7 @@ pub(super) fn selector(selector: &Field<'_>) {
     }
 }
 
-/// Checks a requirement of a selector; `other` checks operators that not all selectors know.
+/// Checks a requirement of a selector. `other` checks the operators that only some kinds of selectors have.
 pub(super) fn operator(expression: &Field<'_>, other: fn(&Field<'_>, &Field<'_>)) {
     let (operator, values) = (expression.get("operator"), expression.get("values"));
     match operator.text() {
@@ -59,7 +59,7 @@ pub(super) fn operator(expression: &Field<'_>, other: fn(&Field<'_>, &Field<'_>)
     }
 }
 
-/// Checks a path with a domain prefix.
+/// Checks a path with a domain prefix, such as `acme.io/foo`.
 pub(super) fn domain_path(field: &Field<'_>) {
     match field.text().split_once('/') {
         Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
@@ -69,12 +69,12 @@ pub(super) fn domain_path(field: &Field<'_>) {
     }
 }
 
-/// Checks the number of a port.
+/// Checks that a field is a valid port number.
 pub(super) fn port_number(field: &Field<'_>) {
     field.problem(names::port_number(field.number().unwrap_or(0)));
 }
 
-/// Checks the name or number of a port.
+/// Checks that a field is the name or the number of a port.
 pub(super) fn port(field: &Field<'_>) {
     if field.value.is_string() {
         field.problem(names::port_name(field.text()));
@@ -83,7 +83,7 @@ pub(super) fn port(field: &Field<'_>) {
     }
 }
 
-/// Checks that the value is absent, a count or a percentage.
+/// Checks that a field is absent, a number that is not negative, or a percentage.
 pub(super) fn count_or_percent(field: &Field<'_>) {
     if field.value.is_string() {
         field.problem(names::percent(field.text()));
@@ -92,7 +92,7 @@ pub(super) fn count_or_percent(field: &Field<'_>) {
     }
 }
 
-/// Checks that a percentage is at most 100%.
+/// Checks that a field is at most 100% if it is a percentage.
 pub(super) fn at_most_all(field: &Field<'_>) {
     let share = field.text().strip_suffix('%').map(str::parse::<u64>);
     if share.is_some_and(|share| share.is_ok_and(|share| share > 100)) {
@@ -117,7 +117,7 @@ pub(super) fn public_address(field: &Field<'_>) {
     }
 }
 
-/// Returns those of some fields that are set.
+/// Returns the fields with these names that are set.
 pub(super) fn set_among<'a>(field: &Field<'a>, names: &[&str]) -> Vec<Field<'a>> {
     let fields = names.iter().map(|name| field.get(name));
     fields.filter(Field::is_set).collect()

@@ -27,7 +27,7 @@ const SPEC: &[Rule] = &[
     ("volumeMode", OneOf(&["Block", "Filesystem"])),
 ];
 
-/// Checks a claim.
+/// Checks a persistent volume claim.
 pub(super) fn claim(claim: &Field<'_>) {
     spec(&claim.get("spec"));
     if let Some(old) = claim.old {
@@ -35,7 +35,7 @@ pub(super) fn claim(claim: &Field<'_>) {
     }
 }
 
-/// Checks the spec of a claim, alone or in a template.
+/// Checks the spec of a claim or of a claim template.
 pub(super) fn spec(spec: &Field<'_>) {
     apply(SPEC, spec);
 }
@@ -53,7 +53,8 @@ fn size(spec: &Field<'_>) {
     PositiveAmount.apply(&size);
 }
 
-/// Checks an update: a bound claim may grow, and `volumeName` and an absent class may be set later.
+/// Checks an update. A bound claim may change its requests and `volumeAttributesClassName`, and an absent `volumeName`
+/// or `storageClassName` may be set.
 fn update(spec: &Field<'_>, old: &Value) {
     let bound = old["status"]["phase"] == "Bound";
     let (mut new, mut before) = (spec.value.clone(), old["spec"].clone());
@@ -87,7 +88,7 @@ fn update(spec: &Field<'_>, old: &Value) {
     }
 }
 
-/// Returns a value without the nulls of its objects.
+/// Returns a value without the null fields of its objects.
 fn without_nulls(mut value: Value) -> Value {
     if let Some(object) = value.as_object_mut() {
         object.retain(|_, inner| !inner.is_null());

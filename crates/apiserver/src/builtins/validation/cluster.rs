@@ -58,7 +58,8 @@ pub(super) const PRIORITY_CLASS: &[Rule] = &[
     ),
 ];
 
-/// Checks the finalizers of a namespace, which are all reported for the list unless `indexed`.
+/// Checks the finalizers of a namespace. Causes name the list of finalizers, or the single finalizer if `indexed` is
+/// true.
 pub(super) fn finalizers(namespace: &Field<'_>, indexed: bool) {
     let all = namespace.get("spec.finalizers");
     for finalizer in all.each() {
@@ -76,7 +77,7 @@ fn taints(taints: &Field<'_>) {
         ("effect", RequiredOneOf(EFFECTS)),
     ];
     let mut taken = Vec::new();
-    // Kubernetes reports taints below `metadata`.
+    // As in Kubernetes, causes have the path `metadata.taints`.
     for taint in taints.clone().reported_at("metadata.taints").each() {
         apply(TAINT, &taint);
         let pair = (taint.text_of("key"), taint.text_of("effect"));
@@ -112,9 +113,9 @@ fn one_limit(spec: &Field<'_>) {
 }
 
 fn priority(class: &Field<'_>) {
-    /// Maximum priority of a class that users create.
+    /// Maximum priority of a class that a user creates.
     const HIGHEST: i64 = 1_000_000_000;
-    /// The classes of the system.
+    /// The priority classes of the system and their priorities.
     const SYSTEM: [(&str, i64); 2] = [
         ("system-node-critical", 2_000_001_000),
         ("system-cluster-critical", 2_000_000_000),

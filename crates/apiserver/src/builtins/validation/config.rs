@@ -5,20 +5,20 @@ use super::rules::Check::{Immutable, Required};
 use crate::error::Cause;
 use crate::names;
 
-/// The keys that secrets of a type must have.
+/// Types of Secrets, and the keys that a Secret of the type must have.
 const KEYS: &[(&str, &[&str])] = &[
     ("kubernetes.io/tls", &["tls.crt", "tls.key"]),
     ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
     ("kubernetes.io/dockercfg", &[".dockercfg"]),
     ("kubernetes.io/ssh-auth", &["ssh-privatekey"]),
 ];
-/// The type that needs one of its keys.
+/// The type of Secrets that need at least one of these keys.
 const BASIC: (&str, [&str; 2]) = ("kubernetes.io/basic-auth", ["username", "password"]);
-/// The type that requires the name of a service account.
+/// The type of Secrets that need an annotation with the name of a service account.
 const TOKEN: &str = "kubernetes.io/service-account-token";
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 
-/// Maximum bytes of all values of a ConfigMap or Secret.
+/// Maximum size of all values of a ConfigMap or Secret, in bytes.
 const MOST_DATA: usize = 1 << 20;
 
 /// Checks a Secret.
@@ -52,7 +52,7 @@ pub(super) fn config_map(map: &Field<'_>) {
     contents(map, &["data", "binaryData"]);
 }
 
-/// Checks the keys, the size and the immutability of maps.
+/// Checks the keys and the size of these maps, and that an update does not change an immutable object.
 fn contents(object: &Field<'_>, maps: &[&str]) {
     let mut size = 0;
     for map in maps {

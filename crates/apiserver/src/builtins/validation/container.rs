@@ -1,4 +1,4 @@
-//! Validation of containers, with their probes, hooks and environment.
+//! Validation of containers, with their probes, lifecycle hooks and environment variables.
 
 use super::checks::{port, port_number, set_among};
 use super::field::Field;
@@ -10,15 +10,15 @@ use super::rules::{Check, Rule, apply};
 use super::{resources, volume};
 use crate::names;
 
-/// The range of users and groups.
+/// The range of user and group ids.
 pub(super) const ID: Check = Between(0, i32::MAX as i64);
-/// The rules of profiles of seccomp and AppArmor.
+/// The rules of seccomp and AppArmor profiles.
 pub(super) const PROFILE: &[Rule] = &[(
     "type",
     RequiredOneOf(&["Localhost", "RuntimeDefault", "Unconfined"]),
 )];
 
-/// The rules of all kinds of containers.
+/// The rules for containers of all kinds.
 const CONTAINER: &[Rule] = &[
     ("image", By(image)),
     (
@@ -50,13 +50,13 @@ const CONTAINER: &[Rule] = &[
     ("restartPolicy", OneOf(&["Always", "Never", "OnFailure"])),
 ];
 
-/// The rules of init containers that end.
+/// The rules for init containers that run to completion.
 const ENDING: &[Rule] = &[(
     "lifecycle livenessProbe readinessProbe startupProbe",
     Forbidden("may only be set for init containers with restartPolicy=Always"),
 )];
 
-/// The rules of containers that run as long as their pod.
+/// The rules for containers that run as long as their pod.
 const RUNNING: &[Rule] = &[
     (
         "lifecycle.postStart lifecycle.preStop livenessProbe readinessProbe startupProbe",
@@ -69,7 +69,7 @@ const RUNNING: &[Rule] = &[
             NotNegative,
         )]),
     ),
-    // These probes restart a container.
+    // The next rules apply to the two probes that restart a container.
     (
         "livenessProbe.terminationGracePeriodSeconds startupProbe.terminationGracePeriodSeconds",
         Between(1, i64::MAX),
@@ -80,7 +80,7 @@ const RUNNING: &[Rule] = &[
     ),
 ];
 
-/// The kinds of handlers of probes and hooks, and their rules.
+/// The kinds of handlers of probes and lifecycle hooks. [`HANDLER`] contains their rules.
 const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 const HANDLER: &[Rule] = &[
     ("exec", IfSet(&[("command", Required)])),
@@ -102,7 +102,7 @@ pub(super) fn main(container: &Field<'_>, spec: &Field<'_>) {
     apply(RUNNING, container);
 }
 
-/// Checks an init container.
+/// Checks an init container. An init container with the restart policy `Always` runs as long as its pod.
 pub(super) fn init(container: &Field<'_>, spec: &Field<'_>) {
     if container.text_of("restartPolicy") == "Always" {
         return main(container, spec);
@@ -111,7 +111,7 @@ pub(super) fn init(container: &Field<'_>, spec: &Field<'_>) {
     apply(ENDING, container);
 }
 
-/// Checks the fields that all kinds of containers have, except for the name.
+/// Checks the fields that containers of all kinds have, except for the name.
 pub(super) fn common(container: &Field<'_>, spec: &Field<'_>) {
     apply(CONTAINER, container);
     ports(container, spec.value["hostNetwork"] == true);

@@ -1,5 +1,5 @@
-//! Validation of a CustomResourceDefinition: names, versions and subresources. `schema::structural` validates its
-//! schemas.
+//! Validation of a CustomResourceDefinition: names, versions and subresources. `schema::structural` validates the
+//! schemas of the versions.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub(super) const DEFINITION: &[Rule] = &[
     ("spec.scope", RequiredOneOf(&["Cluster", "Namespaced"])),
     ("spec.preserveUnknownFields", By(preserve_unknown_fields)),
     ("spec.versions", By(versions)),
-    // Conversion webhooks are accepted, as installers ship them, but never called.
+    // A conversion webhook is accepted, because installers ship such definitions. The server never calls the webhook.
     (
         "spec.conversion",
         IfSet(&[("strategy", RequiredOneOf(&["None", "Webhook"]))]),
@@ -40,7 +40,7 @@ pub(super) const DEFINITION: &[Rule] = &[
     ("", By(stored_versions)),
 ];
 
-/// The rules of a version, by the field that they check.
+/// The rules of a version, grouped by the field that they check.
 const VERSION: [(&str, &[Rule]); 3] = [
     ("subresources", SUBRESOURCES),
     ("additionalPrinterColumns", COLUMNS),
@@ -135,7 +135,7 @@ fn versions(versions: &Field<'_>) {
         if i == 0 {
             Text(names::dns_1035).apply(&name.reported_at("spec.version"));
         }
-        // A problem that all versions share is reported once, for `spec`.
+        // If all versions have the same value of a field, problems of the field are reported once, at `spec`.
         let reported = |field: &str| {
             let same = |other: Field<'_>| other.value[field] == version.value[field];
             match versions.each().all(same) {
@@ -167,14 +167,14 @@ fn schema(version: &Field<'_>, reported: Option<Field<'_>>) {
     version.causes.borrow_mut().extend(problems);
 }
 
-/// Checks that a path, if any, leads below one of some fields.
+/// Returns a problem unless a path is empty or starts with one of `parents`.
 fn below(path: &str, parents: &[&str]) -> Option<String> {
     let good = path.is_empty() || parents.iter().any(|parent| path.starts_with(parent));
     (!good).then(|| format!("should be a json path under {}", parents.join(" or ")))
 }
 
 fn column_path(column: &Field<'_>) {
-    // Kubernetes spells this field with capitals.
+    // As in Kubernetes, causes spell this field `JSONPath`.
     let path = column
         .get("jsonPath")
         .reported_at(format!("{}.JSONPath", column.path));

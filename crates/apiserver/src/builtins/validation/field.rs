@@ -1,4 +1,4 @@
-//! A field of an object with its path. Problems are reported as causes at this path.
+//! A field of an object with its path. Problems of the field are reported as causes with this path.
 
 use std::cell::RefCell;
 
@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 
 use crate::error::Cause;
 
-/// The causes found so far.
+/// The causes that the validation of an object has found so far.
 pub(super) type Causes = RefCell<Vec<Cause>>;
 
-/// A value and its path; an absent value is null.
+/// The value and path of a field. The value of an absent field is null.
 #[derive(Clone)]
 pub(super) struct Field<'a> {
     pub(super) value: &'a Value,
-    /// The value that an update replaces; `None` in new objects and below lists and maps.
+    /// The value before an update. `None` for new objects, and for items of lists and entries of maps.
     pub(super) old: Option<&'a Value>,
     pub(super) path: String,
     pub(super) causes: &'a Causes,
 }
 
 impl<'a> Field<'a> {
-    /// Returns a whole object.
+    /// Returns a field for a whole object.
     pub(super) fn root(value: &'a Value, old: Option<&'a Value>, causes: &'a Causes) -> Self {
         Self {
             value,
@@ -31,7 +31,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Returns another value at the same path.
+    /// Returns a field with the same path and another value.
     pub(super) fn with(&self, value: &'a Value) -> Self {
         let field = self.clone();
         Self {
@@ -41,7 +41,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Returns the same value with the path under which problems are reported.
+    /// Returns a field with the same value and another path, under which problems are reported.
     pub(super) fn reported_at(self, path: impl Into<String>) -> Self {
         Self {
             path: path.into(),
@@ -49,7 +49,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Returns the field at a path such as `template.spec`.
+    /// Returns the field at a path below this field, such as `template.spec`.
     pub(super) fn get(&self, path: &str) -> Self {
         let mut path_here = self.path.clone();
         if !path_here.is_empty() {
@@ -64,12 +64,12 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Returns the items of a list field.
+    /// Returns the items of the list at a path below this field.
     pub(super) fn items(&self, path: &str) -> impl Iterator<Item = Self> + use<'a> {
         self.get(path).each()
     }
 
-    /// Returns the items of this list.
+    /// Returns the items of this field, which is a list.
     pub(super) fn each(&self) -> impl Iterator<Item = Self> + use<'a> {
         let list = self.clone();
         let items = self.value.as_array().into_iter().flatten().enumerate();
@@ -79,21 +79,21 @@ impl<'a> Field<'a> {
         })
     }
 
-    /// Returns the entries of a map field.
+    /// Returns the keys and entries of the map at a path below this field.
     pub(super) fn entries(&self, path: &str) -> impl Iterator<Item = (&'a str, Self)> + use<'a> {
         let map = self.get(path);
         let entries = map.value.as_object().into_iter().flatten();
         entries.map(move |(key, value)| (key.as_str(), map.entry(key, value)))
     }
 
-    /// Returns an entry of this map.
+    /// Returns a field for an entry of this field, which is a map.
     pub(super) fn entry(&self, key: &str, value: &'a Value) -> Self {
         self.with(value)
             .reported_at(format!("{}[{key}]", self.path))
     }
 
-    /// Calls a function with each field that a path names. `name[]` stands for all items of a list, `name{}` for all
-    /// entries of a map, and an empty path for this field.
+    /// Calls a function with each field that a path names. In a path, `name[]` names all items of a list, and `name{}`
+    /// all entries of a map. An empty path names this field.
     pub(super) fn visit(&self, path: &str, call: &mut dyn FnMut(&Self)) {
         if path.is_empty() {
             return call(self);
@@ -113,7 +113,7 @@ impl<'a> Field<'a> {
         !self.value.is_null()
     }
 
-    /// Reports whether the value is absent, or an empty text, list or map.
+    /// Reports whether the value is absent, or is an empty text, list or map.
     pub(super) fn is_empty(&self) -> bool {
         match self.value {
             Value::Null => true,
@@ -124,12 +124,12 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Returns the text, or an empty one.
+    /// Returns the text of this field. The result is empty if the value is not a text.
     pub(super) fn text(&self) -> &'a str {
         self.value.as_str().unwrap_or_default()
     }
 
-    /// Returns the text of a field, or an empty one.
+    /// Returns the text of the field at a path below this field. The result is empty if the value is not a text.
     pub(super) fn text_of(&self, path: &str) -> &'a str {
         self.get(path).text()
     }
@@ -142,17 +142,17 @@ impl<'a> Field<'a> {
         Quantity::parse(self.value.as_str()?).ok()
     }
 
-    /// Returns the number of items.
+    /// Returns the number of items of this field. The number is 0 if the value is not a list.
     pub(super) fn count(&self) -> usize {
         self.value.as_array().map_or(0, Vec::len)
     }
 
-    /// Returns the texts of this list.
+    /// Returns the texts of the items of this list.
     pub(super) fn texts(&self) -> Vec<&'a str> {
         self.each().map(|item| item.text()).collect()
     }
 
-    /// Returns the value for a message: an absent one as an empty text.
+    /// Returns the value for a message. An absent value becomes an empty text.
     fn shown(&self) -> Value {
         match self.value {
             Value::Null => json!(""),
@@ -177,7 +177,7 @@ impl<'a> Field<'a> {
         self.report(Cause::invalid(path, &self.shown(), detail));
     }
 
-    /// Reports the problem that a rule found, if any.
+    /// Reports a problem that a rule found, if there is one.
     pub(super) fn problem(&self, problem: Option<String>) {
         if let Some(problem) = problem {
             self.invalid(&problem);

@@ -1,4 +1,4 @@
-//! Validation of `metadata`, the same for all kinds.
+//! Validation of the field `metadata` of objects of all kinds.
 
 use serde_json::Value;
 
@@ -10,9 +10,9 @@ use crate::error::Cause;
 use crate::names;
 use crate::resource::{NameRule, Resource};
 
-/// Maximum bytes of all annotations of an object.
+/// Maximum size of all annotations of an object, in bytes.
 const MAX_ANNOTATIONS: usize = 256 << 10;
-/// Finalizers that need no domain.
+/// Finalizers that need no domain prefix.
 const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 const METADATA: &[Rule] = &[
@@ -23,7 +23,7 @@ const METADATA: &[Rule] = &[
     ("finalizers", By(finalizers)),
 ];
 
-/// Checks `metadata`.
+/// Checks the `metadata` of an object.
 pub(crate) fn validate(resource: &Resource, value: &Value, old: Option<&Value>) -> Vec<Cause> {
     let causes = Causes::default();
     let meta = Field::root(value, old, &causes).get("metadata");
@@ -31,7 +31,7 @@ pub(crate) fn validate(resource: &Resource, value: &Value, old: Option<&Value>) 
         name(&meta, resource.name_rule);
     }
     apply(METADATA, &meta);
-    // Kubernetes does not require a domain for custom kinds and these groups.
+    // As in Kubernetes, finalizers of custom resources and of these API groups need no domain prefix.
     let lenient = ["apiextensions.k8s.io", "policy", "coordination.k8s.io"];
     if !resource.is_custom() && !lenient.contains(&resource.group.as_str()) {
         for finalizer in meta.items("finalizers") {
@@ -52,7 +52,7 @@ pub(crate) fn validate(resource: &Resource, value: &Value, old: Option<&Value>) 
     causes.take()
 }
 
-/// Checks that a finalizer is known or has a domain.
+/// Checks that a finalizer is a standard finalizer or has a domain prefix.
 pub(super) fn standard_or_qualified(finalizer: &Field<'_>) {
     if !finalizer.text().contains('/') && !STANDARD.contains(&finalizer.text()) {
         finalizer.invalid("must be a standard finalizer or have a domain");
@@ -62,7 +62,7 @@ pub(super) fn standard_or_qualified(finalizer: &Field<'_>) {
 fn name(meta: &Field<'_>, rule: NameRule) {
     let (name, prefix) = (meta.get("name"), meta.get("generateName"));
     if !prefix.is_empty() {
-        // A name continues after the prefix, so a trailing dash is valid.
+        // The server appends characters to `generateName`, so its last character may be a dash.
         let text = prefix.text();
         let start = text.strip_suffix('-').map(|start| format!("{start}a"));
         prefix.problem(names::name(start.as_deref().unwrap_or(text), rule));
@@ -75,7 +75,7 @@ fn name(meta: &Field<'_>, rule: NameRule) {
 }
 
 fn changed_labels(map: &Field<'_>) {
-    // Unchanged labels were checked when they were written.
+    // Unchanged labels need no check, because they were checked when they were written.
     if map.old != Some(map.value) {
         labels(map);
     }
@@ -99,7 +99,7 @@ fn annotations(annotations: &Field<'_>) {
 fn owners(owners: &Field<'_>) {
     let mut controllers = 0;
     for owner in owners.each() {
-        // Kubernetes omits the index of the owner.
+        // As in Kubernetes, causes have the path of the list, without the index of the owner.
         let owner = owner.reported_at(owners.path.as_str());
         let (version, kind) = (owner.get("apiVersion"), owner.get("kind"));
         let parts: Vec<&str> = version.text().split('/').collect();

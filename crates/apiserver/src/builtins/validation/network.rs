@@ -13,7 +13,7 @@ use super::rules::Check::{
 use super::rules::{Rule, apply};
 use crate::names;
 
-/// A reference to an object of a group.
+/// The rules of a reference to an object by API group, kind and name.
 const REFERENCE: &[Rule] = &[
     ("apiGroup", OptionalText(names::subdomain)),
     ("kind name", RequiredText(names::path_segment)),
@@ -167,7 +167,7 @@ fn block(block: &Field<'_>) {
     }
 }
 
-/// Parses a CIDR range, or reports the problem.
+/// Returns the CIDR range of a field. If the range is invalid, reports the problem and returns `None`.
 pub(super) fn cidr(field: &Field<'_>) -> Option<IpNet> {
     let range = field.text().parse::<IpNet>().ok();
     let valid = range.filter(|range| range.addr() == range.network());
@@ -179,7 +179,7 @@ pub(super) fn cidr(field: &Field<'_>) -> Option<IpNet> {
 
 fn endpoint_addresses(slice: &Field<'_>) {
     let family = slice.text_of("addressType");
-    // The server may listen on a loopback address.
+    // The endpoints of the API server may have loopback addresses.
     let meta = &slice.value["metadata"];
     let is_api = meta["namespace"] == "default" && meta["name"] == "kubernetes";
     if family == "FQDN" || is_api {

@@ -1,4 +1,4 @@
-//! Validation of affinity, tolerations and topology spread.
+//! Validation of the scheduling fields of pods: affinity, tolerations and topology spread.
 
 use super::checks::{operator, positive, qualified, selector};
 use super::field::Field;
@@ -13,7 +13,7 @@ const BAD_OPERATOR: &str = "not a valid selector operator";
 /// The effects of taints.
 pub(super) const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/// The rules of the fields that decide where a pod may run.
+/// The rules for the fields that restrict the nodes of a pod.
 pub(super) const POD: &[Rule] = &[
     ("affinity.nodeAffinity", By(nodes)),
     ("affinity.podAffinity affinity.podAntiAffinity", By(pods)),
@@ -35,7 +35,7 @@ fn nodes(affinity: &Field<'_>) {
     }
 }
 
-/// Checks a weight, which is required.
+/// Checks a weight, which must be set.
 fn weight(preferred: &Field<'_>) {
     let weight = preferred.get("weight");
     if !weight.number().is_some_and(|n| (1..=100).contains(&n)) {
@@ -81,7 +81,7 @@ const POD_TERM: &[Rule] = &[
     ("", By(label_keys)),
 ];
 
-/// Checks that keys of labels extend a selector.
+/// Checks that a term with label keys has a label selector.
 fn label_keys(term: &Field<'_>) {
     for keys in ["matchLabelKeys", "mismatchLabelKeys"].map(|list| term.get(list)) {
         if keys.count() > 0 && !term.get("labelSelector").is_set() {

@@ -1,4 +1,4 @@
-//! Validation of pod specs, alone and in templates.
+//! Validation of the specs of pods and of pod templates. `pod_update` validates changes of pods.
 
 use super::checks::{keys, labels, qualified};
 use super::container::{ID, PROFILE};
@@ -51,7 +51,7 @@ pub(super) fn spec(spec: &Field<'_>) {
 
 /// Checks a pod template.
 pub(super) fn template(template: &Field<'_>) {
-    // Kubernetes omits `metadata` from these paths.
+    // As in Kubernetes, the paths of causes for labels and annotations omit `metadata`.
     for (map, check) in [("labels", labels as fn(&Field<'_>)), ("annotations", keys)] {
         let path = format!("{}.{map}", template.path);
         check(&template.get("metadata").get(map).reported_at(path));
@@ -76,7 +76,7 @@ fn containers(spec: &Field<'_>) {
     }
 }
 
-/// Checks that the names of items are unique labels.
+/// Checks that the names of items are unique DNS labels.
 fn unique_labels<'a>(items: impl Iterator<Item = Field<'a>>) {
     let mut seen = Vec::new();
     for item in items {

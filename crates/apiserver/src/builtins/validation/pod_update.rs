@@ -1,15 +1,15 @@
-//! Validation of changes of pods, whose specs are mostly immutable.
+//! Validation of updates of pods. Most fields of a pod's spec are immutable.
 
 use serde_json::Value;
 
 use super::field::Field;
 
-/// Fields of a spec that may change.
+/// Fields of a pod's spec that an update may change.
 const FREE: [&str; 3] = ["activeDeadlineSeconds", "schedulingGates", "tolerations"];
-/// Fields that may also change while a pod has scheduling gates.
+/// Fields that an update may also change while a pod has scheduling gates.
 const GATED: [&str; 2] = ["affinity", "nodeSelector"];
 
-/// Checks a change of a pod. The new pod itself is validated elsewhere.
+/// Checks a change of a pod. `pod::spec` validates the new spec.
 pub(super) fn pod(pod: &Field<'_>) {
     let spec = pod.get("spec");
     let Some(old) = spec.old else { return };
@@ -37,7 +37,7 @@ pub(super) fn pod(pod: &Field<'_>) {
     }
 }
 
-/// Checks a change of the ephemeral containers: they may be added, not changed.
+/// Checks a change of the ephemeral containers. Containers may be added, but existing containers must not change.
 pub(super) fn ephemeral(pod: &Field<'_>) {
     let containers = pod.get("spec.ephemeralContainers");
     let before = containers.old.and_then(Value::as_array);

@@ -1,4 +1,4 @@
-//! Validation of roles and their bindings.
+//! Validation of roles and role bindings.
 
 use super::checks::selector;
 use super::field::Field;
@@ -53,7 +53,7 @@ fn resources(rule: &Field<'_>) {
     }
 }
 
-/// Checks a role binding or cluster role binding.
+/// Checks a RoleBinding, or a ClusterRoleBinding if `namespaced` is false.
 pub(super) fn binding(binding: &Field<'_>, namespaced: bool) {
     apply(BINDING, binding);
     let kind = binding.get("roleRef.kind");

@@ -1,4 +1,4 @@
-//! Validation of requests, limits and quotas, and of the names of resources.
+//! Validation of requests, limits and quotas, and of the names of the resources in them.
 
 use super::field::Field;
 use super::rules::Check::{By, Immutable, NotNegativeAmount};
@@ -21,7 +21,7 @@ fn hard(spec: &Field<'_>) {
     }
 }
 
-/// Checks the requests and limits of a container.
+/// Checks the requests and limits of a container or pod.
 pub(super) fn of_container(resources: &Field<'_>) {
     let (limits, requests) = (resources.get("limits"), resources.get("requests"));
     for list in ["limits", "requests"] {
@@ -61,18 +61,18 @@ fn integer(amount: &Field<'_>) {
     }
 }
 
-/// Reports whether a resource is defined by Kubernetes.
+/// Reports whether Kubernetes, rather than a vendor, defines a resource.
 fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Checks the name of a container's resource; `amount` is its entry in a map.
+/// Checks the name of a container's resource. Problems are reported at `amount`, the entry with this name.
 fn container_name(name: &str, amount: &Field<'_>) {
     let known = matches!(name, "cpu" | "memory" | "ephemeral-storage");
     check_name(name, amount, known || name.starts_with("hugepages-"));
 }
 
-/// Checks the name of a resource, which has a domain or is known.
+/// Checks the name of a resource. The name must have a domain prefix unless `known` is true.
 fn check_name(name: &str, amount: &Field<'_>, known: bool) {
     amount.problem(names::qualified_name(name));
     if !name.contains('/') && !known {
@@ -80,7 +80,7 @@ fn check_name(name: &str, amount: &Field<'_>, known: bool) {
     }
 }
 
-/// Reports whether the name of a quota needs no domain.
+/// Reports whether Kubernetes defines this resource of a quota, so that the name needs no domain prefix.
 fn is_standard(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "configmaps",

@@ -1,58 +1,58 @@
-//! Rules as data: tables of fields and the checks that they must pass.
+//! Rules as data: tables of paths of fields and of the checks for these fields.
 
 use berth_apimachinery::quantity::Quantity;
 
 use super::field::Field;
 
-/// The paths of fields, separated by spaces, and the check of each. [`Field::visit`] describes the paths.
+/// The paths of fields, separated by spaces, and the check for these fields. [`Field::visit`] describes the paths.
 pub(super) type Rule = (&'static str, Check);
 
-/// Returns the problem of a text.
+/// A function that returns the problem of a text, if there is one.
 pub(super) type TextRule = fn(&str) -> Option<String>;
 
 /// A check of a field.
 pub(super) enum Check {
     /// The field is neither absent nor empty.
     Required,
-    /// The field is set, possibly to an empty object.
+    /// The field is set. Its value may be an empty object.
     Present,
-    /// The field is absent. The text says why.
+    /// The field is absent. The text is the message for a field that is set.
     Forbidden(&'static str),
-    /// The field keeps its value on updates.
+    /// An update does not change the field.
     Immutable,
-    /// A number, if any, is at least 0.
+    /// The number is at least 0. An absent field is valid.
     NotNegative,
-    /// A number, if any, is in a range.
+    /// The number is in this range. An absent field is valid.
     Between(i64, i64),
-    /// A quantity, if any, is at least 0.
+    /// The quantity is at least 0. An absent field is valid.
     NotNegativeAmount,
-    /// A quantity, if any, is greater than 0.
+    /// The quantity is greater than 0. An absent field is valid.
     PositiveAmount,
     /// The field is absent or one of these values.
     OneOf(&'static [&'static str]),
     /// The field is absent, empty or one of these values.
     EmptyOrOneOf(&'static [&'static str]),
-    /// The field is one of these values; an empty one is reported as missing.
+    /// The field is one of these values. An absent or empty field is reported as missing.
     RequiredOneOf(&'static [&'static str]),
-    /// The field is one of these values; an absent one is reported as unsupported.
+    /// The field is one of these values. An absent field is reported as unsupported.
     ExactlyOneOf(&'static [&'static str]),
-    /// A text that follows a rule.
+    /// The text follows this rule. An absent field is checked as an empty text.
     Text(TextRule),
-    /// The field is absent or empty, or follows a rule.
+    /// The field is absent or empty, or its text follows this rule.
     OptionalText(TextRule),
-    /// The field is neither absent nor empty and follows a rule.
+    /// The field is neither absent nor empty, and its text follows this rule.
     RequiredText(TextRule),
-    /// The items of a list, or their fields of this name, differ.
+    /// The items of a list differ. If the name is not empty, only the fields with this name are compared.
     Unique(&'static str),
-    /// Rules that apply if the field is set.
+    /// These rules apply if the field is set.
     IfSet(&'static [Rule]),
-    /// Rules that apply if a field has one of these texts.
+    /// These rules apply if the field at this path has one of these texts.
     When(&'static str, &'static [&'static str], &'static [Rule]),
-    /// A check that a table cannot express.
+    /// A function for a check that a table cannot express.
     By(fn(&Field<'_>)),
 }
 
-/// Applies rules to a field.
+/// Applies rules to the fields that their paths name below `field`.
 pub(super) fn apply(rules: &'static [Rule], field: &Field<'_>) {
     for (paths, check) in rules {
         for path in paths.split(' ') {
@@ -109,7 +109,7 @@ impl Check {
     }
 }
 
-/// Describes a range of numbers.
+/// Returns the message for a number outside of a range.
 fn range(least: i64, most: i64) -> String {
     match (least, most) {
         (least, i64::MAX) => format!("must be greater than or equal to {least}"),
@@ -118,7 +118,7 @@ fn range(least: i64, most: i64) -> String {
     }
 }
 
-/// Reports items whose texts, or whose fields of a name, repeat an earlier one.
+/// Reports each item that repeats an earlier item. If `name` is not empty, only the fields with this name are compared.
 fn unique(list: &Field<'_>, name: &str) {
     let mut seen = Vec::new();
     for item in list.each() {

@@ -1,4 +1,4 @@
-//! Validation of services.
+//! Validation of Services.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -117,7 +117,7 @@ fn ports(spec: &Field<'_>) {
 }
 
 fn source_ranges(ranges: &Field<'_>) {
-    // Kubernetes spells this field with a capital.
+    // As in Kubernetes, causes spell this field with a capital `L`.
     let ranges = ranges.clone().reported_at("spec.LoadBalancerSourceRanges");
     for range in ranges.each() {
         cidr(&range);
@@ -164,7 +164,7 @@ fn traffic(spec: &Field<'_>) {
 }
 
 fn families(spec: &Field<'_>) {
-    // A headless service without a selector may have any family.
+    // A headless Service without a selector may have any IP family.
     if spec.text_of("clusterIP") == "None" && spec.get("selector").is_empty() {
         return;
     }
@@ -177,7 +177,7 @@ fn families(spec: &Field<'_>) {
     }
 }
 
-/// Checks that the cluster IP and the port of the health check stay.
+/// Checks that the cluster IP and the health check port do not change.
 fn allocated_fields_stay(spec: &Field<'_>) {
     let Some(old) = spec.old.map(|old| spec.with(old)) else {
         return;

@@ -1,10 +1,10 @@
-//! Validation of the status of built-in kinds: counts are not negative, and no part exceeds the whole.
+//! Validation of the status of built-in kinds: numbers are not negative, and no replica count exceeds its total.
 
 use super::field::Field;
 use super::rules::Check::NotNegative;
 use crate::resource::Resource;
 
-/// Counts of replicas that cannot exceed others.
+/// Pairs of replica counts in a status. The first count must not exceed the second count.
 const AT_MOST: [(&str, &str); 6] = [
     ("fullyLabeledReplicas", "replicas"),
     ("readyReplicas", "replicas"),

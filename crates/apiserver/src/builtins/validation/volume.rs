@@ -12,7 +12,7 @@ const VOLUME: &[Rule] = &[
     ("persistentVolumeClaim", IfSet(&[("claimName", Required)])),
 ];
 
-/// Checks the source of a volume.
+/// Checks that a volume has at most one source, and checks the fields of the source.
 pub(super) fn source(volume: &Field<'_>) {
     let fields = volume.value.as_object().into_iter().flatten();
     let sources = fields.filter(|(name, source)| *name != "name" && !source.is_null());

@@ -1,4 +1,4 @@
-//! Validation of webhook configurations.
+//! Validation of admission webhook configurations.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::cel::Condition;
 use crate::error::Cause;
 use crate::names;
 
-/// Versions of reviews that the server can send.
+/// Versions of `AdmissionReview` that the server can send.
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 
 const WEBHOOK: &[Rule] = &[
@@ -62,7 +62,7 @@ fn three_segments(name: &Field<'_>) {
     }
 }
 
-/// Checks that a list contains a version of reviews that the server can send.
+/// Checks that a list contains a version of `AdmissionReview` that the server can send.
 fn review_versions(versions: &Field<'_>) {
     let known = |version: &&str| REVIEWS.contains(version);
     if versions.count() == 0 {
@@ -72,9 +72,9 @@ fn review_versions(versions: &Field<'_>) {
     }
 }
 
-/// Compiles the conditions. An update may keep an invalid one.
+/// Checks that the match conditions compile. An update may keep an invalid expression that is already stored.
 fn conditions(list: &Field<'_>, stored: Option<&Value>) {
-    /// Maximum match conditions of a webhook.
+    /// Maximum number of match conditions of one webhook.
     const MOST: usize = 64;
     if list.count() > MOST {
         return list.report(Cause::too_many(
@@ -96,7 +96,7 @@ fn conditions(list: &Field<'_>, stored: Option<&Value>) {
     }
 }
 
-/// Checks a `clientConfig`.
+/// Checks the `clientConfig` of a webhook.
 fn client(config: &Field<'_>) {
     const SERVICE: &[Rule] = &[("name namespace", Required), ("port", Between(1, 65535))];
     let (url, service) = (config.get("url"), config.get("service"));

@@ -11,7 +11,7 @@ use super::rules::{Rule, apply};
 use super::{claim, matches_template, pod};
 use crate::names;
 
-/// The rules of pod templates that a controller keeps running.
+/// The rules for pod templates whose pods a controller keeps running.
 const TEMPLATE: &[Rule] = &[
     ("template", By(pod::template)),
     ("template.spec.restartPolicy", OneOf(&["Always"])),
@@ -36,7 +36,8 @@ const REPLICA_SET: &[Rule] = &[
     ("selector", Immutable),
 ];
 
-/// A stateful set with a negative `revisionHistoryLimit` keeps its whole history.
+/// The rules for stateful sets. A negative `revisionHistoryLimit` is valid: such a stateful set keeps its whole
+/// history.
 const STATEFUL_SET: &[Rule] = &[
     ("", By(selects)),
     ("selector", Present),
@@ -65,7 +66,7 @@ const REPLICATION_CONTROLLER: &[Rule] = &[
     ("", By(selects_labels)),
 ];
 
-/// Checks a workload of the apps group, or a replication controller.
+/// Checks a workload of the API group `apps`, or a replication controller.
 pub(super) fn workload(plural: &str, object: &Field<'_>) {
     let spec = object.get("spec");
     if plural == "replicationcontrollers" {
@@ -91,7 +92,7 @@ pub(super) fn workload(plural: &str, object: &Field<'_>) {
 
 const MISMATCH: &str = "`selector` does not match template `labels`";
 
-/// Checks that the selector is valid and selects the pods of the template.
+/// Checks that the selector is valid and matches the labels of the pod template.
 fn selects(spec: &Field<'_>) {
     let (chosen, labels) = (spec.get("selector"), spec.get("template.metadata.labels"));
     let empty = |field: &str| chosen.get(field).is_empty();
@@ -110,7 +111,8 @@ fn selects(spec: &Field<'_>) {
     }
 }
 
-/// Checks the selector of a replication controller, a map of labels.
+/// Checks that the selector of a replication controller matches the labels of its pod template. The selector is a map
+/// of labels.
 fn selects_labels(spec: &Field<'_>) {
     let labels = spec.get("template.metadata.labels");
     let mut wanted = spec.entries("selector");
@@ -171,7 +173,7 @@ fn claim_templates(spec: &Field<'_>) {
     if spec.old.is_none() {
         OptionalText(names::dns_label).apply(&spec.get("serviceName"));
     }
-    // Each template becomes a volume of the pods.
+    // Causes name a volume of the pod template, because each claim template becomes a volume of the pods.
     let volume = format!("{}.template.spec.volumes[0].name", spec.path);
     for template in spec.items("volumeClaimTemplates") {
         claim::spec(&template.get("spec"));
@@ -180,7 +182,7 @@ fn claim_templates(spec: &Field<'_>) {
     }
 }
 
-/// Fields of a stateful set that may change.
+/// Fields of a stateful set's spec that an update may change.
 const FREE: [&str; 7] = [
     "replicas",
     "ordinals",
@@ -192,7 +194,7 @@ const FREE: [&str; 7] = [
 ];
 
 fn only_free_fields_change(spec: &Field<'_>) {
-    // An empty name equals an absent one.
+    // A field with an empty text, such as `serviceName`, equals an absent field.
     let rest = |spec: &Value| {
         let mut rest = spec.clone();
         if let Some(fields) = rest.as_object_mut() {

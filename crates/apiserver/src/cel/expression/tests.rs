@@ -5,7 +5,7 @@ fn value(source: &str) -> Result<Value, Failure> {
     expression.run(vec![("self", Value::Int(3))], &mut Budget::new())
 }
 
-/// Compiles an expression of any type.
+/// Compiles an expression with the variable `self`.
 fn compiled(source: &str) -> Result<Expression, String> {
     Expression::compile(source, &[Variable::plain("self")], ResultType::Bool)
 }
@@ -25,7 +25,7 @@ fn deeply_nested_expressions_do_not_overflow_the_stack() {
         nested("{1: ", "}", 120),
         nested("size([", "])", 120),
     ] {
-        // Neither accepted nor refused expressions overflow the stack.
+        // The result is ignored: neither an accepted nor a refused expression may overflow the stack.
         drop(value(&source));
     }
     assert_eq!(value(&nested("(", ")", 60)), Ok(Value::Bool(true)));

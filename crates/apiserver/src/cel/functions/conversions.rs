@@ -10,7 +10,7 @@ use kube_cel::cel::{self, Context, ExecutionError, IdedExpr, Value};
 type Converted = Result<Value, ExecutionError>;
 
 thread_local! {
-    /// The functions of the CEL crates alone.
+    /// A context with the functions of the CEL crates only.
     static CRATES: Context<'static> = Context::default().with_all();
 }
 
@@ -47,7 +47,7 @@ pub(super) fn add(context: &mut Context<'_>) {
     });
     context.add_function("uint", |value: Value| match &value {
         Value::UInt(_) => Ok(value),
-        // A sign is not allowed.
+        // The text of an unsigned integer has no sign.
         Value::String(text) if !text.starts_with('+') => text
             .parse()
             .map(Value::UInt)
@@ -86,13 +86,13 @@ pub(super) fn add(context: &mut Context<'_>) {
     });
 }
 
-/// Returns the error of a value that cannot be converted.
+/// Returns the error for a value that cannot be converted.
 fn conversion_error(function: &str, from: &str, to: &str) -> ExecutionError {
     let message = format!("type conversion error from '{from}' to '{to}'");
     ExecutionError::function_error(function, message)
 }
 
-/// Calls a function of the CEL crates.
+/// Calls a function of the CEL crates with one argument.
 fn with_crates(function: &str, value: Value) -> Converted {
     const ARGUMENT: &str = "@argument";
     let node = |expr: Expr| IdedExpr { id: 0, expr };
@@ -134,7 +134,7 @@ fn bytes(value: Value) -> Converted {
     }
 }
 
-/// Returns the number of characters, bytes or items.
+/// Returns the number of characters of a text, bytes of a byte string, or items of a list or map.
 fn size(value: &Value) -> Converted {
     let size = match value {
         Value::String(text) => text.chars().count(),
@@ -146,7 +146,7 @@ fn size(value: &Value) -> Converted {
     Ok(Value::Int(i64::try_from(size).unwrap_or(i64::MAX)))
 }
 
-/// Converts to a time of UTC; numbers are seconds since 1970.
+/// Converts a value to a timestamp in UTC. An integer is the number of seconds since 1970.
 pub(crate) fn timestamp(value: Value) -> Converted {
     match &value {
         Value::String(text) => match cel::functions::timestamp(text.clone()) {

@@ -1,5 +1,5 @@
-//! `all` and `exists`. An item that decides outweighs an error of another item. Of several errors, the first one is
-//! returned.
+//! The loops of `all` and `exists`. An item that decides the result outweighs the errors of other items. If no item
+//! decides, the first error is returned.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use kube_cel::cel::{ExecutionError, FunctionContext, IdedExpr, Value};
 
 use crate::cel::budget::exhausted;
 
-/// A step of `all`. It defers an error to the end of the loop.
+/// The internal function for a step of `all`. An error of a step is deferred to the end of the loop.
 pub(in crate::cel) const ALL: &str = "@all";
-/// A step of `exists`. It defers an error to the end of the loop.
+/// The internal function for a step of `exists`. An error of a step is deferred to the end of the loop.
 pub(in crate::cel) const EXISTS: &str = "@exists";
-/// The result of a loop, or its deferred error.
+/// The internal function that returns the result of a loop, or its deferred error.
 pub(in crate::cel) const FOUND: &str = "@found";
 
-/// An error that a later item may outweigh.
+/// An error that a later item of the loop may outweigh.
 #[derive(Debug, PartialEq)]
 struct DeferredError(ExecutionError);
 
@@ -40,7 +40,7 @@ pub(super) fn add(context: &mut Context<'_>) {
     });
 }
 
-/// Combines two operands. One operand with the `decisive` value decides the result.
+/// Returns the result of combining two operands. If an operand has the `decisive` value, so has the result.
 fn decide(call: &FunctionContext<'_, '_>, decisive: bool) -> Result<Value, ExecutionError> {
     let [left, right] = call.args else {
         return Err(ExecutionError::NoSuchOverload);
@@ -67,7 +67,7 @@ fn as_bool(value: &Value) -> Result<bool, ExecutionError> {
     }
 }
 
-/// Turns an error into a value, unless the budget is exhausted.
+/// Converts an error to a deferred error, unless the budget is exhausted.
 fn defer_error(found: Result<Value, ExecutionError>) -> Result<Value, ExecutionError> {
     match found {
         Err(error) if !exhausted() => Ok(Value::Opaque(Arc::new(DeferredError(error)))),

@@ -1,4 +1,4 @@
-//! The v2 document as protobuf messages of gnostic, which client-go reads. Field numbers are those of gnostic's
+//! The OpenAPI v2 document as protobuf messages of gnostic, which client-go reads. The field numbers are from gnostic's
 //! `OpenAPIv2.proto`.
 
 use prost::encoding::{WireType, encode_key, encode_varint};
@@ -24,7 +24,7 @@ impl Message {
         self.bytes(field, &inner.0);
     }
 
-    /// Adds a scalar, or each text of a list.
+    /// Adds a scalar field, or a repeated field with the texts of a list.
     fn scalar(&mut self, field: u32, value: &Value) {
         match value {
             Value::String(text) => self.bytes(field, text.as_bytes()),
@@ -42,7 +42,7 @@ impl Message {
         }
     }
 
-    /// Adds a message of name and value.
+    /// Adds a field with a message that contains a name and a value.
     fn named(&mut self, field: u32, name: &str, value: &Self) {
         let mut entry = Self::default();
         entry.bytes(1, name.as_bytes());
@@ -51,14 +51,14 @@ impl Message {
     }
 }
 
-/// Returns a message with one field.
+/// Returns a message whose only field is another message.
 fn wrapped(field: u32, inner: &Message) -> Message {
     let mut out = Message::default();
     out.message(field, inner);
     out
 }
 
-/// Encodes any value as an `Any`, which contains YAML; JSON is valid YAML.
+/// Encodes a value as gnostic's message `Any`. The message contains YAML, and JSON is valid YAML.
 fn any(value: &Value) -> Message {
     let mut out = Message::default();
     out.bytes(2, value.to_string().as_bytes());
@@ -78,7 +78,7 @@ pub(super) fn encode(document: &Value) -> Vec<u8> {
     out.0
 }
 
-/// Encodes a map of schemas as the entries of a field.
+/// Encodes a map of schemas. Each schema becomes an entry of a repeated field.
 fn schemas(field: u32, value: &Value) -> Message {
     let mut out = Message::default();
     for (name, inner) in value.as_object().into_iter().flatten() {

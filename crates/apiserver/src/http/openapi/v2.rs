@@ -11,13 +11,13 @@ use crate::http::accept::is_json;
 use crate::http::{discovery, etag, respond};
 use crate::registry::Snapshot;
 
-/// The two spellings of the protobuf media type.
+/// The two spellings of the media type of the protobuf form.
 const PROTOBUF: [&str; 2] = [
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
 ];
 
-/// The extension with the kinds of a definition.
+/// The extension that lists the kinds of a definition.
 const KINDS: &str = "x-kubernetes-group-version-kind";
 
 /// Serves `/openapi/v2`.
@@ -60,7 +60,7 @@ pub(crate) fn serve(
     Ok(etag::set(respond::bytes_as(media, contents.clone()), tag))
 }
 
-/// Returns the document with all groups.
+/// Returns the document with the definitions of all groups.
 fn document_of_all(snapshot: &Snapshot) -> Value {
     let mut definitions = Map::new();
     for (_, resources) in snapshot.groups.values().flatten() {
@@ -82,7 +82,7 @@ fn document_of_all(snapshot: &Snapshot) -> Value {
     })
 }
 
-/// Adds a definition. A definition that several kinds share lists all of them.
+/// Adds a definition. If several kinds share a definition, the definition lists all of these kinds.
 fn add(definitions: &mut Map<String, Value>, name: String, schema: Value) {
     match definitions.get_mut(&name) {
         None => drop(definitions.insert(name, schema)),
@@ -98,15 +98,15 @@ fn add(definitions: &mut Map<String, Value>, name: String, schema: Value) {
     }
 }
 
-/// Reduces a kind that preserves unknown fields at its root to a plain object: v2 clients refuse fields that a schema
-/// does not name.
+/// Replaces the schema of a kind that preserves unknown fields at its root by a plain object. Otherwise v2 clients
+/// would refuse fields that the schema does not name.
 fn simplify_open_root(schema: &mut Value) {
     if schema["x-kubernetes-preserve-unknown-fields"] == true && schema[KINDS].is_array() {
         *schema = json!({"type": "object", KINDS: schema[KINDS]});
     }
 }
 
-/// Describes types with two JSON types in the terms of v2.
+/// Describes `IntOrString` and `Quantity`, which accept two JSON types, with the single type that v2 allows.
 fn describe_alternatives(name: &str, schema: &mut Value) {
     match name.rsplit('.').next() {
         Some("IntOrString") => {
@@ -118,7 +118,7 @@ fn describe_alternatives(name: &str, schema: &mut Value) {
     }
 }
 
-/// Removes keywords that v2 lacks, and keywords with which v2 clients refuse valid objects.
+/// Removes keywords that v2 does not have, and keywords that make v2 clients refuse valid objects.
 fn downgrade(schema: &mut Value) {
     let Some(map) = schema.as_object_mut() else {
         return;

@@ -1,4 +1,5 @@
-//! Rendering of lists in chunks while the client reads, so that a long list is never in memory as a whole.
+//! Rendering of lists in chunks. Each chunk is rendered when the client reads, so that a long list is never completely
+//! in memory.
 
 use std::sync::Arc;
 
@@ -16,20 +17,20 @@ use crate::store::Stored;
 use crate::table;
 use crate::verbs::version_conversion;
 
-/// Approximate size of a chunk.
+/// Approximate size of a chunk in bytes.
 const CHUNK: usize = 64 << 10;
 
 /// The chunks of a list.
 pub(super) struct ListChunks {
-    /// The JSON before the items, until it is written.
+    /// The JSON text before the items. `None` after it is written.
     head: Option<String>,
     items: std::vec::IntoIter<Arc<Stored>>,
     is_first: bool,
-    /// The start of each item with its type.
+    /// The beginning of the JSON text of a stored item: its kind and API version.
     item_type: String,
     resource: Arc<Resource>,
     form: Form,
-    /// True if the end is written.
+    /// True if the end of the list is written.
     done: bool,
 }
 
@@ -70,7 +71,8 @@ impl ListChunks {
         match self.form.rendering {
             Rendering::Full => {
                 let bytes = version_conversion::bytes(object, &self.resource);
-                // Items of built-in kinds have no type. It comes first in the bytes of stored objects.
+                // In lists of built-in kinds, the items have no kind and API version. Stored bytes begin with these
+                // fields, which are removed here.
                 match bytes.strip_prefix(self.item_type.as_bytes()) {
                     Some(untyped) if !self.resource.is_custom() => {
                         out.put_u8(b'{');
@@ -91,7 +93,7 @@ impl ListChunks {
     }
 }
 
-/// Returns the JSON before the items.
+/// Returns the JSON text before the items.
 fn head(resource: &Resource, form: Form, meta: &Value) -> String {
     let begin = |kind: &str, api_version: &str| {
         format!(

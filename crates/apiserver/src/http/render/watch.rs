@@ -40,7 +40,7 @@ pub(in crate::http) fn watch(
     respond::warn(response, resource.deprecation.as_slice())
 }
 
-/// Encodes the events of one watch.
+/// The encoder of the events of one watch.
 struct Encoder {
     resource: Arc<Resource>,
     form: Form,
@@ -70,7 +70,7 @@ impl Encoder {
         out.freeze()
     }
 
-    /// Writes an event without parsing the object where possible.
+    /// Writes an event. Parses the object only if the form of the response requires this.
     fn object(&mut self, out: &mut BytesMut, kind: &str, object: &Stored) {
         out.put_slice(b"{\"type\":\"");
         out.put_slice(kind.as_bytes());
@@ -99,7 +99,7 @@ impl Encoder {
         out.put_slice(b"}\n");
     }
 
-    /// Returns the object of a bookmark.
+    /// Returns the object of a bookmark event.
     fn bookmark(&self, version: u64, end_of_initial: bool) -> Value {
         let version = version.to_string();
         let mut meta = json!({"resourceVersion": version});

@@ -1,10 +1,10 @@
-//! Fields whose empty value differs from an absent field: pointers of the Go types, and fields that are always written.
-//! All other optional fields are dropped when they are empty.
+//! Fields whose empty value differs from an absent field: fields that are pointers in Go, and fields without
+//! `omitempty`. An empty value of any other optional scalar field is removed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-/// The fields of each struct, one struct a line.
+/// The kept fields of each struct. Each line of the file contains one struct.
 static KEPT: LazyLock<HashMap<&str, HashSet<&str>>> = LazyLock::new(|| {
     include_str!("empty.txt")
         .lines()
@@ -18,7 +18,7 @@ pub(super) fn is_kept(owner: &str, field: &str) -> bool {
     KEPT.get(owner).is_some_and(|fields| fields.contains(field))
 }
 
-/// Returns all fields of the table.
+/// Returns all structs and fields of the table.
 #[cfg(test)]
 pub(super) fn fields() -> impl Iterator<Item = (&'static str, &'static str)> {
     KEPT.iter()

@@ -27,12 +27,12 @@ pub(super) enum FieldType {
     },
     List(Box<Self>),
     Map(Box<Self>),
-    /// A struct by the name of its definition. It accepts any value if it has no fields.
+    /// A struct, with the name of its definition. A struct without fields accepts any value.
     Struct(&'static str),
 }
 
 impl FieldType {
-    /// Returns the name of the type in messages.
+    /// Returns the name of the type for messages.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Any => "any",
@@ -61,7 +61,7 @@ impl FieldType {
 
 #[derive(Debug)]
 pub(super) struct Struct {
-    /// The name without package, such as `PodSpec`.
+    /// The name of the definition without its package, such as `PodSpec`.
     pub(super) name: &'static str,
     pub(super) fields: HashMap<&'static str, Field>,
 }
@@ -98,12 +98,12 @@ pub(super) fn find(definition: &str) -> Option<&'static Struct> {
     TYPES.get(definition)
 }
 
-/// Returns `PodSpec` of `io.k8s.api.core.v1.PodSpec`.
+/// Returns the name of a definition without its package, such as `PodSpec` for `io.k8s.api.core.v1.PodSpec`.
 fn short(definition: &str) -> &str {
     definition.rsplit('.').next().unwrap_or(definition)
 }
 
-/// Returns the type of a schema.
+/// Returns the type that a schema declares.
 fn kind(schema: &'static Value) -> FieldType {
     if let Some(definition) = reference(schema) {
         return match short(definition) {

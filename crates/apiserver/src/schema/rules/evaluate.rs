@@ -1,4 +1,4 @@
-//! Evaluation of the rules of a schema against an object.
+//! Evaluation of the CEL rules of a schema against an object.
 
 use kube_cel::cel;
 use kube_cel::cel::objects::OptionalValue;
@@ -11,7 +11,7 @@ use crate::cel::{Budget, Failure};
 use crate::error::Cause;
 use crate::schema::{Additional, Schema};
 
-/// Returns the causes of the rules that `value` breaks; `old` is the value that it replaces.
+/// Returns the causes for the rules that `value` breaks. `old` is the value that an update replaces.
 pub(crate) fn evaluate(value: &Value, old: Option<&Value>, schema: &Schema) -> Vec<Cause> {
     let mut run = Run {
         causes: Vec::new(),
@@ -25,7 +25,7 @@ pub(crate) fn evaluate(value: &Value, old: Option<&Value>, schema: &Schema) -> V
 struct Run {
     causes: Vec<Cause>,
     budget: Budget,
-    /// True once the budget is spent. Further rules are then skipped.
+    /// True if the budget is exhausted. Further rules are then skipped.
     exhausted: bool,
 }
 
@@ -43,7 +43,7 @@ impl Run {
             if rule.transition && !rule.optional_old && old.is_none() {
                 continue;
             }
-            // An update may keep a value that broke a rule before.
+            // An unchanged value needs no check, because an update may keep a value that broke a rule before.
             if !rule.transition && *unchanged.get_or_insert_with(|| old == Some(value)) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Conversion of objects to CEL values, typed by their schema.
+//! Conversion of JSON values to CEL values with the types of their schema.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use serde_json::Value;
 use crate::cel::{escape, timestamp};
 use crate::schema::{ListType, Schema};
 
-/// The order of the items of sets and keyed lists. Sorted items compare regardless of their order.
+/// The order of the items in sets and keyed lists. If the items are sorted, comparisons ignore their original order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ItemOrder {
     Kept,
     Sorted,
 }
 
-/// Converts a value.
+/// Converts a JSON value to a CEL value.
 pub(super) fn convert(value: &Value, schema: Option<&Schema>, order: ItemOrder) -> cel::Value {
     match value {
         Value::Null => cel::Value::Null,
@@ -51,18 +51,18 @@ pub(super) fn convert(value: &Value, schema: Option<&Schema>, order: ItemOrder) 
                 let of = property
                     .map(AsRef::as_ref)
                     .or_else(|| schema.and_then(|s| s.field(name).map(AsRef::as_ref)));
-                // To a rule, a null field is absent.
+                // For rules, a null field is absent.
                 if value.is_null() && property.is_some() {
                     continue;
                 }
-                // Keys of maps are not escaped.
+                // The keys of a map are not escaped.
                 let key = if property.is_some() {
                     escape(name)
                 } else {
                     name.clone()
                 };
                 let value = convert(value, of, order);
-                // Rules may select a property named by a reserved word with or without escaping it.
+                // A rule may select a property whose name is a reserved word by its escaped or its original name.
                 if property.is_some() && key != *name && !name.contains(['.', '-', '/']) {
                     map.insert(Key::String(Arc::new(name.clone())), value.clone());
                 }

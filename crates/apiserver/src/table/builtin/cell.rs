@@ -1,20 +1,20 @@
-//! Kinds of cells, and their texts.
+//! The kinds of table cells, and the computation of their contents.
 
 use berth_apimachinery::label_selector;
 use serde_json::{Value, json};
 
-/// The source of the text of a cell. Paths are dotted.
+/// The source of the content of a cell. A path is a dotted path in the object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cell {
     /// The value at a path.
     Field(&'static str),
-    /// The text at a path, or another text if it is absent or empty.
+    /// The text at a path, or the second text if the text at the path is absent or empty.
     Or(&'static str, &'static str),
-    /// The number at a path, or zero.
+    /// The number at a path, or zero if there is none.
     Integer(&'static str),
-    /// True if the value at a path is true.
+    /// A boolean that is true if the value at a path is true.
     True(&'static str),
-    /// The result of a function.
+    /// The result of a function of the object.
     By(fn(&Value) -> Value),
 }
 
@@ -79,7 +79,7 @@ pub(super) fn labels_or_none(map: &Value) -> Value {
     }
 }
 
-/// Returns a label selector as one line.
+/// Returns a label selector as a text in one line.
 pub(super) fn selector(selector: &Value) -> Value {
     match label_selector::format(selector) {
         all if all.is_empty() => json!("<none>"),

@@ -1,4 +1,4 @@
-//! The table of the columns of built-in kinds.
+//! The columns of each built-in kind, and the functions that compute their cells.
 
 use serde_json::{Value, json};
 
@@ -14,15 +14,16 @@ const REPLICA_SET: &str = "Desired:integer=#spec.replicas; Current:integer=#stat
     Ready:integer=#status.readyReplicas; Age; *Containers; *Images; *Selector";
 const CREATED_AT: &str = "Created At:date=metadata.creationTimestamp";
 
-/// Groups and plurals of kinds, and their columns after the name, separated by `;`.
+/// The group and plural of each kind, and its columns after the name, separated by `;`. Alternative plurals are
+/// separated by `|`.
 ///
-/// A column is `NAME:TYPE=CELL`, with a `*` before the name if only wide tables have it. The type is `string` by default,
-/// and the cell is `@name` by default. A cell is one of
+/// A column is `NAME:TYPE=CELL`. A `*` before the name marks a column that only `-o wide` prints. The default type is
+/// `string`. Without a cell, the function with the name of the column computes the cell. A cell is one of
 ///
 /// | cell | content |
 /// |---|---|
 /// | `path` | the value at a dotted path |
-/// | `path\|text` | the text at the path, or another one if it is absent or empty |
+/// | `path\|text` | the text at the path, or the text after the bar if it is absent or empty |
 /// | `#path` | the number at the path, or zero |
 /// | `?path` | true if the value at the path is true |
 /// | `@function` | the result of a function |
@@ -182,7 +183,7 @@ const KINDS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Returns the columns after the name; the default is the age.
+/// Returns the columns of a kind after the name. A kind that is not in the table has the column `Age`.
 pub(crate) fn builtin_columns(group: &str, plural: &str) -> Vec<BuiltinColumn> {
     let mut kinds = KINDS.iter();
     let found = kinds.find(|(g, p, _)| *g == group && p.split('|').any(|p| p == plural));
@@ -222,7 +223,7 @@ fn cell(text: &'static str) -> Cell {
     }
 }
 
-/// Returns the function of a column or with a name of its own.
+/// Returns the function with this name. The name may be the name of a column.
 fn function(name: &str) -> fn(&Value) -> Value {
     match name {
         "Age" => age,
@@ -286,7 +287,7 @@ fn function(name: &str) -> fn(&Value) -> Value {
     }
 }
 
-/// The cell of a function that does not exist.
+/// Returns the cell of a column whose function does not exist.
 fn unknown(_: &Value) -> Value {
     json!("<unknown function>")
 }

@@ -1,4 +1,4 @@
-//! Cells of events, quotas and ConfigMaps.
+//! Table cells of events, quotas and ConfigMaps.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub(super) fn event_last_seen(o: &Value) -> Value {
     )
 }
 
-/// Returns the source of an event.
+/// Returns the component and the host that reported an event.
 pub(super) fn event_source(object: &Value) -> Value {
     let source = &object["source"];
     let component = match string(&source["component"]) {
@@ -48,7 +48,7 @@ pub(super) fn data(o: &Value) -> Value {
     json!(int(&count(&o["data"])) + int(&count(&o["binaryData"])))
 }
 
-/// Returns what a quota counts, and its limits.
+/// Returns the usage and the limit of each resource in a quota.
 pub(super) fn quota(o: &Value) -> Value {
     let used = &o["status"]["used"];
     let hard = o["spec"]["hard"].as_object().into_iter().flatten();

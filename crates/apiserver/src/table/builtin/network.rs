@@ -1,4 +1,4 @@
-//! Cells of services, endpoints and ingresses.
+//! Table cells of Services, Endpoints, EndpointSlices and Ingresses.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub(super) fn external_ip(o: &Value) -> Value {
     }
 }
 
-/// Returns the first addresses of an Endpoints object.
+/// Returns the first three addresses of an Endpoints object, and the number of further addresses.
 pub(super) fn endpoints(object: &Value) -> Value {
     const SHOWN: usize = 3;
     let mut all = Vec::new();
@@ -73,7 +73,7 @@ pub(super) fn ingress_ports(o: &Value) -> Value {
     })
 }
 
-/// Returns the addresses of a load balancer.
+/// Returns the addresses of a load balancer, or `otherwise` if there are none.
 pub(super) fn balancer_addresses(o: &Value, otherwise: &str) -> Value {
     let address = |i: &Value| string(i.get("ip").unwrap_or_else(|| &i["hostname"]));
     joined(&o["status"]["loadBalancer"]["ingress"], address, otherwise)

@@ -1,4 +1,4 @@
-//! Cells of pods, pod templates and nodes.
+//! Table cells of pods, pod templates and nodes.
 
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ pub(super) fn node_address(o: &Value, kind: &str) -> Value {
     found.map_or_else(|| json!("<none>"), |a| a["address"].clone())
 }
 
-/// Returns a field of all containers of a pod template.
+/// Returns the value of a field for each container of a pod template.
 pub(super) fn of_containers(o: &Value, field: &str) -> Value {
     joined(
         &o["template"]["spec"]["containers"],

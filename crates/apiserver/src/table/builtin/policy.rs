@@ -1,11 +1,11 @@
-//! Cells of bindings of roles, disruption budgets and certificate signing requests.
+//! Table cells of role bindings, disruption budgets and certificate signing requests.
 
 use serde_json::{Value, json};
 
 use super::cell::string;
 use crate::clock;
 
-/// Returns a reference as `KIND/NAME`.
+/// Returns a reference to an object as `KIND/NAME`.
 pub(super) fn reference(reference: &Value) -> Value {
     json!(format!(
         "{}/{}",
@@ -14,7 +14,7 @@ pub(super) fn reference(reference: &Value) -> Value {
     ))
 }
 
-/// Returns a limit of a disruption budget.
+/// Returns a limit of a disruption budget, which is a number or a percentage.
 pub(super) fn share(share: &Value) -> Value {
     match share {
         Value::Null => json!("N/A"),
@@ -22,7 +22,7 @@ pub(super) fn share(share: &Value) -> Value {
     }
 }
 
-/// Returns the subjects of one kind of a binding.
+/// Returns the names of a binding's subjects of one kind.
 pub(super) fn subjects(object: &Value, kind: &str) -> Value {
     let named: Vec<String> = object["subjects"]
         .as_array()
@@ -37,7 +37,7 @@ pub(super) fn subjects(object: &Value, kind: &str) -> Value {
     json!(named.join(", "))
 }
 
-/// Returns the state of a request.
+/// Returns the state of a certificate signing request.
 pub(super) fn request_state(object: &Value) -> Value {
     let conditions = object["status"]["conditions"].as_array();
     let is = |kind: &str| {

@@ -1,4 +1,4 @@
-//! Cells of apps, batch and autoscaling.
+//! Table cells of the kinds in the API groups `apps`, `batch` and `autoscaling`.
 
 use serde_json::{Value, json};
 

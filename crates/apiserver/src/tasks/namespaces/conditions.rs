@@ -1,4 +1,4 @@
-//! The conditions of a terminating namespace: remaining content and failed deletions.
+//! The conditions of a terminating namespace, which report remaining content and failed deletions.
 
 use std::collections::BTreeMap;
 
@@ -6,25 +6,25 @@ use serde_json::{Value, json};
 
 use crate::clock;
 
-/// The content of a namespace after a round of deletion.
+/// The remaining content of a namespace after a round of deletion.
 #[derive(Debug, Default)]
 pub(super) struct Remaining {
-    /// Number of objects of each resource, by `plural.group`.
+    /// The number of objects of each resource. The key is `plural.group`.
     pub(super) resources: BTreeMap<String, usize>,
-    /// Number of objects that each finalizer holds.
+    /// The number of objects with each finalizer.
     pub(super) finalizers: BTreeMap<String, usize>,
-    /// The first error of each resource whose objects could not be deleted.
+    /// The first error for each resource whose objects could not be deleted.
     pub(super) failures: BTreeMap<String, String>,
 }
 
-/// A condition with its reason and message without and with a problem.
+/// A condition. `default` is its reason and message if there is no problem.
 struct Condition {
     kind: &'static str,
     default: (&'static str, &'static str),
     problem: Option<(&'static str, String)>,
 }
 
-/// Joins counts into a message.
+/// Joins the numbers of objects into a message. Returns `None` if there are none.
 fn summary(counts: &BTreeMap<String, usize>, verb: &str) -> Option<String> {
     let parts: Vec<String> = counts
         .iter()
@@ -93,7 +93,8 @@ fn conditions(remaining: &Remaining) -> [Condition; 5] {
     ]
 }
 
-/// Updates the conditions in `status`. A transition time changes only with the status of its condition.
+/// Updates the conditions in a status. The transition time of a condition changes only with the status of the
+/// condition.
 pub(super) fn update(status: &mut Value, remaining: &Remaining) {
     let mut all = status["conditions"].as_array().cloned().unwrap_or_default();
     for Condition {
@@ -172,7 +173,7 @@ mod tests {
                 ),
             ]
         );
-        // A new message is not a transition.
+        // A new message does not change the transition time.
         status["conditions"][4]["lastTransitionTime"] = json!("before");
         remaining.resources = counts("pods.", 1);
         update(&mut status, &remaining);

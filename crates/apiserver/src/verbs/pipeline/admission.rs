@@ -1,4 +1,4 @@
-//! Admission: everything between decoding and storing an object.
+//! Admission: the steps between decoding an object and storing it.
 
 use std::sync::Arc;
 
@@ -20,19 +20,19 @@ use crate::store::Key;
 use crate::verbs::Call;
 use crate::verbs::delete_options::DeleteOptions;
 
-/// Defaults the object, records its field manager, and runs the mutating hooks and webhooks.
+/// Sets defaults, records the field manager, and runs the mutating hooks and webhooks.
 pub(super) async fn mutate(
     call: &Call,
     subject: &Subject<'_>,
     value: &mut Value,
 ) -> Result<Reviewed, ApiError> {
     let (resource, old) = (&*call.resource, subject.old);
-    // An empty list resets the managed fields, like a list with an empty entry.
+    // An empty list resets the managed fields, and so does a list with an empty entry.
     if value["metadata"]["managedFields"] == json!([]) {
         value["metadata"]["managedFields"] = json!([{}]);
     }
     complete(resource, value);
-    // Fields that the server adds after this have no manager.
+    // The fields that the server adds after this step have no manager.
     if subject.write == WriteKind::Plain {
         managed::record(
             resource,
@@ -67,7 +67,7 @@ pub(super) async fn mutate(
     webhooks::mutate(call, subject, value, &settle).await
 }
 
-/// Normalises the types of the object and sets its defaults.
+/// Normalizes the values of an object to their types, and sets its defaults.
 fn complete(resource: &Resource, value: &mut Value) {
     if resource.is_custom() {
         shape::as_typed(&mut value["metadata"], &object_meta());
@@ -92,7 +92,8 @@ fn apply_related_defaults(
     priority::assign(call, subject.key, value, subject.old)
 }
 
-/// Sets system fields, and runs validation and validating hooks. The result is held until the object is stored.
+/// Sets system fields, validates the object, and runs the validating hooks. Returns the reserved node ports and cluster
+/// IP of a Service. The caller keeps this reservation until the object is stored.
 pub(super) fn admit<'a>(
     call: &'a Call,
     key: &Key,
@@ -110,7 +111,7 @@ pub(super) fn admit<'a>(
             reserved = allocation
                 .reserve(key, value, old, call.options.dry_run)
                 .map(Some);
-            // A new service is validated first.
+            // For a new Service, causes of the validation precede a failed reservation.
             if old.is_some() && reserved.is_err() {
                 return reserved;
             }
@@ -150,7 +151,7 @@ pub(super) fn admit<'a>(
     reserved
 }
 
-/// Returns the in-process hooks of the resource in order.
+/// Returns the in-process hooks that handle the resource, in the order of their calls.
 fn hooks(call: &Call) -> Vec<&Arc<dyn Admission>> {
     let resource = call.resource.group_resource();
     let all = call.shared.admission.iter();
@@ -205,7 +206,7 @@ fn request<'a>(
     }
 }
 
-/// Runs the validating hooks and all webhooks for a delete.
+/// Runs the validating hooks and the webhooks for a delete.
 pub(crate) async fn admit_delete(
     call: &Call,
     key: &Key,

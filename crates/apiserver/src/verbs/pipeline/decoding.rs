@@ -1,6 +1,7 @@
-//! Decoding of a received object into its kind: type metadata, field types, and field validation.
+//! Decoding of a received object into its kind: the check of kind and API version, of field types, and of unknown and
+//! duplicate fields.
 //!
-//! It must not know what is stored.
+//! This module must not know the stored objects.
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ use crate::resource::{self, Resource};
 use crate::schema::{decode, shape};
 use crate::verbs::Call;
 
-/// Decodes an object of a client and returns warnings.
+/// Decodes an object that a client has sent. Returns warnings.
 pub(crate) fn decode(
     call: &Call,
     value: &mut Value,
@@ -43,7 +44,7 @@ pub(crate) fn decode(
     }
 }
 
-/// Decodes an object that a webhook has changed, and drops unknown fields.
+/// Decodes an object that a webhook has changed. Unknown fields are removed.
 pub(super) fn decode_mutated(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
     value["apiVersion"] = json!(resource.api_version());
     value["kind"] = json!(resource.kind);
@@ -56,7 +57,8 @@ pub(super) fn decode_mutated(resource: &Resource, value: &mut Value) -> Result<(
 /// The OpenAPI definition of object metadata.
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Refuses fields of the wrong type as a bad request: of built-in kinds, and of the metadata of all kinds.
+/// Refuses fields with a wrong type with status 400. Checks all fields of built-in kinds, and the metadata of custom
+/// kinds.
 fn check_types(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
     let problem = match (&resource.source, value.get_mut("metadata")) {
         (resource::Source::Builtin { definition, .. }, _) => decode::decode(definition, value),

@@ -1,4 +1,4 @@
-//! The creation of objects: name, system metadata, namespace checks, limits and quotas.
+//! The creation of objects: names, system metadata, namespace checks, limits and quotas.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::tables::{DEFINITIONS, NAMESPACES};
 use crate::verbs::version_conversion::to_stored;
 use crate::verbs::{Call, text};
 
-/// Stores a new object.
+/// Runs a new object through admission, and stores the object.
 pub(crate) async fn insert(
     call: &Call,
     mut value: Value,
@@ -30,7 +30,7 @@ pub(crate) async fn insert(
 ) -> Result<Arc<Stored>, ApiError> {
     let resource = &*call.resource;
     let namespace = namespace_of(call, &value)?;
-    // Kubelets register their nodes with a status.
+    // The status of a new node is kept, because kubelets register their nodes with a status.
     let has_status = resource.status && !resource.is("", "nodes");
     edit_meta(&mut value, |meta_map| {
         if resource.namespaced() {
@@ -102,7 +102,7 @@ pub(crate) async fn insert(
     store(call, key, value, reserved)
 }
 
-/// Sets the metadata by which an object is identified. Webhooks do not receive it.
+/// Sets the name, the uid and the creation time of a new object. Mutating webhooks receive the object without them.
 fn identify(call: &Call, value: &mut Value) {
     let [name, base] =
         ["name", "generateName"].map(|field| text(value, &["metadata", field]).to_owned());
@@ -122,7 +122,7 @@ fn identify(call: &Call, value: &mut Value) {
     }
 }
 
-/// Stores a valid new object if quotas allow it.
+/// Stores a valid new object if the quotas allow the object.
 fn store(
     call: &Call,
     key: Key,
@@ -153,7 +153,7 @@ fn store(
     Ok(object)
 }
 
-/// Returns the namespace of the new object.
+/// Returns the namespace of the new object. Fails if the body and the URL name different namespaces.
 fn namespace_of(call: &Call, value: &Value) -> Result<String, ApiError> {
     let in_body = text(value, &["metadata", "namespace"]);
     match (call.resource.namespaced(), &call.namespace) {
@@ -166,7 +166,7 @@ fn namespace_of(call: &Call, value: &Value) -> Result<String, ApiError> {
     }
 }
 
-/// Checks the permission to create an object with PUT or apply.
+/// Checks that the client may create the object. PUT and apply need this check in addition.
 fn check_create_permission(call: &Call, key: &Key) -> Result<(), ApiError> {
     let (group, plural) = (&call.resource.group, &call.resource.plural);
     let attributes = Attributes::on("create", group, plural, &key.namespace, &key.name);
@@ -220,7 +220,7 @@ fn check_definition(call: &Call) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Returns a random suffix for `generateName`, with the alphabet of Kubernetes.
+/// Returns a random suffix for `generateName`. The suffix uses the alphabet of Kubernetes.
 fn suffix() -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let random = uuid::Uuid::new_v4();

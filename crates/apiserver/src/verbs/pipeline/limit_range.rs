@@ -9,9 +9,9 @@ use crate::store::{Key, Stored};
 use crate::tables;
 use crate::verbs::Call;
 
-/// Annotation that lists the defaults that were set.
+/// The annotation that lists the defaults that LimitRanges have set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
-/// Container lists of a pod, and the name of one container in messages.
+/// The container lists of a pod, each with the noun for one of its containers in messages.
 const CONTAINERS: [(&str, &str); 2] = [
     ("containers", "container"),
     ("initContainers", "init container"),
@@ -28,7 +28,7 @@ fn limits(call: &Call, key: &Key) -> Vec<Value> {
         .collect()
 }
 
-/// Sets missing requests and limits of the containers of a pod.
+/// Sets the missing requests and limits of a pod's containers to the defaults of the LimitRanges.
 pub(super) fn set_defaults(call: &Call, key: &Key, pod: &mut Value) {
     if !call.resource.is("", "pods") {
         return;
@@ -53,7 +53,7 @@ pub(super) fn set_defaults(call: &Call, key: &Key, pod: &mut Value) {
             }
         }
     }
-    // Only a new pod is annotated.
+    // Only a new pod gets the annotation.
     if !notes.is_empty() && call.subresource.is_none() {
         let note = format!("LimitRanger plugin set: {}", notes.join("; "));
         if !pod["metadata"]["annotations"].is_object() {
@@ -63,7 +63,7 @@ pub(super) fn set_defaults(call: &Call, key: &Key, pod: &mut Value) {
     }
 }
 
-/// Sets missing quantities and returns their names.
+/// Sets missing quantities to their defaults. Returns the names of their resources.
 fn set_missing(resources: &mut Value, field: &str, defaults: &Value) -> Vec<String> {
     let mut set = Vec::new();
     for (name, amount) in defaults.as_object().into_iter().flatten() {
@@ -78,7 +78,7 @@ fn set_missing(resources: &mut Value, field: &str, defaults: &Value) -> Vec<Stri
     set
 }
 
-/// Refuses pods and claims outside the bounds.
+/// Refuses pods and claims that violate the bounds of the LimitRanges.
 pub(super) fn check(call: &Call, key: &Key, value: &Value) -> Result<(), ApiError> {
     let is_pod = call.resource.is("", "pods");
     let is_claim = call.resource.is("", "persistentvolumeclaims");
@@ -134,7 +134,7 @@ pub(super) fn check(call: &Call, key: &Key, value: &Value) -> Result<(), ApiErro
     Err(ApiError::forbidden(group, plural, &key.name, &message))
 }
 
-/// Refuses to grow a claim whose storage class does not allow expansion.
+/// Refuses an update that grows a claim if its storage class does not allow expansion.
 pub(super) fn check_growth(
     call: &Call,
     key: &Key,
@@ -167,7 +167,7 @@ pub(super) fn check_growth(
     ))
 }
 
-/// Adds the bounds that requests and limits violate. A claim has no limits.
+/// Adds a problem for each bound that the requests or limits violate. `limits` is `None` for a claim.
 fn compare(
     title: &str,
     requests: &Quantities,
