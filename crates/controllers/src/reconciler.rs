@@ -1,4 +1,4 @@
-//! The runtime of the controllers: one task observes, decides, and dispatches writes to workers.
+//! The runtime of the controllers: one task handles the events, decides, and dispatches writes to workers.
 //!
 //! ```text
 //! informers,         events (bounded)                        jobs (bounded)
@@ -7,14 +7,14 @@
 //!                                            └──────────── outcomes ───────────┘
 //! ```
 //!
-//! A [`Reconciler`] owns its state. [`Runtime::run`] calls one of its methods at a time, so there is no lock, and no
-//! decision sees half a change. Most reconcilers keep their keys in a [`WorkQueue`](work_queue::WorkQueue), which never
-//! hands out a key twice at the same time and retries failures with a growing delay.
+//! A [`Reconciler`] owns its state. [`Runtime::run`] calls one method of the reconciler at a time, so the state needs
+//! no lock, and every decision sees complete changes only. Most reconcilers keep their keys in a
+//! [`WorkQueue`](work_queue::WorkQueue), which never returns a running key, and retries failures with a growing delay.
 //!
-//! An outage of the API server is logged by its client: one line when it begins and one when it ends. Here, a request
-//! without a response is logged at debug level only.
+//! The HTTP client logs an outage of the API server: one line at its beginning and one line at its end. Therefore the
+//! runtime logs a request without a response at debug level only.
 //!
-//! `docs/decisions/0001-controller-runtime.md` compares this with kube's `Controller`.
+//! `docs/decisions/0001-controller-runtime.md` compares this runtime with kube's `Controller`.
 
 pub(crate) mod informer;
 pub(crate) mod work_queue;
@@ -37,9 +37,9 @@ use crate::monitor::watchdog::Heartbeat;
 
 /// Capacity of the event channel. Informers wait while it is full.
 const EVENT_CAPACITY: usize = 1024;
-/// Maximum number of events handled before work is dispatched.
+/// Maximum number of events handled before queued work is dispatched.
 const BATCH: usize = 256;
-/// Time limit for the writes in flight at the end. The Lease is released afterwards.
+/// Time limit for the running writes when the controller ends. The Lease is released after these writes.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// An error that ends a controller: one of its tasks panicked.
@@ -50,17 +50,17 @@ pub struct ControllerError {
     source: JoinError,
 }
 
-/// The state of a controller, and its reactions to events.
+/// A controller's state, which handles events.
 pub(crate) trait Reconciler {
-    /// A watch event with its source, or a message of a background task.
+    /// A watch event with the watched resource, or a message of a background task.
     type Event: Send + 'static;
-    /// The result of a worker.
+    /// The result of a job.
     type Outcome: Send + 'static;
 
     /// Updates the state after an event.
     fn handle_event(&mut self, event: Self::Event, inputs: &mut Inputs<Self::Event>);
 
-    /// Updates the state after a worker finished.
+    /// Updates the state after a job finished.
     fn handle_outcome(&mut self, outcome: Self::Outcome, inputs: &mut Inputs<Self::Event>);
 
     /// Returns the time of the next timer, such as a retry.
@@ -69,7 +69,7 @@ pub(crate) trait Reconciler {
     /// Handles the timers that are due.
     fn handle_due(&mut self);
 
-    /// Decides about queued work, and starts workers while some are free.
+    /// Decides about queued work, and starts jobs while workers are free.
     fn dispatch(&mut self, workers: &mut Workers<Self::Outcome>);
 }
 
@@ -103,7 +103,7 @@ impl<E: Send + 'static> Inputs<E> {
         stop
     }
 
-    /// Starts a background task, which must end when its token is cancelled.
+    /// Starts a background task. The task must end when its token is cancelled.
     pub(crate) fn spawn<F>(&mut self, task: impl FnOnce(mpsc::Sender<E>, CancellationToken) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -129,7 +129,7 @@ impl<O: Send + 'static> Workers<O> {
         }
     }
 
-    /// Reports whether another job may start.
+    /// Reports whether the number of running jobs is below the limit.
     pub(crate) fn has_free(&self) -> bool {
         self.jobs.len() < self.limit
     }
@@ -144,17 +144,18 @@ impl<O: Send + 'static> Workers<O> {
     }
 }
 
-/// The inputs of a controller before it runs.
+/// A controller's event channel and inputs before the controller runs.
 pub(crate) struct Runtime<E> {
     inputs: Inputs<E>,
     events: mpsc::Receiver<E>,
     heartbeat: Arc<Heartbeat>,
-    /// Stops all tasks when the runtime ends, however it ends.
+    /// A guard that stops all tasks when it is dropped.
     stop: DropGuard,
 }
 
 impl<E: Send + 'static> Runtime<E> {
-    /// Returns a runtime without inputs that stops when `shutdown` is cancelled. `name` is that of its queue.
+    /// Returns a runtime without inputs that stops when `shutdown` is cancelled. `name` is the name of the controller's
+    /// queue.
     pub(crate) fn new(
         client: Client,
         name: &str,
@@ -177,13 +178,13 @@ impl<E: Send + 'static> Runtime<E> {
         }
     }
 
-    /// Returns the inputs, to start informers and background tasks.
+    /// Returns the inputs, with which the caller starts informers and background tasks.
     pub(crate) fn inputs(&mut self) -> &mut Inputs<E> {
         &mut self.inputs
     }
 
-    /// Runs a reconciler with at most `limit` workers until the token is cancelled. Running jobs have half a second to
-    /// finish then.
+    /// Runs a reconciler with at most `limit` workers until the token is cancelled. After the cancellation, running
+    /// jobs have [`DRAIN_TIMEOUT`] to finish.
     ///
     /// # Errors
     /// When a task panics.
@@ -247,7 +248,7 @@ async fn run<R: Reconciler>(
     }
 }
 
-/// Returns a function for the number of events in a channel.
+/// Returns a function that returns the number of events in a channel.
 pub(crate) fn pending<E: Send + 'static>(
     sender: &mpsc::Sender<E>,
 ) -> impl Fn() -> usize + Send + Sync + 'static {
@@ -258,7 +259,7 @@ pub(crate) fn pending<E: Send + 'static>(
     }
 }
 
-/// Waits a moment for jobs to finish, so that writes in flight end before the Lease is released.
+/// Waits up to [`DRAIN_TIMEOUT`] for the jobs, so that their writes end before the Lease is released.
 pub(crate) async fn drain<T: 'static>(jobs: &mut JoinSet<T>) {
     let all = async { while jobs.join_next().await.is_some() {} };
     if tokio::time::timeout(DRAIN_TIMEOUT, all).await.is_err() {
@@ -266,7 +267,7 @@ pub(crate) async fn drain<T: 'static>(jobs: &mut JoinSet<T>) {
     }
 }
 
-/// Waits until a time, or forever without one.
+/// Waits until `due`, or forever if there is no time.
 pub(crate) async fn until(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,

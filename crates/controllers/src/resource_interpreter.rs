@@ -1,7 +1,8 @@
-//! The interpreter of a controller, which calls webhooks.
+//! The resource interpreter of a controller, which calls interpreter webhooks.
 //!
-//! The operations of [`Interpreter`] are functions over JSON. A controller passes its decision, which uses them, as a
-//! closure. The closure runs once, and again each time webhooks have answered, until it needs no other answer.
+//! The operations of [`Interpreter`] are functions over JSON and call no webhook themselves. A controller passes its
+//! decision, which uses these operations, as a closure. The closure runs, the webhooks that the run needs are called,
+//! and the closure runs again with their responses, until a run needs no further webhook.
 
 use berth_interpreter::{Answers, Interpreter};
 use futures::StreamExt as _;
@@ -10,12 +11,12 @@ use futures::stream;
 use crate::interpreter_webhooks::WebhookCaller;
 use crate::monitor::Monitor;
 
-/// Maximum calls of webhooks at the same time for one decision.
+/// Maximum number of simultaneous webhook calls for one decision.
 const CONCURRENT_CALLS: usize = 8;
-/// Maximum runs of one decision. A decision has few requests that depend on the answers to others.
+/// Maximum number of runs of one decision. Few requests of a decision depend on the responses to its other requests.
 const MAX_RUNS: usize = 8;
 
-/// The interpreter of a controller. Cheap to clone.
+/// The resource interpreter of a controller. Clones are cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct ResourceInterpreter {
     rules: Interpreter,
@@ -23,7 +24,7 @@ pub(crate) struct ResourceInterpreter {
 }
 
 impl ResourceInterpreter {
-    /// Creates an interpreter with these rules. `client` reads the Services of webhooks.
+    /// Creates an interpreter with these rules. `client` reads the Services that webhooks refer to.
     pub(crate) fn new(rules: Interpreter, client: kube::Client, monitor: Monitor) -> Self {
         Self {
             rules,
@@ -31,12 +32,12 @@ impl ResourceInterpreter {
         }
     }
 
-    /// Returns the rules, for questions that need no object.
+    /// Returns the rules, for operations that need no webhook.
     pub(crate) fn rules(&self) -> &Interpreter {
         &self.rules
     }
 
-    /// Runs a decision, and calls the webhooks that it needs. The decision has to be deterministic.
+    /// Runs a decision, and calls the webhooks that it needs. The decision must be deterministic.
     pub(crate) async fn interpret<T>(&self, mut decide: impl FnMut(&Interpreter) -> T) -> T {
         if !self.rules.has_webhooks() {
             return decide(&self.rules);

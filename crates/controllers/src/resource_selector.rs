@@ -1,4 +1,4 @@
-//! Resource selectors of policies and override policies.
+//! Resource selectors of propagation policies and override policies.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,21 +7,21 @@ use berth_api::policy::ResourceSelector;
 use berth_api::selector::{CompiledSelector, SelectorError};
 use serde_json::Value;
 
-/// The precision of a match. Among policies of equal explicit priority, the more precise one wins.
+/// The precision of a match. Among policies of equal explicit priority, the policy with the more precise match wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Precision {
-    /// All objects of the kind match.
+    /// The selector has no name and no labels, so all objects of the kind match.
     All,
-    /// The labels match.
+    /// The labels of the object match.
     Labels,
-    /// The name matches.
+    /// The name of the object matches.
     Name,
 }
 
-/// The fields of a resource that selectors read.
+/// The fields of a resource that selectors compare.
 #[derive(Clone, Debug)]
 pub struct ResourceIdentity<'a> {
-    /// For example `apps/v1`.
+    /// The API version, for example `apps/v1`.
     pub api_version: &'a str,
     /// The kind.
     pub kind: &'a str,
@@ -56,16 +56,16 @@ impl<'a> ResourceIdentity<'a> {
     }
 }
 
-/// A compiled resource selector.
+/// A compiled resource selector of a policy.
 #[derive(Clone, Debug)]
 pub struct Selector {
-    /// For example `apps/v1`.
+    /// The API version, for example `apps/v1`.
     pub api_version: String,
     /// The kind.
     pub kind: String,
-    /// The namespace; empty matches all.
+    /// The namespace, empty for a selector that matches all namespaces.
     pub namespace: String,
-    /// The selected objects.
+    /// The selected objects of the kind.
     pub objects: Objects,
 }
 
@@ -76,7 +76,7 @@ pub enum Objects {
     All,
     /// The object with this name.
     Named(String),
-    /// The objects with these labels.
+    /// The objects whose labels match.
     Labelled(CompiledSelector),
 }
 
@@ -99,7 +99,7 @@ impl Selector {
         })
     }
 
-    /// Returns the precision with which the selector matches a resource, or `None`.
+    /// Returns the precision with which the selector matches a resource, or `None` if the selector does not match.
     pub fn precision_of(&self, resource: &ResourceIdentity<'_>) -> Option<Precision> {
         let ResourceIdentity {
             api_version,
@@ -118,7 +118,7 @@ impl Selector {
         }
     }
 
-    /// Reports whether the selector matches a resource, labels aside.
+    /// Reports whether the selector matches a resource, without a check of the labels.
     pub fn may_match(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> bool {
         self.api_version == api_version
             && self.kind == kind

@@ -1,4 +1,4 @@
-//! Resource types as a server serves them, and keys of resource templates.
+//! Resource types that a server serves, and keys of resource templates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use kube::core::ApiResource;
 
 use crate::binding_key::BindingKey;
 
-/// A resource type as the server serves it.
+/// A resource type with the API names and the scope that the server reports.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResourceType {
-    /// Group, version, kind and plural.
+    /// The group, version, kind and plural name.
     pub api: ApiResource,
-    /// True if its objects are namespaced.
+    /// True if objects of this type are namespaced.
     pub namespaced: bool,
 }
 
 impl ResourceType {
-    /// Returns the API of its objects in a namespace, or of cluster-scoped objects.
+    /// Returns the API for the objects of this type in a namespace, or in all namespaces if `namespace` is empty.
     pub fn api(&self, client: kube::Client, namespace: &str) -> Api<DynamicObject> {
         if self.namespaced && !namespace.is_empty() {
             Api::namespaced_with(client, namespace, &self.api)
@@ -66,7 +66,7 @@ impl TemplateKey {
         &self.resource.api.api_version
     }
 
-    /// Returns the kind.
+    /// Returns the kind of the template.
     pub fn kind(&self) -> &str {
         &self.resource.api.kind
     }

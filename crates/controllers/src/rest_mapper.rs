@@ -11,7 +11,7 @@ use kube::error::DiscoveryError;
 
 use crate::resource_type::ResourceType;
 
-/// An error of looking up a kind.
+/// An error of finding the resource of a kind.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KindError {
     /// The server does not serve the kind.
@@ -64,16 +64,16 @@ impl KindError {
         }
     }
 
-    /// Reports whether the server does not serve the kind, and so has no objects of it.
+    /// Reports whether the server does not serve the kind. The server then has no objects of this kind.
     pub(crate) fn is_unserved(&self) -> bool {
         matches!(self, Self::Unserved { .. })
     }
 }
 
-/// The resources found so far, by `apiVersion` and `kind`.
+/// The resources discovered so far, by `apiVersion` and `kind`.
 type Known = HashMap<(String, String), Arc<ResourceType>>;
 
-/// The REST mapper of one server. Cheap to clone.
+/// The REST mapper of one server. Clones are cheap.
 #[derive(Clone)]
 pub(crate) struct RestMapper {
     client: kube::Client,
@@ -87,7 +87,7 @@ impl std::fmt::Debug for RestMapper {
 }
 
 impl RestMapper {
-    /// Returns the mapper of the server behind a client.
+    /// Creates a REST mapper for the server that `client` connects to.
     pub(crate) fn new(client: kube::Client) -> Self {
         Self {
             client,
@@ -95,7 +95,7 @@ impl RestMapper {
         }
     }
 
-    /// Returns the client.
+    /// Returns the client of the server.
     pub(crate) fn client(&self) -> kube::Client {
         self.client.clone()
     }
@@ -123,7 +123,7 @@ impl RestMapper {
         Ok(found)
     }
 
-    /// Returns the API of the objects of a kind.
+    /// Returns the API for the objects of a kind in a namespace.
     pub(crate) async fn api(
         &self,
         api_version: &str,
@@ -134,7 +134,8 @@ impl RestMapper {
         Ok(found.api(self.client.clone(), namespace))
     }
 
-    /// Forgets a kind that the server stopped serving or serves differently, so that it is discovered again.
+    /// Removes a kind from the cache because the server stopped serving it or serves it differently. The next lookup
+    /// discovers the kind again.
     pub(crate) fn forget(&self, api_version: &str, kind: &str) -> KindError {
         let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
         self.known().remove(&(api_version.clone(), kind.clone()));

@@ -1,7 +1,7 @@
-//! Recognizes objects that every cluster creates for itself, which are not propagated. If they were, control plane and
-//! member would overwrite each other endlessly.
+//! A check for objects that every cluster creates for itself. These objects are not propagated: otherwise the control
+//! plane and a member would overwrite each other's objects endlessly.
 
-/// The ConfigMap with the CA certificate of the cluster, in each namespace.
+/// The ConfigMap with the CA certificate of the cluster, which exists in each namespace.
 pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";
 
 /// Reports whether every cluster creates this object for itself.

@@ -1,7 +1,7 @@
 //! The ClusterTaintPolicy controller: adds and removes taints of clusters as their conditions change.
 //!
-//! The desired taints are a pure function, [`desired`]. Do not run it together with karmada-controller-manager
-//! with the gate `Failover`, which does the same.
+//! The desired taints are a pure function, [`desired`]. Do not run this controller together with
+//! karmada-controller-manager with the feature gate `Failover`, which adds and removes the same taints.
 
 use berth_apimachinery::api_error::{api_error_message, has_code};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -30,15 +30,15 @@ use crate::reconciler::work_queue::{Lane, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 use crate::timestamp::whole_seconds;
 
-/// The component that events and metrics name.
+/// The name of this component in events and metrics.
 const COMPONENT: &str = "cluster-taint-policy-controller";
 /// Maximum number of clusters written at the same time.
 const WORKERS: usize = 4;
-/// Delay before a failed write is tried again.
+/// The delay before a failed write is repeated.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 
-/// Returns the desired taints of a cluster. Policies apply in order: a later one may remove a taint that an earlier one
-/// adds. Taints are equal if key and effect are. Taints without a policy are kept.
+/// Returns the desired taints of a cluster. Policies apply in order: a later policy may remove a taint that an earlier
+/// policy adds. Two taints are equal if their keys and effects are equal. A taint that no policy lists is kept.
 pub fn desired(
     cluster: &Cluster,
     policies: &[&ClusterTaintPolicySpec],
@@ -91,7 +91,7 @@ impl Source {
     }
 }
 
-/// Runs the controller until the token is cancelled.
+/// Runs the cluster taint policy controller until the token is cancelled.
 ///
 /// # Errors
 /// When one of its tasks panics.
@@ -117,7 +117,7 @@ struct TaintController {
     api: Api<Cluster>,
     events: EventRecorder,
     clusters: HashMap<String, Arc<Cluster>>,
-    /// The policies in the order of their creation.
+    /// The policies in the order of their creation, then by name.
     policies: BTreeMap<(Option<Timestamp>, String), ClusterTaintPolicySpec>,
     listed: HashSet<Source>,
     queue: WorkQueue<String, ()>,
@@ -155,7 +155,7 @@ impl Reconciler for TaintController {
                 let name = object.name_any();
                 match source {
                     Source::Clusters => drop(self.clusters.remove(&name)),
-                    // The taints that the policy added are kept.
+                    // The taints that the deleted policy added are kept.
                     Source::Policies => self.policies.retain(|(_, known), _| *known != name),
                 }
             }
@@ -174,7 +174,7 @@ impl Reconciler for TaintController {
                     describe(&stored.spec.taints)
                 );
                 self.record(&cluster, Severity::Normal, "TaintClusterSucceed", message);
-                // The watch may have delivered a newer version.
+                // The stored cluster replaces the known version only if the watch has not delivered a newer one.
                 if let Some(known) = self.clusters.get_mut(&name)
                     && known.resource_version() == cluster.resource_version()
                 {
@@ -244,7 +244,8 @@ impl TaintController {
         let before = self.clusters.get(&name);
         let is_changed = before.map(|known| conditions(known)) != Some(conditions(&cluster));
         self.clusters.insert(name.clone(), Arc::new(cluster));
-        // As in Karmada, a taint that was removed manually is added again after the next change of a condition.
+        // As in Karmada, only a changed condition is handled. A manually removed taint is added again with the next
+        // such change.
         if is_changed {
             self.queue.push(name, (), Lane::Fast);
         }
@@ -264,13 +265,13 @@ impl TaintController {
         if self.policies.get(&key) == Some(&spec) {
             return;
         }
-        // The watch may have missed the deletion of an earlier policy of this name.
+        // The watch may have missed the deletion of an earlier policy with this name.
         self.policies.retain(|(_, known), _| *known != key.1);
         self.policies.insert(key, spec);
         self.enqueue_all();
     }
 
-    /// Writes the taints of a cluster if they differ.
+    /// Starts a write of a cluster's taints if the desired taints differ from the current ones.
     fn reconcile(&mut self, name: &String, workers: &mut Workers<Outcome>) {
         let Some(cluster) = self.clusters.get(name).cloned() else {
             self.queue.finish(name);

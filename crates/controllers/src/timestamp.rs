@@ -1,9 +1,9 @@
-//! Timestamps with whole seconds, as Kubernetes writes them.
+//! Timestamps in whole seconds, as Kubernetes writes them.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// Cuts off the fraction of a second.
+/// Removes the fraction of a second.
 pub(crate) fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }

@@ -1,8 +1,9 @@
-//! The unified-auth controller: lets the impersonator of each member act for the users, groups and service accounts
-//! that may use `clusters/proxy` of the cluster or `proxying/proxy`, and for no others.
+//! The unified-auth controller. Each member has a service account, the impersonator, with which the control plane sends
+//! the requests of its users. This controller lets the impersonator of a cluster impersonate exactly the users, groups
+//! and service accounts that RBAC allows to use `clusters/proxy` of the cluster or `proxying/proxy`.
 //!
-//! Two Works for each cluster create a ClusterRole and a ClusterRoleBinding in the member. The Cluster owns them. Their
-//! content is decided in [`impersonation`].
+//! Two Works for each cluster create a ClusterRole and a ClusterRoleBinding in the member. The Cluster owns the Works.
+//! The module [`impersonation`] computes their content.
 
 pub(crate) mod impersonation;
 
@@ -24,7 +25,7 @@ use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 use impersonation::Grants;
 
-/// The component that events and metrics name.
+/// The name of this component in events and metrics.
 const COMPONENT: &str = "unified-auth-controller";
 /// Maximum number of clusters whose Works are written at the same time.
 const WORKERS: usize = 16;
@@ -88,17 +89,17 @@ struct UnifiedAuth {
     roles: BTreeMap<String, ClusterRole>,
     bindings: BTreeMap<String, ClusterRoleBinding>,
     clusters: BTreeMap<String, Cluster>,
-    /// Sources with a complete list. Without all of them, the grants are unknown.
+    /// The resources whose first list is complete. The grants can be computed only when all resources are listed.
     listed: HashSet<Source>,
     grants: Grants,
-    /// True if something changed since the grants were computed.
+    /// True if a watched object changed since the grants were computed.
     is_outdated: bool,
     /// The last written Works of each cluster.
     written: BTreeMap<String, Vec<OwnedWork>>,
     queue: EnsureQueue<String>,
 }
 
-/// The result of ensuring the Works of a cluster.
+/// The result of creating or updating the Works of a cluster.
 struct Outcome {
     cluster: String,
     works: Vec<OwnedWork>,
@@ -185,7 +186,7 @@ impl Reconciler for UnifiedAuth {
 }
 
 impl UnifiedAuth {
-    /// Computes the grants and queues the clusters whose Works differ from the written ones.
+    /// Computes the grants, and queues the clusters whose desired Works differ from the last written Works.
     fn enqueue_outdated(&mut self) {
         self.is_outdated = false;
         let clusters = &self.clusters;
@@ -211,7 +212,7 @@ impl UnifiedAuth {
     }
 }
 
-/// Updates the known objects of a resource.
+/// Updates the known objects of a resource with a watch event.
 fn update<K>(known: &mut BTreeMap<String, K>, event: &WatchEvent)
 where
     K: kube::Resource<DynamicType = ()> + DeserializeOwned,

@@ -1,8 +1,8 @@
-//! The WorkloadRebalancer controller: triggers a new scheduling of the listed workloads once, records the results in
-//! the status, and deletes the rebalancer when its time to live is over.
+//! The WorkloadRebalancer controller: triggers one new scheduling of each listed workload, records the results in the
+//! status of the rebalancer, and deletes the rebalancer when its time to live is over.
 //!
-//! The next action follows from the status alone ([`progress`]), so a restart continues where it stopped. The scheduler
-//! is triggered through the field `spec.rescheduleTriggeredAt` of bindings.
+//! The next action depends on the rebalancer alone ([`progress`]), so a restarted controller continues where the
+//! previous process stopped. The field `spec.rescheduleTriggeredAt` of a binding triggers the scheduler.
 
 mod progress;
 mod rebalance;
@@ -30,10 +30,10 @@ use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 const QUEUE: &str = "workload-rebalancer";
 /// Maximum number of rebalancers processed at the same time.
 const WORKERS: usize = 4;
-/// Maximum delay between two attempts.
+/// Maximum delay between two attempts for a rebalancer.
 const LONGEST_DELAY: Duration = Duration::from_mins(5);
 
-/// Runs the controller until the token is cancelled.
+/// Runs the WorkloadRebalancer controller until the token is cancelled.
 ///
 /// # Errors
 /// When one of its tasks panics.
@@ -133,7 +133,7 @@ impl Rebalancer {
             Action::Wait(time) => {
                 self.queue.finish(&name);
                 let wait = Duration::try_from(time.duration_since(now)).unwrap_or_default();
-                // One millisecond more makes up for rounding.
+                // One additional millisecond makes up for rounding.
                 let due = Instant::now() + wait + Duration::from_millis(1);
                 self.queue.push_at(name, due);
             }

@@ -1,7 +1,7 @@
-//! Replays the recorded cases of Karmada's webhooks and detector on pure functions: defaults and validation of
-//! policies, the winning policy, and the binding.
+//! Replays recorded cases of Karmada's webhooks and detector on pure functions. The cases cover the defaults and
+//! validation of policies, the winning policy, and the binding.
 //!
-//! There is no server: refusals by the schema and timing are covered by the end-to-end replay of the same cases.
+//! No server runs here: the end-to-end replay of the same cases covers timing, and refusals by the schema.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -49,7 +49,7 @@ fn guarded(kind: PolicyKind) -> GuardedKind {
     }
 }
 
-/// Reports whether the schema refused an object, and not the webhook.
+/// Reports whether the schema refused an object, rather than the webhook.
 fn is_schema_refusal(admitted: &Value) -> bool {
     let error = admitted["error"].as_str().unwrap_or_default();
     !error.contains("admission webhook")
@@ -103,7 +103,7 @@ fn policies_are_admitted_as_recorded() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// Adds the defaults of kube-apiserver that the interpreter reads.
+/// Returns the object with the kube-apiserver defaults that the interpreter reads.
 fn as_stored(mut object: Value) -> Value {
     let default = |value: &mut Value, preset: Value| {
         if value.is_null() {
@@ -154,7 +154,8 @@ fn template_of(case: &Value) -> Template {
     Template::from_object(&Arc::new(resource), serde_json::from_value(object).unwrap())
 }
 
-/// Applies the accepted objects in order. A claim is never replaced.
+/// Applies the accepted objects in the recorded order. Returns the binding, if there is one. The first policy that
+/// claims the template is never replaced.
 fn replay(case: &Value) -> Option<Value> {
     let template = template_of(case);
     let mut index = Index::default();
@@ -201,7 +202,7 @@ fn replay(case: &Value) -> Option<Value> {
     Some(new_binding(&desired, "*"))
 }
 
-/// Formats a binding as recorded.
+/// Returns a binding in the format of the recorded bindings.
 fn as_recorded(binding: &Value) -> Value {
     let meta = &binding["metadata"];
     let mut labels = meta["labels"].clone();

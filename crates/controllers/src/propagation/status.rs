@@ -1,6 +1,7 @@
-//! The status of a binding, aggregated from its Works. The functions here are pure; [`writer`] sends the requests.
+//! Aggregation of the status of a binding from its Works. The functions of this module are pure. The submodule
+//! [`writer`] sends the requests.
 //!
-//! This module must not know members: their reports are in the status of the Works.
+//! This module must not connect to members: the reports of the members are in the status of the Works.
 
 pub(crate) mod writer;
 
@@ -21,10 +22,11 @@ use crate::propagation::binding::targets::expected_clusters;
 use berth_apimachinery::json_fields::text_at;
 use berth_apimachinery::json_size::json_size;
 
-/// Maximum total size of the member statuses in one binding, in bytes of JSON. A binding must fit into a request.
+/// Maximum total size of the member statuses in one binding, in bytes of JSON, so that the binding fits into one
+/// request.
 const MAX_STATUS_BYTES: usize = 1024 * 1024;
 
-/// Returns the members' reports about a resource, sorted by cluster. Works that are being deleted are left out.
+/// Returns the members' reports about a resource, sorted by cluster. A Work with a deletion timestamp adds no report.
 pub(crate) fn aggregated_items(
     works: &[Arc<Work>],
     resource: &ObjectReference,
@@ -39,7 +41,7 @@ pub(crate) fn aggregated_items(
     items
 }
 
-/// Drops the largest statuses until the rest fits into [`MAX_STATUS_BYTES`].
+/// Removes the largest statuses until the total size of the remaining statuses is at most [`MAX_STATUS_BYTES`].
 fn drop_largest_statuses(items: &mut [AggregatedStatusItem]) {
     let size = |item: &AggregatedStatusItem| item.status.as_ref().map_or(0, json_size);
     let mut sizes: Vec<(usize, usize)> = items.iter().map(size).zip(0..).collect();
@@ -54,7 +56,7 @@ fn drop_largest_statuses(items: &mut [AggregatedStatusItem]) {
     }
 }
 
-/// Returns the report of one Work; none if the Work is for another resource.
+/// Returns the report of one Work, or `None` if the Work contains another resource.
 fn item(work: &Work, resource: &ObjectReference) -> Option<AggregatedStatusItem> {
     let namespace = work.metadata.namespace.as_deref()?;
     let manifests = &work.spec.workload.manifests;
@@ -112,7 +114,7 @@ fn is_fully_applied(spec: &BindingSpec, items: &[AggregatedStatusItem]) -> bool 
         && items.iter().all(|item| item.applied == Some(true))
 }
 
-/// Updates a binding's status from its Works. Reports whether it changed.
+/// Updates a binding's status from its Works. Reports whether the status changed.
 pub(crate) fn update(status: &mut BindingStatus, spec: &BindingSpec, works: &[Arc<Work>]) -> bool {
     let items = aggregated_items(works, &spec.resource);
     let applied = is_fully_applied(spec, &items);

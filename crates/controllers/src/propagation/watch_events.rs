@@ -1,4 +1,4 @@
-//! Watch events: how they change the index, and which bindings and members they affect.
+//! The handlers of watch events: they update the index, and queue the affected bindings and members.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -43,8 +43,8 @@ impl Propagator {
         }
     }
 
-    /// Loads customizations or webhooks, and queues the bindings of the affected kinds. Members interpret an object again with its
-    /// next event.
+    /// Loads customizations or webhooks, and queues the bindings of the affected kinds. A member interprets an object
+    /// of these kinds again at the next event of the object.
     fn handle_customization(&mut self, kind: ConfigurationKind, event: WatchEvent) {
         let changed = self.customizations.handle(kind, event);
         if self.customizations.is_listed() {
@@ -163,7 +163,8 @@ impl Propagator {
         }
     }
 
-    /// Stores a Work from the response to our own write, unless a watch has reported its deletion since.
+    /// Stores a Work from the response to a write of this process, unless a watch event has since reported the deletion
+    /// of the Work.
     pub(super) fn store_written_work(&mut self, work: Work, deleted: &HashSet<WorkKey>) {
         let meta = &work.metadata;
         let namespace = meta.namespace.as_deref().unwrap_or_default();
@@ -209,7 +210,7 @@ impl Propagator {
         };
         if let Some(binding) = self.index.binding_of_work(&work).cloned() {
             self.note_deleted_work(&binding, key.clone());
-            // The binding may wait for this deletion, or still need the Work.
+            // A deleted binding may wait for the deletion of this Work. Another binding may still need the Work.
             self.enqueue(Job::Sync(binding.clone()));
             self.enqueue(Job::Status(binding));
         }
@@ -226,7 +227,7 @@ impl Propagator {
         let cluster = Arc::new(cluster);
         let clusters = &mut self.index.clusters;
         let old = clusters.insert(name.clone(), Arc::clone(&cluster));
-        // The fields that override policies match.
+        // Override policies match on these fields.
         let matched_fields = |cluster: &Cluster| {
             let spec = &cluster.spec;
             (
@@ -252,7 +253,8 @@ impl Propagator {
         }
     }
 
-    /// Starts the members' tasks once all clusters are listed: a Work of any other cluster belongs to a deleted one.
+    /// Starts the members' tasks once all clusters are listed. From then on, a Work of an unlisted cluster belongs to a
+    /// deleted cluster.
     fn start_members(&mut self) {
         let clusters: Vec<(String, Arc<Cluster>)> = self
             .index
@@ -305,13 +307,13 @@ impl Propagator {
 /// The source of a Work's new version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// A watch event, for a write by any client.
+    /// A watch event. Any client may have sent the write.
     Watch,
-    /// The response to our own write.
+    /// The response to a write of this process.
     Response,
 }
 
-/// Parses the resource version. A version that is not a number yields `None` and never blocks an update.
+/// Parses the resource version. Returns `None` if the version is not a number; such a version never blocks an update.
 fn version(work: &Work) -> Option<u64> {
     work.metadata.resource_version.as_deref()?.parse().ok()
 }
@@ -324,7 +326,7 @@ fn names(object: &DynamicObject) -> (String, String) {
     )
 }
 
-/// Decodes a Work; none outside execution namespaces.
+/// Decodes a Work. Returns `None` for a Work outside the execution namespaces.
 fn parse_work(object: DynamicObject) -> Option<(Work, WorkKey)> {
     let (namespace, name) = names(&object);
     let key = WorkKey::new(&namespace, &name)?;

@@ -1,4 +1,4 @@
-//! Informers: each watches the objects of one resource and sends its events through a bounded channel.
+//! Informers. An informer watches the objects of one resource and sends its events through a bounded channel.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,20 +13,21 @@ use tokio_util::sync::CancellationToken;
 /// An event of a watch.
 #[derive(Clone, Debug)]
 pub(crate) enum WatchEvent {
-    /// An object was created, changed, or listed again.
+    /// An object was created or changed, or a list contains it.
     Applied(Box<DynamicObject>),
     /// An object was deleted.
     Deleted(Box<DynamicObject>),
-    /// A list is complete: each of its objects was applied before, and an object that is not in it does not exist.
+    /// A list is complete. Each listed object was sent as [`Self::Applied`] before, and an unlisted object does not
+    /// exist.
     Listed(Listing),
-    /// The server does not serve the resource. Sent after each attempt.
+    /// The server does not serve the resource. Each failed attempt sends this event.
     Unserved,
 }
 
 /// The names of the listed objects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listing {
-    /// The names in each namespace, empty for cluster-scoped objects.
+    /// The names of the objects by namespace. The namespace is empty for cluster-scoped objects.
     names: HashMap<String, HashSet<String>>,
 }
 
@@ -53,18 +54,18 @@ impl<'a> FromIterator<&'a DynamicObject> for Listing {
     }
 }
 
-/// The way in which a watch continues after the server was unreachable.
+/// The way in which a watch continues after an outage of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterOutage {
-    /// From the last version.
+    /// Continue from the last resource version.
     Resume,
-    /// With a list. A member may return empty or restored from a backup, at the same address: a watch from the last
-    /// version would then report nothing.
+    /// List the objects again. A member may return at the same address empty or restored from a backup. A watch from
+    /// the last resource version would then report no event.
     List,
 }
 
-/// Watches objects until the token is cancelled, and sends each event as a message. Errors of the server are retried;
-/// a slow receiver slows down the watch, and no event is lost.
+/// Watches objects until the token is cancelled, and sends each event as a message. Errors of the server are retried. A
+/// slow receiver slows down the watch, and no event is lost.
 pub(crate) async fn inform<M: Send>(
     api: Api<DynamicObject>,
     after_outage: AfterOutage,
@@ -87,13 +88,14 @@ pub(crate) async fn inform<M: Send>(
     }
 }
 
-/// A watch with its list. It is not generic, so that it compiles once for all controllers.
+/// The watch of one resource and its current list. The type is not generic, so that it compiles once for all
+/// controllers.
 struct Informer {
     api: Api<DynamicObject>,
     after_outage: AfterOutage,
     config: watcher::Config,
     stream: BoxStream<'static, watcher::Result<watcher::Event<DynamicObject>>>,
-    /// The objects of the current list so far.
+    /// The names of the objects that the current list has returned so far.
     listing: Listing,
 }
 
@@ -109,7 +111,7 @@ impl Informer {
         }
     }
 
-    /// Returns the next event, or none when the watch has ended.
+    /// Returns the next event, or `None` when the watch has ended.
     async fn next(&mut self) -> Option<WatchEvent> {
         loop {
             match self.stream.next().await? {
@@ -151,7 +153,7 @@ fn start(
         .boxed()
 }
 
-/// Reports whether the server answered that it does not serve the resource.
+/// Reports whether the server responded that it does not serve the resource.
 fn is_unserved(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
@@ -160,7 +162,7 @@ fn is_unserved(error: &watcher::Error) -> bool {
     }
 }
 
-/// Reports whether a watch broke without a response of the server. A failed list is tried again in any case.
+/// Reports whether a watch broke without a response of the server. A failed list needs no check: it is always repeated.
 fn is_outage(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::WatchStartFailed(error) | watcher::Error::WatchFailed(error) => {
@@ -170,7 +172,7 @@ fn is_outage(error: &watcher::Error) -> bool {
     }
 }
 
-/// Drops the managed fields: they are most of an object's memory, and no controller reads them.
+/// Removes the managed fields. They take most of an object's memory, and no controller reads them.
 fn strip_managed_fields(mut object: DynamicObject) -> Box<DynamicObject> {
     object.metadata.managed_fields = None;
     Box::new(object)
@@ -192,7 +194,7 @@ mod tests {
         json!({ "metadata": { "name": name, "namespace": "n", "resourceVersion": "1" } })
     }
 
-    /// A server that sends these responses, and none to further requests.
+    /// Returns a client of a server that sends these responses, and never responds to further requests.
     fn server(responses: Vec<String>) -> Client {
         let responses = Arc::new(Mutex::new(responses.into_iter()));
         let service = tower::service_fn(move |_: Request<Body>| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::work_queue::{Lane, RetryableError, WorkQueue};
 use super::*;
 
-/// Writes each key that it receives; the first write of each key fails.
+/// A reconciler that writes each received key. The first write of each key fails.
 struct Echo {
     queue: WorkQueue<u32, ()>,
     written: mpsc::UnboundedSender<u32>,
@@ -127,7 +127,8 @@ async fn a_panic_of_a_task_ends_the_controller() {
     assert!(error.starts_with("a task of the test failed: "), "{error}");
 }
 
-/// Starts a job of this many milliseconds for each event, and reports the finished jobs.
+/// A reconciler that starts a job for each event and reports the finished jobs. The event is the job's duration in
+/// milliseconds.
 struct Slow {
     queued: Vec<u64>,
     started: mpsc::UnboundedSender<u64>,
@@ -162,7 +163,8 @@ impl Reconciler for Slow {
     }
 }
 
-/// Runs jobs, and waits until they have started. Returns the finished ones.
+/// Runs jobs, and waits until all of them have started. Returns the running reconciler and a channel of the finished
+/// jobs.
 async fn run_slow(
     jobs: &'static [u64],
     monitor: &Monitor,

@@ -1,7 +1,8 @@
-//! The queue of keys to reconcile: each key once, never twice at the same time, and again later after a failure.
+//! The queue of keys to reconcile. A key is queued at most once, never runs twice at the same time, and is queued again
+//! after a failure.
 //!
-//! Two lanes: changes by users precede changes that policies cause, so that an edit of a policy with thousands of
-//! templates delays no deployment.
+//! The queue has two lanes. Keys changed by users precede keys changed by policies, so that an edit of a policy with
+//! thousands of templates does not delay a user's deployment.
 
 use berth_apimachinery::api_error::{is_stale, is_unreachable};
 use std::cmp::Reverse;
@@ -15,23 +16,23 @@ use tokio::time::Instant;
 
 use crate::monitor::queue_meter::QueueMeter;
 
-/// The default delay after the first failure. It doubles with each further one.
+/// The default delay after the first failure. Each further failure in a row doubles the delay.
 const FIRST_DELAY: Duration = Duration::from_millis(5);
-/// The default maximum delay.
+/// The default maximum delay after a failure.
 const LONGEST_DELAY: Duration = Duration::from_secs(1000);
 
-/// The priority of a key.
+/// The lane of a key, which is its priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// Before all slow keys.
+    /// This key is returned before all slow keys.
     Fast,
-    /// After all fast keys.
+    /// This key is returned after all fast keys.
     Slow,
 }
 
 /// The reason for which a key is queued.
 pub(crate) trait Reason {
-    /// Adds another reason to this one.
+    /// Merges another reason into this reason.
     fn merge(&mut self, other: Self);
 }
 
@@ -41,10 +42,10 @@ impl Reason for () {
 
 /// An error after which a key is reconciled again.
 pub(crate) trait RetryableError: Display {
-    /// Reports whether the object changed after it was read.
+    /// Reports whether the write failed because another client changed the object after it was read.
     fn is_stale(&self) -> bool;
 
-    /// Reports whether the server sent no response. Its client logs the outage.
+    /// Reports whether the server sent no response. The HTTP client logs such an outage.
     fn is_outage(&self) -> bool;
 }
 
@@ -67,7 +68,7 @@ pub(crate) struct WorkQueue<K, R> {
     slow: VecDeque<K>,
     running: HashMap<K, Ticket>,
     failures: HashMap<K, u32>,
-    /// Due times of the delayed keys, each with its ticket.
+    /// Due times of the delayed keys, each with its number in `delayed`.
     later: BinaryHeap<Reverse<(Instant, u64)>>,
     delayed: HashMap<u64, (K, R)>,
     /// Keys delayed by [`Self::gather`].
@@ -108,7 +109,7 @@ impl<K, R> WorkQueue<K, R> {
         }
     }
 
-    /// Measures the queue with a meter. The queue must be empty.
+    /// Sets the meter that measures the queue. The queue must be empty.
     pub(crate) fn metered(mut self, meter: QueueMeter) -> Self {
         self.meter = meter;
         self
@@ -116,7 +117,7 @@ impl<K, R> WorkQueue<K, R> {
 }
 
 impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
-    /// Queues a key. The reason is merged into that of a queued key.
+    /// Queues a key. If the key is already queued, the reasons are merged.
     pub(crate) fn push(&mut self, key: K, reason: R, lane: Lane) {
         if let Some((known, _)) = self.waiting.get_mut(&key) {
             known.merge(reason);
@@ -124,18 +125,18 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
             self.waiting.insert(key.clone(), (reason, Instant::now()));
             self.meter.added();
         }
-        // A key may be in both lanes; the second entry is skipped.
+        // A key may be in two lanes. Its second entry is skipped.
         match lane {
             Lane::Fast => self.fast.push_back(key),
             Lane::Slow => self.slow.push_back(key),
         }
     }
 
-    /// Removes and returns the next key that is not running, with its reasons.
+    /// Removes and returns the next key that is not running, with its merged reasons.
     pub(crate) fn next(&mut self) -> Option<(K, R)> {
         for lane in [&mut self.fast, &mut self.slow] {
             while let Some(key) = lane.pop_front() {
-                // A running key is queued again when it finishes.
+                // `end` queues a waiting key again when its run ends.
                 if !self.running.contains_key(&key)
                     && let Some((reason, since)) = self.waiting.remove(&key)
                 {
@@ -147,7 +148,7 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
         None
     }
 
-    /// Marks a key as running: it is not returned until it finishes.
+    /// Marks a key as running. [`Self::next`] does not return the key until its run ends.
     pub(crate) fn start(&mut self, key: K) {
         let ticket = self.meter.started();
         if let Some(unfinished) = self.running.insert(key, ticket) {
@@ -160,18 +161,18 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
         self.running.contains_key(key)
     }
 
-    /// Ends a run that succeeded.
+    /// Ends a successful run of a key.
     pub(crate) fn finish(&mut self, key: &K) {
         self.failures.remove(key);
         self.end(key);
     }
 
-    /// Ends a run whose result is not known yet. Earlier failures still count.
+    /// Ends a run of a key before its result is known. The failures of earlier runs remain counted.
     pub(crate) fn release(&mut self, key: &K) {
         self.end(key);
     }
 
-    /// Ends a run that failed, and queues the key again after a delay. Returns the number of failures in a row.
+    /// Ends a failed run of a key, and queues the key again after a delay. Returns the number of failures in a row.
     pub(crate) fn fail(&mut self, key: &K, reason: R) -> u32 {
         let failures = self.failures.entry(key.clone()).or_default();
         let factor = 1_u32.checked_shl(*failures).unwrap_or(u32::MAX);
@@ -185,7 +186,7 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
         failures
     }
 
-    /// Ends a run that failed, as [`Self::fail`] does, and logs the error.
+    /// Ends a failed run of a key as [`Self::fail`] does, and logs the error.
     pub(crate) fn retry(&mut self, key: &K, reason: R, error: &impl RetryableError)
     where
         K: Debug,
@@ -221,7 +222,7 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
         self.later.peek().map(|Reverse((due, _))| *due)
     }
 
-    /// Queues the delayed keys that are due.
+    /// Moves the delayed keys that are due into the slow lane.
     pub(crate) fn requeue_due(&mut self) {
         let now = Instant::now();
         while let Some((key, reason)) = self.take_due(now) {
@@ -242,14 +243,14 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
 }
 
 impl<K: Clone + Eq + Hash> WorkQueue<K, ()> {
-    /// Queues a key after a delay, in which further changes of its object are gathered.
+    /// Queues a key after a delay, so that several changes of its object cause one run.
     pub(crate) fn gather(&mut self, key: K, delay: Duration) {
         if !self.waiting.contains_key(&key) && self.gathering.insert(key.clone()) {
             self.delay(key, (), delay);
         }
     }
 
-    /// Queues a key at a time.
+    /// Queues a key at the time `due`.
     pub(crate) fn push_at(&mut self, key: K, due: Instant) {
         self.delay(key, (), due.saturating_duration_since(Instant::now()));
     }
@@ -311,7 +312,7 @@ mod tests {
         let now = Instant::now();
         assert_eq!(queue.take_due(now), Some(("a", ())));
         assert_eq!(queue.take_due(now), None);
-        // A queued key is not gathered as well.
+        // A key that is already queued is not delayed in addition.
         queue.push("a", (), Lane::Slow);
         queue.gather("a", delay);
         assert_eq!(queue.next_due(), None);

@@ -1,4 +1,4 @@
-//! The subjects that the impersonator of a cluster may act for, and the Works that grant it.
+//! The subjects that the impersonator of a cluster may impersonate, and the Works that grant this right.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::owned_work::OwnedWork;
 use crate::propagation::binding::desired_work::DesiredWork;
 
-/// The name of the role, its binding and the service account in members.
+/// The name in members of three objects: the ClusterRole, the ClusterRoleBinding and the service account.
 const IMPERSONATOR: &str = "karmada-impersonator";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const ALL: &str = "*";
@@ -32,7 +32,7 @@ pub(crate) struct Grants {
 }
 
 impl Grants {
-    /// Collects the subjects of all ClusterRoleBindings to roles that give access to members.
+    /// Collects the subjects of all ClusterRoleBindings whose ClusterRole gives access to members.
     pub(crate) fn of<'a>(
         roles: impl Iterator<Item = &'a ClusterRole>,
         bindings: impl Iterator<Item = &'a ClusterRoleBinding>,
@@ -51,8 +51,9 @@ impl Grants {
         }
     }
 
-    /// Returns the rules that let the impersonator of a cluster act for the subjects with access to it. As in Karmada,
-    /// only the names of service accounts count: a ClusterRole cannot name their namespace.
+    /// Returns the RBAC rules that let the impersonator of a cluster impersonate the subjects with access to the
+    /// cluster. As in Karmada, the rules ignore the namespaces of service accounts, since a ClusterRole cannot name the
+    /// namespace of a resource.
     fn rules(&self, cluster: &str) -> Vec<Value> {
         let mut names: BTreeMap<Impersonated, BTreeSet<&str>> = BTreeMap::new();
         for (reach, subjects) in &self.grants {
@@ -78,7 +79,7 @@ impl Grants {
     }
 }
 
-/// A kind of subject, in the order of Karmada's rules.
+/// A kind of subject. Karmada writes the rules in the order of the variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Impersonated {
     User,
@@ -105,7 +106,7 @@ impl Impersonated {
     }
 }
 
-/// Returns the clusters that rules give access to, if any.
+/// Returns the clusters that rules give access to, or `None` if the rules give access to no cluster.
 fn reach(rules: &[PolicyRule]) -> Option<Reach> {
     let mut named: BTreeSet<String> = BTreeSet::new();
     for rule in rules {
@@ -123,7 +124,8 @@ fn reach(rules: &[PolicyRule]) -> Option<Reach> {
     (!named.is_empty()).then_some(Reach::Named(named))
 }
 
-/// Reports whether a rule covers a resource, whatever its verbs: the control plane checks them for each request.
+/// Reports whether a rule covers a resource. The verbs of the rule are ignored: the control plane checks them for each
+/// request.
 fn covers(rule: &PolicyRule, group: &str, resource: &str) -> bool {
     let has = |list: &Option<Vec<String>>, wanted: &str| {
         let list = list.as_deref().unwrap_or_default();
@@ -132,8 +134,8 @@ fn covers(rule: &PolicyRule, group: &str, resource: &str) -> bool {
     has(&rule.api_groups, group) && has(&rule.resources, resource)
 }
 
-/// Returns the Works that grant the rights of the impersonator in a member. A Cluster that is being deleted or has no
-/// impersonator gets none.
+/// Returns the Works that give the impersonator its rights in a member. Returns `None` for a Cluster that is being
+/// deleted or has no impersonator.
 pub(crate) fn works(cluster: &Cluster, grants: &Grants) -> Option<Vec<OwnedWork>> {
     if cluster.metadata.deletion_timestamp.is_some() {
         return None;
@@ -283,7 +285,7 @@ mod tests {
         let grants = Grants::of(roles.iter(), bindings.iter());
         let works = works(&cluster(spec), &grants).unwrap();
         let works: Vec<Work> = works.iter().map(|work| read(work.new_work("id"))).collect();
-        // The names that Karmada's controller generates.
+        // Karmada's controller generates these names.
         for (work, name) in works.iter().zip([
             "karmada-impersonator-7cbb6bd5c9",
             "karmada-impersonator-84f8c8f8c6",

@@ -1,4 +1,4 @@
-//! The next action for a rebalancer, derived from its status.
+//! The next action for a rebalancer, computed from its spec and status.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,16 @@ use berth_api::workload_rebalancer::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-/// The next action.
+/// The next action for a rebalancer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Action {
-    /// Nothing to do.
+    /// No action.
     None,
-    /// Nothing to do before this time.
+    /// No action before this time.
     Wait(Timestamp),
-    /// Trigger the bindings of the workloads that have no result yet in this status.
+    /// Trigger the bindings of the workloads that have no result yet in this status, and write the status.
     Trigger(WorkloadRebalancerStatus),
-    /// Delete it: its time to live is over.
+    /// Delete the rebalancer, because its time to live is over.
     Delete,
 }
 
@@ -52,8 +52,8 @@ pub(super) fn next_action(rebalancer: &WorkloadRebalancer, now: Timestamp) -> Ac
     }
 }
 
-/// Returns the status with the workloads of the spec, in Karmada's order. Results are kept. A workload that was removed
-/// from the spec stays if it was successful.
+/// Returns the status with the workloads of the spec, in Karmada's order. Existing results are kept. A workload that
+/// was removed from the spec stays in the status if its result is successful.
 fn desired_status(rebalancer: &WorkloadRebalancer) -> WorkloadRebalancerStatus {
     let before = rebalancer.status.clone().unwrap_or_default();
     let mut new: BTreeSet<&WorkloadReference> = rebalancer.spec.workloads.iter().collect();
@@ -158,7 +158,7 @@ mod tests {
             let spec = json!({ "workloads": [workload("a")], "ttlSecondsAfterFinished": ttl });
             assert_eq!(action(&spec, &done), expected, "{ttl}");
         }
-        // An edit is handled first.
+        // An edit of the spec is handled before the expired time to live.
         let mut edited = done;
         edited["observedGeneration"] = json!(1);
         let spec = json!({ "workloads": [workload("a")], "ttlSecondsAfterFinished": 0 });

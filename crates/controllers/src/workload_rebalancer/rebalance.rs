@@ -19,9 +19,9 @@ use crate::merge_diff::merge_diff;
 use crate::reconciler::work_queue::RetryableError;
 use crate::timestamp;
 
-/// Maximum number of bindings of a rebalancer triggered at the same time.
+/// Maximum number of bindings of one rebalancer that are triggered at the same time.
 const CONCURRENT_TRIGGERS: usize = 16;
-/// Maximum number of attempts to trigger a binding that others write to.
+/// Maximum number of attempts to trigger one binding that other clients write at the same time.
 const CONFLICT_ATTEMPTS: usize = 5;
 
 /// An error after which a rebalancer is processed again.
@@ -36,9 +36,9 @@ pub(super) enum RebalanceError {
     /// Some bindings could not be triggered.
     #[error("cannot trigger {count} bindings: {first}")]
     Trigger {
-        /// Their number.
+        /// The number of bindings that could not be triggered.
         count: usize,
-        /// The error of the first one.
+        /// The error of the first of these bindings.
         first: Box<kube::Error>,
     },
 }
@@ -57,14 +57,14 @@ impl RetryableError for RebalanceError {
     }
 }
 
-/// A writer to the control plane. Cheap to clone.
+/// A writer to the control plane. Clones are cheap.
 #[derive(Clone)]
 pub(super) struct Writer {
     pub(super) client: Client,
 }
 
 impl Writer {
-    /// Triggers the bindings of all workloads without a result, and writes the status.
+    /// Triggers the bindings of all workloads without a result, and writes the status of the rebalancer.
     pub(super) async fn trigger(
         &self,
         rebalancer: &WorkloadRebalancer,
@@ -117,7 +117,8 @@ impl Writer {
         (item, None)
     }
 
-    /// Triggers a new scheduling of a binding, unless one was triggered after the rebalancer was created.
+    /// Triggers a new scheduling of a binding, unless the binding was already triggered after the creation of the
+    /// rebalancer.
     async fn trigger_binding(
         &self,
         workload: &WorkloadReference,
@@ -182,7 +183,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Deletes a rebalancer unless it changed meanwhile.
+    /// Deletes a rebalancer, unless another client changed it since it was read.
     pub(super) async fn delete(
         &self,
         rebalancer: &WorkloadRebalancer,

@@ -1,4 +1,4 @@
-//! Writes of the status of bindings and templates.
+//! A writer that sends the status of bindings and of their resource templates to the control plane.
 
 use berth_apimachinery::api_error::{api_error_message, has_code};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::propagation::binding::Binding;
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::{KindError, RestMapper};
 
-/// Attempts per write while other clients change the same object.
+/// Maximum number of attempts to write one object that other clients change at the same time.
 const CONFLICT_TRIES: usize = 5;
 
-/// A failed write of a status.
+/// An error of writing a status.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StatusError {
     /// A request failed.
@@ -32,10 +32,10 @@ pub(crate) enum StatusError {
     /// The server does not serve the template's kind.
     #[error(transparent)]
     Kind(#[from] KindError),
-    /// An object is malformed.
+    /// An object cannot be converted from or to JSON.
     #[error("cannot convert the object from or to JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// The status cannot be aggregated.
+    /// The interpreter cannot aggregate the status.
     #[error(transparent)]
     Interpret(#[from] InterpretError),
     /// Other clients kept changing the object.
@@ -43,7 +43,7 @@ pub(crate) enum StatusError {
     Conflicts(String),
 }
 
-/// A writer for the status of bindings and templates. Cheap to clone.
+/// A writer for the status of bindings and templates. Clones are cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct StatusWriter {
     kinds: RestMapper,
@@ -52,7 +52,7 @@ pub(crate) struct StatusWriter {
 }
 
 impl StatusWriter {
-    /// Creates a writer for the control plane behind `kinds`.
+    /// Creates a writer for the control plane whose kinds `kinds` discovers.
     pub(crate) fn new(
         kinds: RestMapper,
         events: EventRecorder,
@@ -82,7 +82,7 @@ impl StatusWriter {
         written
     }
 
-    /// Updates the status of a binding. Returns its aggregated items; none when the binding is deleted.
+    /// Updates the status of a binding. Returns its aggregated items, or `None` if the binding no longer exists.
     async fn write_binding(
         &self,
         binding: &Arc<Binding>,
@@ -187,7 +187,7 @@ impl StatusWriter {
         Err(StatusError::Conflicts(format!("{kind} {}", resource.name)))
     }
 
-    /// Records an event about a binding or its template.
+    /// Records an event about an object: a binding or its template.
     fn record(
         &self,
         binding: &Binding,
@@ -207,7 +207,7 @@ impl StatusWriter {
     }
 }
 
-/// Returns the name of Karmada's controller for the binding's kind.
+/// Returns the name of the Karmada controller that writes the status of bindings of this kind.
 fn component(binding: &Binding) -> &'static str {
     match binding.kind() {
         BindingKind::Namespaced => "resource-binding-status-controller",
