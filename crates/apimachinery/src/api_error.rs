@@ -1,11 +1,12 @@
-//! One-line messages for errors of a kube client, for conditions, events and terminals.
+//! One-line messages for the errors of a kube client. Conditions, events and terminals show these messages.
 
 use std::error::Error;
 
-/// Maximum characters of a response that is not a `Status`, such as the page of a proxy.
+/// Maximum length of the quoted text of a response that is not a `Status`, in characters. Such a response is, for
+/// example, the error page of a proxy.
 const LONGEST_PAGE: usize = 200;
 
-/// Returns the server's own message, or the root cause if there was no response.
+/// Returns the message of the server's response, or the root cause if there was no response.
 pub fn api_error_message(error: &kube::Error) -> String {
     let kube::Error::Api(status) = error else {
         return root_cause(error);
@@ -23,7 +24,8 @@ pub fn api_error_message(error: &kube::Error) -> String {
     message.to_owned()
 }
 
-/// Returns the message of the innermost source, because the outer ones repeat it or add context of the client.
+/// Returns the message of the innermost source of an error. The outer messages repeat this message or describe the
+/// client.
 pub fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -32,7 +34,7 @@ pub fn root_cause(error: &dyn Error) -> String {
     cause.to_string()
 }
 
-/// Reports whether a request got no response at all. Searches the sources for a [`kube::Error`].
+/// Reports whether a request got no response. Searches the error and its sources for a [`kube::Error`].
 pub fn is_unreachable(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -65,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_those_of_the_server() {
+    fn the_message_of_a_response_is_the_message_of_the_server() {
         let refused = "Deployment.apps \"web\" is invalid: spec.selector: field is immutable";
         let long = format!("Job.batch \"once\" is invalid: {}", "x".repeat(500));
         let of = |message: &str, reason: &str, details: Option<StatusDetails>| {

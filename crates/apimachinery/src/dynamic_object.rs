@@ -1,7 +1,7 @@
-//! Typed objects from dynamic ones, and back.
+//! Conversion between typed objects and [`DynamicObject`]s.
 //!
-//! A client or watch of a type compiles the whole client stack again for that type. One for [`DynamicObject`], with a
-//! conversion at its edge, compiles once. It suits clients that read few objects.
+//! For each type, the compiler generates another copy of the whole client and watch code. Clients that read few objects
+//! can avoid these copies: they request [`DynamicObject`]s, and convert each object with the functions of this module.
 
 use kube::Resource;
 use kube::api::DynamicObject;

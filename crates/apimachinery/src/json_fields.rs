@@ -1,4 +1,5 @@
-//! Access to fields of JSON objects. A missing field, or one of another type, reads as empty or zero.
+//! Access to fields of JSON objects. If a field is missing or has another type, the functions return an empty string,
+//! zero or `false`.
 
 use serde_json::{Value, json};
 
@@ -29,7 +30,7 @@ pub fn is_deleting(object: &Value) -> bool {
     object.pointer("/metadata/deletionTimestamp").is_some()
 }
 
-/// Reports whether a status has a condition of this type that is `True`.
+/// Reports whether a status contains a condition of this type with the status `True`.
 pub fn has_condition(status: &Value, kind: &str) -> bool {
     let conditions = status.get("conditions").and_then(Value::as_array);
     conditions.into_iter().flatten().any(|condition| {

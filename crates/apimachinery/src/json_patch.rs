@@ -1,5 +1,5 @@
-//! JSON patches (RFC 6902), where replacing an absent member adds it, as in Go clients. The size of the
-//! result is bounded: a short patch cannot create a huge object.
+//! JSON patches (RFC 6902) with bounds. A short patch cannot create a huge object, because the size of the result is
+//! limited. As in Go clients, the operation `replace` adds an absent member.
 
 use json_patch::jsonptr::Pointer;
 use json_patch::{AddOperation, PatchOperation};
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::json_size::json_size;
 
-/// Maximum operations of a patch.
+/// Maximum number of operations in a patch.
 pub const MAX_OPERATIONS: usize = 10_000;
-/// Maximum bytes of JSON that the copies of a patch produce.
+/// Maximum total size of the values that a patch copies, in bytes of JSON.
 const MAX_COPIED: usize = 3 << 20;
-/// Maximum list items that a patch shifts and values that it moves. Each takes some nanoseconds.
+/// Maximum number of list items that a patch shifts and of values that it moves. Each takes some nanoseconds.
 const MAX_MOVED: usize = 50_000_000;
-/// Maximum levels of an object. A deeper object could not be parsed again.
+/// Maximum nesting depth of an object. A deeper object cannot be parsed.
 pub const MAX_DEPTH: usize = 127;
 
 /// The operations of a patch.
@@ -44,10 +44,10 @@ pub enum BoundedPatchError {
 }
 
 impl BoundedPatch {
-    /// Reads operations.
+    /// Parses the operations of a patch.
     ///
     /// # Errors
-    /// When there are too many, or one is malformed.
+    /// When there are too many operations, or an operation is malformed.
     pub fn new(operations: Vec<Value>) -> Result<Self, BoundedPatchError> {
         if operations.len() > MAX_OPERATIONS {
             return Err(BoundedPatchError::TooManyOperations(operations.len()));
@@ -56,7 +56,7 @@ impl BoundedPatch {
         Ok(Self(operations.collect::<Result<_, _>>()?))
     }
 
-    /// Applies the patch to an object, which is unusable after an error.
+    /// Applies the patch to an object. After an error, the object is partly changed and must not be used.
     ///
     /// # Errors
     /// When an operation does not fit the object, or exceeds a bound.
@@ -85,7 +85,7 @@ impl BoundedPatch {
     }
 }
 
-/// Counts the levels of objects and lists in a value.
+/// Returns the number of nested levels of objects and lists in a value.
 pub fn depth(value: &Value) -> usize {
     match value {
         Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
@@ -94,7 +94,7 @@ pub fn depth(value: &Value) -> usize {
     }
 }
 
-/// Returns the depth below the root that an operation adds.
+/// Returns the depth of the deepest value that an operation adds, counted from the root of the object.
 fn added_depth(operation: &PatchOperation, object: &Value) -> usize {
     let source = |from: &Pointer| from.resolve(object).map_or(0, depth);
     let (path, inner) = match operation {
@@ -107,7 +107,7 @@ fn added_depth(operation: &PatchOperation, object: &Value) -> usize {
     path.count() + inner
 }
 
-/// Returns the number of list items that an operation shifts, and of the values in a moved value.
+/// Returns the number of list items that an operation shifts, plus the number of values that it moves.
 fn moved_values(operation: &PatchOperation, object: &Value) -> usize {
     let shifted = |path: &Pointer| {
         let (parent, last) = path.split_back()?;
@@ -129,7 +129,7 @@ fn moved_values(operation: &PatchOperation, object: &Value) -> usize {
     }
 }
 
-/// Counts a value and the values in it.
+/// Returns the number of values in a value, including the value itself.
 fn values(value: &Value) -> usize {
     match value {
         Value::Object(map) => 1 + map.values().map(values).sum::<usize>(),
@@ -148,7 +148,7 @@ fn as_go_reads_it(operation: &PatchOperation, object: &Value) -> PatchOperation 
             value: replace.value.clone(),
         });
     }
-    // An absent member that could exist is copied as null.
+    // Go copies null from an absent member of an existing object.
     if let PatchOperation::Copy(copy) = operation
         && copy.from.resolve(object).is_err()
         && let Some((parent, _)) = copy.from.split_back()
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_size_of_all_copies_is_bounded() {
-        // With its quotes a copy has one mebibyte.
+        // Each copy has one mebibyte, including the quotes.
         let object = json!({"a": "x".repeat((1 << 20) - 2), "b": []});
         let copy = json!({"op": "copy", "from": "/a", "path": "/b/-"});
         for (copies, expected) in [(3, Some(3)), (4, None)] {
@@ -199,7 +199,7 @@ mod tests {
             let found = found.map(|object| object["b"].as_array().unwrap().len());
             assert_eq!(found.ok(), expected);
         }
-        // Each operation doubles the list, up to 2^40 items.
+        // Each operation would double the list, up to 2^40 items.
         let double = json!({"op": "copy", "from": "/a", "path": "/a/-"});
         let bomb = json!(vec![double; 40]);
         let found = patched(json!({"a": ["x"]}), &bomb);

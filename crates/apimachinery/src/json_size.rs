@@ -1,4 +1,4 @@
-//! The size of JSON values, to bound the status that members report.
+//! The size of a JSON value in bytes. Callers use the size to limit the status that members report.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ impl Write for Count {
     }
 }
 
-/// Returns the length of a value as compact JSON.
+/// Returns the length of a value as compact JSON, in bytes.
 pub fn json_size(value: &Value) -> usize {
     let mut count = Count(0);
     match serde_json::to_writer(&mut count, value) {

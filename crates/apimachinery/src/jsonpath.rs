@@ -1,16 +1,16 @@
-//! JSONPath as in Kubernetes: templates of `kubectl -o jsonpath` and the paths of printer columns.
+//! JSONPath as in Kubernetes, for the templates of `kubectl -o jsonpath` and for the paths of printer columns.
 //!
-//! Paths are translated to RFC 9535. Templates have no `range`.
+//! Paths are translated to the standard RFC 9535. The action `range` of templates is not supported.
 
 use jsonpath_rust::parser::model::JpQuery;
 use jsonpath_rust::parser::parse_json_path;
 use jsonpath_rust::query::js_path_process;
 use serde_json::Value;
 
-/// The reason why a path or template has no text for a document.
+/// An error in a path or a template, or a document without a usable value at the path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonPathError {
-    /// A brace has no partner.
+    /// A brace has no matching brace.
     #[error("{0:?} has an unmatched brace")]
     Braces(String),
     /// The text in the braces is not a path.
@@ -67,7 +67,7 @@ impl Path {
     }
 }
 
-/// Renders a template for a document: replaces each path in braces by the values it finds, separated by spaces.
+/// Renders a template for a document. Each path in braces is replaced by the values at this path, separated by spaces.
 ///
 /// # Errors
 /// When the template is malformed, or a path without wildcard, filter or slice finds no value.
@@ -86,7 +86,7 @@ pub fn render(template: &str, document: &Value) -> Result<String, JsonPathError>
     Ok(text)
 }
 
-/// Finds the closing bracket; quoted and nested brackets do not count.
+/// Returns the position of the closing bracket. Skips quoted and nested brackets.
 fn closing(text: &str, bracket: char) -> Option<usize> {
     let (mut quote, mut depth, mut escaped) = (None, 0_u32, false);
     for (at, c) in text.char_indices() {
@@ -107,7 +107,7 @@ fn closing(text: &str, bracket: char) -> Option<usize> {
     None
 }
 
-/// Returns the text for the content of braces, which is a path or a quoted literal.
+/// Returns the text that replaces a pair of braces. The content of the braces is a path or a quoted literal.
 fn text_at(path: &str, document: &Value) -> Result<String, JsonPathError> {
     if let Some(literal) = path.strip_prefix('"').and_then(|p| p.strip_suffix('"')) {
         return Ok(literal.to_owned());
@@ -134,8 +134,8 @@ fn scalar_text(value: &Value) -> Option<String> {
 
 /// Translates a Kubernetes path to RFC 9535.
 ///
-/// Names after a dot become quoted names in brackets, because Kubernetes allows more characters there. A backslash
-/// escapes a dot within a name.
+/// A name after a dot becomes a quoted name in brackets, because Kubernetes allows more characters in names than RFC
+/// 9535. A backslash escapes a dot within a name.
 fn standard(path: &str) -> Option<String> {
     let mut rest = path.strip_prefix(['$', '@']).unwrap_or(path);
     let mut query = "$".to_owned();

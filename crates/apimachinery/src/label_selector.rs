@@ -1,6 +1,7 @@
 //! Label selectors: the API type, its compiled form, and the syntax of labels.
 //!
-//! A selector with an invalid key, value or operator does not compile; Kubernetes lets such a selector match nothing.
+//! A selector must be compiled before it can match. A selector with an invalid key, value or operator cannot be
+//! compiled. As in Kubernetes, callers let such a selector match nothing.
 
 mod compiled;
 #[cfg(feature = "json")]
@@ -37,7 +38,7 @@ pub struct LabelSelector {
 pub struct LabelSelectorRequirement {
     /// The label key.
     pub key: String,
-    /// `In`, `NotIn`, `Exists` or `DoesNotExist`. Others are stored as written and match nothing.
+    /// `In`, `NotIn`, `Exists` or `DoesNotExist`. Any other operator matches nothing.
     pub operator: String,
     /// The values of `In` and `NotIn`; empty for the other operators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,19 +1,19 @@
 //! Types and functions that Kubernetes API servers, clients and controllers share.
 //!
-//! It knows no Karmada types, no scheduling and no runtime. The modules do not depend on each other, except
+//! The crate contains no Karmada types, no scheduling and no runtime. The modules are independent of each other, except
 //! that `json_patch` uses `json_size`:
 //!
 //! | module | contents | feature |
 //! |---|---|---|
 //! | [`quantity`] | resource quantities such as `500m` and `1Gi`: text, exact number, arithmetic | |
 //! | [`label_selector`] | label selectors: the API type, its compiled form, the syntax of labels; the text form with the feature `json` | |
-//! | [`namespaced_name`] | `NAMESPACE/NAME` | |
+//! | [`namespaced_name`] | the name of a namespaced object, as `NAMESPACE/NAME` | |
 //! | [`process`] | `process_*` metrics of the current process | |
 //! | `jsonpath` | JSONPath as in `kubectl -o jsonpath` and printer columns | `jsonpath` |
 //! | `json_fields`, `json_size` | fields of objects as JSON, and the size of JSON values | `json` |
 //! | `json_patch` | JSON patches with bounds | `json-patch` |
 //! | `api_error` | one-line messages for errors of a kube client | `api-error` |
-//! | `dynamic_object` | typed objects from dynamic ones, and back | `dynamic-object` |
+//! | `dynamic_object` | conversion between typed objects and dynamic objects | `dynamic-object` |
 
 #[cfg(feature = "api-error")]
 pub mod api_error;

@@ -1,11 +1,12 @@
-//! `process_*` metrics of the current process, under the names of Prometheus clients.
+//! The `process_*` metrics of the current process, with the names that Prometheus clients use.
 //!
-//! They are read from `/proc`; figures that the system does not provide are left out.
+//! The values are read from `/proc`. A metric that the system does not provide is omitted.
 
 use std::fs;
 use std::path::Path;
 
-/// The unit of processor time in `/proc`: a hundredth of a second on every Linux system.
+/// Number of clock ticks per second. A tick is the unit of time in `/proc`, and has the same length on every Linux
+/// system.
 const TICKS_PER_SECOND: f64 = 100.0;
 /// The value that Prometheus clients report for an absent limit.
 const UNLIMITED: f64 = 18_446_744_073_709_551_615.0;
@@ -19,7 +20,7 @@ pub enum Kind {
     Gauge,
 }
 
-/// One figure of the process.
+/// A metric of the process, with its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
     /// The metric name; counters end in `_total`.
@@ -41,11 +42,11 @@ fn read_from(proc: &Path) -> Vec<Metric> {
     let read = |file: &str| fs::read_to_string(proc.join(file)).unwrap_or_default();
     let (stat, status, limits) = (read("self/stat"), read("self/status"), read("self/limits"));
     let network = read("self/net/netstat");
-    // The second field is the program name in parentheses, which may contain anything.
+    // The second field is the program name in parentheses. The name may itself contain blanks and parentheses.
     let fields: Vec<&str> = stat
         .rsplit_once(')')
         .map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
-    // proc(5) numbers fields from 1; field 3 is the first after the name.
+    // The manual page proc(5) numbers the fields from 1. Field 3 is the first field after the program name.
     let field = |number: usize| fields.get(number - 3)?.parse::<f64>().ok();
     let cpu_ticks = field(14).zip(field(15)).map(|(user, system)| user + system);
     let network_bytes = octets(&network, "InOctets").zip(octets(&network, "OutOctets"));
@@ -113,14 +114,14 @@ fn read_from(proc: &Path) -> Vec<Metric> {
         .collect()
 }
 
-/// Returns the bytes of a line of `status` such as `VmRSS:  123 kB`.
+/// Returns the number of bytes in a line of `/proc/self/status`, such as `VmRSS:  123 kB`.
 fn kibibytes(status: &str, name: &str) -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes: f64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kibibytes * 1024.0)
 }
 
-/// Returns the soft limit in a line of `limits`.
+/// Returns the soft limit in the line of `/proc/self/limits` with this name.
 fn limit(limits: &str, name: &str) -> Option<f64> {
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     match line.split_whitespace().next()? {
@@ -129,7 +130,8 @@ fn limit(limits: &str, name: &str) -> Option<f64> {
     }
 }
 
-/// Returns a number of `IpExt` in `netstat`, where a line of names precedes each line of values.
+/// Returns a number of the group `IpExt` in `/proc/self/net/netstat`. In this file, a line of names precedes each line
+/// of values.
 fn octets(network: &str, name: &str) -> Option<f64> {
     let mut lines = network.lines().filter(|line| line.starts_with("IpExt:"));
     let (names, values) = (lines.next()?, lines.next()?);

@@ -1,7 +1,7 @@
-//! Resource quantities: the text in API objects and the exact number behind it.
+//! Resource quantities, as text in API objects and as exact numbers.
 //!
-//! [`QuantityText`] is the field of an object; [`Quantity`] is the number for arithmetic. Neither knows resource
-//! names: callers decide that cpu is counted in thousandths.
+//! [`QuantityText`] is the type of fields in API objects. [`Quantity`] is the number for arithmetic. Both types are
+//! independent of resource names. For example, the caller decides that CPU is counted in thousandths.
 
 mod format;
 mod number;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 /// A quantity as written in an object: `"500m"`, `"1Gi"`, `2`.
 ///
-/// It is parsed on use, so one malformed quantity does not make the whole object unreadable.
+/// The text is parsed on use. Therefore an object with a malformed quantity can still be decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct QuantityText(pub String);

@@ -1,4 +1,6 @@
-//! The time to choose among regions. Karmada's exhaustive search takes seconds to years for these inputs.
+//! Benchmarks of the selection of regions under a spread constraint, alone and as a part of a whole decision.
+//!
+//! Karmada searches all combinations of regions. For these inputs, its search takes between seconds and years.
 
 use std::hint::black_box;
 
@@ -7,7 +9,7 @@ use berth_core::{Engine, EngineOptions, Fleet, Group, Request, select_groups};
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::json;
 
-/// Pseudo-random numbers, the same in every run.
+/// A generator of pseudo-random numbers, which returns the same sequence in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -91,7 +93,7 @@ fn select(c: &mut Criterion) {
     }
 }
 
-/// A whole decision over 60 regions of 10 clusters with random capacities.
+/// Measures a decision for a fleet of 60 regions. Each region has 10 clusters with random capacities.
 fn decide(c: &mut Criterion) {
     let mut numbers = Numbers(7);
     let mut fleet = Fleet::new();

@@ -1,11 +1,14 @@
-//! Sets of clusters as bits, indexed by ordinal.
+//! A set of clusters, stored as one bit for each cluster of a snapshot.
+//!
+//! The bit of a cluster is at its ordinal, which is the index of the cluster in the snapshot. A snapshot sorts its
+//! clusters by name.
 
 /// The number of bits in a word.
 const WORD: usize = u64::BITS as usize;
 
-/// A set of clusters of one snapshot: one bit for each ordinal.
+/// A set of clusters of one snapshot.
 ///
-/// Both operands of an operation must come from snapshots with the same clusters.
+/// An operation on two sets requires that both sets belong to snapshots with the same clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bits {
     words: Vec<u64>,
@@ -13,7 +16,7 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// Returns the empty set over `len` clusters.
+    /// Returns the empty set for a snapshot with `len` clusters.
     pub fn none(len: usize) -> Self {
         Self {
             words: vec![0; len.div_ceil(WORD)],
@@ -21,7 +24,7 @@ impl Bits {
         }
     }
 
-    /// Returns the full set over `len` clusters.
+    /// Returns the set of all clusters of a snapshot with `len` clusters.
     pub fn all(len: usize) -> Self {
         let mut words = vec![u64::MAX; len.div_ceil(WORD)];
         if let Some(last) = words.last_mut()
@@ -32,7 +35,7 @@ impl Bits {
         Self { words, len }
     }
 
-    /// Returns the clusters among `len` that satisfy the predicate.
+    /// Returns the set of the ordinals below `len` for which the predicate is true.
     pub fn from_fn(len: usize, mut predicate: impl FnMut(usize) -> bool) -> Self {
         let mut words = Vec::with_capacity(len.div_ceil(WORD));
         let mut start = 0;
@@ -48,7 +51,8 @@ impl Bits {
         Self { words, len }
     }
 
-    /// Returns the clusters whose value in a column satisfies the predicate.
+    /// Returns the set of the clusters whose value satisfies the predicate. `column` contains one value for each
+    /// cluster, indexed by ordinal.
     pub fn from_column<T: Copy>(column: &[T], predicate: impl Fn(T) -> bool) -> Self {
         let words = column
             .chunks(WORD)
@@ -64,7 +68,7 @@ impl Bits {
         }
     }
 
-    /// Returns the number of clusters that the set ranges over.
+    /// Returns the number of all clusters in the snapshot. [`Self::count`] returns the number of clusters in the set.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -89,7 +93,8 @@ impl Bits {
             .is_some_and(|word| word >> (ordinal % WORD) & 1 == 1)
     }
 
-    /// Adds or removes a cluster; ignores ordinals out of range.
+    /// Adds the cluster if `member` is true, and removes the cluster otherwise. Ignores an ordinal that is out of
+    /// range.
     pub fn set(&mut self, ordinal: usize, member: bool) {
         if ordinal >= self.len {
             return;
@@ -104,7 +109,8 @@ impl Bits {
         }
     }
 
-    /// Resizes the set to `len` clusters, because a plugin may return a set of another size.
+    /// Resizes the set for a snapshot with `len` clusters, and removes ordinals that are out of range. A plugin may
+    /// return a set of another size.
     pub(crate) fn trim(&mut self, len: usize) {
         if self.len != len {
             self.words.resize(len.div_ceil(WORD), 0);
@@ -117,14 +123,14 @@ impl Bits {
         }
     }
 
-    /// Keeps the clusters that are also in the other set.
+    /// Keeps only the clusters that are also in the other set.
     pub fn intersect(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word &= other;
         }
     }
 
-    /// Keeps the clusters that are also in one of two other sets.
+    /// Keeps only the clusters that are also in at least one of two other sets.
     pub fn intersect_either(&mut self, one: &Self, other: &Self) {
         for ((word, one), other) in self.words.iter_mut().zip(&one.words).zip(&other.words) {
             *word &= one | other;
@@ -145,7 +151,8 @@ impl Bits {
         }
     }
 
-    /// Iterates over the ordinals in ascending order, and therefore in the order of cluster names.
+    /// Iterates over the ordinals of the clusters in the set. The order is ascending, and therefore equals the order of
+    /// the cluster names.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(index, &word)| {
             let mut rest = word;

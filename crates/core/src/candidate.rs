@@ -1,29 +1,32 @@
-//! Clusters that passed the filters, with the numbers for selection and assignment.
+//! A cluster that passed the filters, with the numbers by which later steps select clusters and assign replicas.
 
 use std::cmp::Ordering;
 
-/// A cluster that passed the filters.
+/// A cluster that passed all filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The ordinal in the snapshot: the rank by name.
+    /// The ordinal: the index of the cluster in the snapshot, which sorts clusters by name.
     pub ordinal: usize,
-    /// 0 for the primary clusters of an affinity term, k for its k-th overflow group.
+    /// The tier of the cluster in the affinity term. The primary clusters of the term have tier 0. The clusters of its
+    /// k-th overflow group have tier k.
     pub tier: u32,
-    /// The sum of the scores.
+    /// The sum of the weighted scores of all plugins.
     pub score: i64,
-    /// The replicas (or component sets) for which the cluster has capacity.
+    /// The number of further replicas (or component sets) that fit into the cluster.
     pub allocatable: i64,
-    /// The replicas that the cluster holds.
+    /// The current replicas: the replicas that `spec.clusters` of the binding already assigns to the cluster.
     pub assigned: i64,
 }
 
 impl Candidate {
-    /// Returns the capacity plus the held replicas.
+    /// Returns the number of replicas that the cluster can have in total: the further replicas that fit, plus the
+    /// current replicas.
     pub fn available(&self) -> i64 {
         self.allocatable.saturating_add(self.assigned)
     }
 
-    /// Compares by preference: tier, then score, then availability, then name.
+    /// Compares two candidates, the preferred candidate first. The lower tier is preferred, then the higher score, then
+    /// the larger [`Self::available`], then the name that sorts first.
     pub fn preference(&self, other: &Self) -> Ordering {
         self.tier
             .cmp(&other.tier)

@@ -1,4 +1,8 @@
-//! The engine, which runs the extension points for each affinity term.
+//! The [`Engine`]. It makes a decision by running the extension points for the affinity terms of the placement, one
+//! term after the other.
+//!
+//! The submodule `terms` contains the loop over affinity terms, and `cycle` contains the run of all points for one
+//! term. The other submodules contain single points, the calls of plugins, the cache and the explanations.
 
 mod cycle;
 mod estimating;
@@ -25,12 +29,13 @@ use trace::{Observed, Silent, Trace};
 
 pub use explain::{ClusterExplanation, Explanation, Refusal, Stage, TermExplanation};
 
-/// The number of cached placements; each takes a few kilobytes for a thousand clusters.
+/// The default maximum number of placements in the cache. For a thousand clusters, an entry takes a few kilobytes.
 const CACHED_PLACEMENTS: usize = 512;
 
-/// Decides the clusters of workloads.
+/// The decision engine, which selects the clusters of a workload and the number of replicas in each cluster.
 ///
-/// A decision is a pure function of snapshot and request. Caches between calls never change a decision.
+/// A decision depends only on the snapshot, the request and the assumed workloads. The engine caches results between
+/// calls, but the cache never changes a decision.
 #[derive(Debug)]
 pub struct Engine {
     gates: Gates,
@@ -39,12 +44,13 @@ pub struct Engine {
     prepared: PreparedCache,
 }
 
-/// A decision, with the state that plugins stored during it.
+/// The result of a decision, with the state that plugins stored while the engine made the decision.
 #[derive(Debug)]
 pub struct Decision {
     /// The result of the decision.
     pub outcome: Outcome,
-    /// The state of the deciding cycle, or of the last one after a failure.
+    /// The state of the cycle that produced the result. If all affinity terms are infeasible, the state of the last
+    /// cycle.
     pub state: CycleState,
 }
 
@@ -52,16 +58,16 @@ impl Engine {
     /// Creates an engine with the enabled in-tree plugins.
     ///
     /// # Errors
-    /// Never: the names of in-tree plugins are unique.
+    /// Returns no error in practice, because the names of the in-tree plugins are unique.
     pub fn new(options: EngineOptions) -> Result<Self, EngineError> {
         let plugins = Plugins::in_tree(options.gates);
         Self::with_plugins(options, plugins)
     }
 
-    /// Creates an engine with the given plugins, except for those that the options disable.
+    /// Creates an engine with the given plugins. Plugins that the options disable are removed.
     ///
     /// # Errors
-    /// When two plugins of a list have the same name.
+    /// Returns an error if two plugins in the list of one extension point have the same name.
     pub fn with_plugins(options: EngineOptions, mut plugins: Plugins) -> Result<Self, EngineError> {
         plugins.check_names()?;
         plugins.retain(&options.plugins);
@@ -73,20 +79,22 @@ impl Engine {
         })
     }
 
-    /// Sets the number of cached placements; 0 disables the cache.
+    /// Sets the maximum number of placements in the cache. 0 disables the cache.
     #[must_use]
     pub fn with_cached_placements(mut self, placements: usize) -> Self {
         self.prepared = PreparedCache::new(placements);
         self
     }
 
-    /// Decides the clusters of a workload.
+    /// Decides the clusters and replicas of a workload.
     pub fn schedule(&mut self, snapshot: &Snapshot, request: &Request) -> Outcome {
         self.schedule_with(snapshot, request, &NO_ASSUMPTIONS)
     }
 
-    /// Decides the clusters of a workload, with corrections for other workloads that clusters do not report
-    /// correctly yet. The engine applies all of `assumed`, so the caller leaves out what must not apply.
+    /// Decides like [`Self::schedule`], and corrects the free capacity that clusters report.
+    ///
+    /// `assumed` contains workloads that clusters do not report correctly yet. The engine applies every correction in
+    /// `assumed`, so the caller must select the corrections that apply to this request.
     pub fn schedule_with(
         &mut self,
         snapshot: &Snapshot,
@@ -97,7 +105,8 @@ impl Engine {
             .outcome
     }
 
-    /// Decides like [`Self::schedule_with`], notifies an observer and returns the state of the plugins.
+    /// Decides like [`Self::schedule_with`], and notifies an observer of extension points and plugin calls. Returns the
+    /// state of the plugins together with the result.
     pub fn decide(
         &mut self,
         snapshot: &Snapshot,
@@ -113,12 +122,12 @@ impl Engine {
         }
     }
 
-    /// Decides and explains the decision.
+    /// Decides like [`Self::schedule`], and explains the decision.
     pub fn explain(&mut self, snapshot: &Snapshot, request: &Request) -> (Outcome, Explanation) {
         self.explain_with(snapshot, request, &NO_ASSUMPTIONS)
     }
 
-    /// Decides like [`Self::schedule_with`] and explains the decision.
+    /// Decides like [`Self::schedule_with`], and explains the decision.
     pub fn explain_with(
         &mut self,
         snapshot: &Snapshot,
@@ -130,7 +139,8 @@ impl Engine {
         (decision.outcome, explainer.finish())
     }
 
-    /// Returns the unit of estimates: component sets for workloads with components that go to a single cluster.
+    /// Returns the unit in which estimators count: component sets if the workload has components and must run in a
+    /// single cluster, or replicas otherwise. The feature gate MultiplePodTemplatesScheduling enables component sets.
     fn unit(&self, request: &Request) -> Unit {
         let one_cluster = || {
             request.placement().constraints().iter().any(|constraint| {

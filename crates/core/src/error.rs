@@ -1,4 +1,4 @@
-//! The reasons why a workload is not scheduled, in Karmada's words.
+//! Errors of decisions: the reasons why a workload is not scheduled. Their texts are the same as in Karmada.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use crate::framework::PluginError;
 
-/// The reason why a workload is not scheduled. The texts appear in conditions and events.
+/// The reason why a workload is not scheduled. Conditions and events contain its text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
-    /// No cluster passes the filters. The previous result is withdrawn.
+    /// No cluster passes the filters. The scheduler removes the clusters from the binding.
     #[error(transparent)]
     NoFit(#[from] FitError),
-    /// A plugin aborted the cycle. The previous result stays.
+    /// A plugin aborted the cycle. The binding keeps its clusters.
     #[error(transparent)]
     Plugin(#[from] PluginError),
 }
 
-/// The reasons why no cluster passes the filters.
+/// The error of a decision in which no cluster passes the filters. It contains a reason for each cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FitError {
     clusters: usize,
@@ -26,7 +26,8 @@ pub struct FitError {
 }
 
 impl FitError {
-    /// Creates the error. `clusters` includes clusters in deletion, which have no reason.
+    /// Creates the error. `clusters` is the number of all clusters. `reasons` contains an entry for each cluster that
+    /// is not being deleted.
     pub fn new(clusters: usize, reasons: Vec<(Arc<str>, Cow<'static, str>)>) -> Self {
         Self { clusters, reasons }
     }
@@ -36,7 +37,7 @@ impl FitError {
         self.clusters
     }
 
-    /// Returns the reason for each cluster that is not being deleted, by name.
+    /// Returns the name and the reason of each cluster that is not being deleted.
     pub fn reasons(&self) -> impl Iterator<Item = (&str, &str)> {
         self.reasons
             .iter()

@@ -1,4 +1,4 @@
-//! Estimates of the replicas that fit into clusters. The lowest estimate of all estimators is used.
+//! Estimates of the number of replicas that fit into clusters. The engine uses the lowest estimate of all estimators.
 
 mod assumed;
 mod component_sets;
@@ -19,67 +19,70 @@ pub use general::GeneralEstimator;
 /// The estimate of a cluster for which no estimator has an answer.
 pub const UNBOUNDED: i32 = i32::MAX;
 
-/// The unit that an estimator counts.
+/// The unit in which an estimator counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Replicas of the only pod template.
+    /// Replicas of the workload.
     Replicas,
-    /// Complete sets of all components.
+    /// Component sets. One set contains all replicas of all components of the workload.
     ComponentSets,
 }
 
 /// The input of an estimator.
 #[derive(Clone, Copy, Debug)]
 pub struct EstimateContext<'a> {
-    /// The fleet.
+    /// The snapshot of the fleet.
     pub snapshot: &'a Snapshot,
-    /// The binding.
+    /// The parsed binding.
     pub request: &'a Request,
-    /// The unit to count.
+    /// The unit in which the estimator must count.
     pub unit: Unit,
-    /// Workloads that clusters do not report correctly yet.
+    /// Corrections for workloads that clusters do not report correctly yet.
     pub assumed: &'a Assumed,
 }
 
-/// The reason why an estimator has no answer. Its partial answers are discarded.
+/// The reason why an estimator has no answer. The engine discards the estimates that the estimator wrote before this
+/// error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct EstimateError(pub String);
 
-/// The basis of an estimate.
+/// The basis of an estimate: a current, an old or a missing response of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Basis {
-    /// A current answer of the cluster.
+    /// A current response of the cluster.
     Fresh,
-    /// The last known answer, because there is no current one.
+    /// The last known response of the cluster, because there is no current response.
     Stale {
-        /// The age of the answer in seconds.
+        /// The age of the response in seconds.
         seconds: u64,
-        /// The reason why there is no current answer.
+        /// The reason why there is no current response.
         reason: String,
     },
-    /// No answer; other estimators decide.
+    /// No response. The estimates of other estimators decide.
     Missing {
-        /// The reason why there is no answer.
+        /// The reason why there is no response.
         reason: String,
     },
 }
 
-/// Estimates how many replicas clusters can take.
+/// A plugin that estimates how many replicas fit into clusters.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no estimator",
-    note = "implement `estimate` so that it lowers the numbers of clusters with less capacity"
+    message = "`{Self}` is not an estimator",
+    note = "implement `estimate` so that it lowers the estimates of clusters"
 )]
 pub trait Estimator: Debug + Send + Sync {
-    /// Returns the name for explanations.
+    /// Returns the estimator name, which appears in explanations.
     fn name(&self) -> &str;
 
-    /// Lowers the estimates of the clusters, given by ordinal in ascending order. An unchanged estimate counts
-    /// as no answer for the cluster.
+    /// Lowers the estimates of clusters. `clusters` contains ordinals in ascending order, and `estimates` contains the
+    /// estimate of the cluster at the same index. An estimate that stays [`UNBOUNDED`] means that the estimator has no
+    /// answer for this cluster.
     ///
     /// # Errors
-    /// When there is no answer for any cluster. The engine then discards the changes.
+    /// Returns an error if the estimator has no answer for any cluster. The engine then discards the changes of
+    /// `estimates`.
     fn estimate(
         &self,
         context: &EstimateContext<'_>,
@@ -87,15 +90,15 @@ pub trait Estimator: Debug + Send + Sync {
         estimates: &mut [i32],
     ) -> Result<(), EstimateError>;
 
-    /// Returns the basis of the estimate of a cluster, given by ordinal, or `None` if there is nothing to
-    /// add to the number. Called only for explanations.
+    /// Returns the basis of the estimate for the cluster with this ordinal. Returns `None` if there is nothing to add
+    /// to the estimate. The engine calls this method only when it explains a decision.
     fn basis(&self, context: &EstimateContext<'_>, cluster: usize) -> Option<Basis> {
         let _ = (context, cluster);
         None
     }
 }
 
-/// Clamps a count to the range of estimates.
+/// Clamps a count to the range of estimates: 0 to [`UNBOUNDED`].
 pub(crate) fn bounded(count: i64) -> i32 {
     i32::try_from(count.max(0)).unwrap_or(UNBOUNDED)
 }

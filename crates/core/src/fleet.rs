@@ -1,8 +1,8 @@
-//! The fleet: the latest state of all clusters, and snapshots of it for decisions.
+//! The fleet: the latest state of all Cluster objects. Decisions read immutable snapshots of the fleet.
 //!
-//! The data for decisions is computed when a cluster changes and is shared between snapshots. A change copies
-//! only the affected columns and one block. Adding or removing a cluster shifts ordinals, which is rare, so the
-//! next snapshot is then rebuilt.
+//! The fleet computes the data for decisions when a cluster changes. Snapshots share this data. After a change of a
+//! cluster, the next snapshot copies only the affected columns and one block of clusters. Adding or removing a cluster
+//! shifts the ordinals of other clusters. This is rare, so the fleet then rebuilds the next snapshot.
 
 mod affinity;
 pub(crate) mod block;
@@ -29,14 +29,14 @@ pub use snapshot::{ClusterView, Snapshot};
 use symbols::SymbolTable;
 use topology::Topology;
 
-/// An aspect of a cluster that can change.
+/// A part of a cluster that can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Aspect {
     /// The cluster is new.
     Added,
     /// The labels.
     Labels,
-    /// Provider, region or zones.
+    /// The provider, the region or the zones.
     Fields,
     /// The taints that repel workloads.
     Taints,
@@ -46,7 +46,7 @@ pub enum Aspect {
     Capacity,
     /// The deletion timestamp.
     Deletion,
-    /// Any field of the object, if objects are kept.
+    /// Any field of the Cluster object. Reported only if the fleet keeps objects.
     Object,
 }
 
@@ -58,7 +58,7 @@ pub struct ClusterChange {
 }
 
 impl ClusterChange {
-    /// Reports whether nothing relevant for decisions changed.
+    /// Reports whether the change is irrelevant for decisions.
     pub fn is_empty(&self) -> bool {
         self.aspects.is_empty()
     }
@@ -73,7 +73,7 @@ impl ClusterChange {
         &self.aspects
     }
 
-    /// Returns the error of a malformed quantity, which counts as zero.
+    /// Returns the parse error of the first malformed quantity. Decisions use 0 for malformed quantities.
     pub fn capacity_error(&self) -> Option<&CapacityError> {
         self.capacity_error.as_ref()
     }
@@ -132,14 +132,14 @@ impl Fleet {
         }
     }
 
-    /// Keeps the Cluster objects, without `managedFields`, for plugins that need them.
+    /// Makes the fleet keep the Cluster objects for plugins. The `managedFields` of these objects are removed.
     #[must_use]
     pub fn keeping_objects(mut self) -> Self {
         self.keeps_objects = true;
         self
     }
 
-    /// Adds or updates a cluster and returns what changed.
+    /// Adds or updates a cluster, and returns the changed aspects.
     pub fn apply(&mut self, cluster: &Cluster) -> ClusterChange {
         let Some(name) = cluster.metadata.name.as_deref() else {
             return ClusterChange::default();
@@ -170,7 +170,7 @@ impl Fleet {
         }
     }
 
-    /// Removes a cluster and reports whether it was known.
+    /// Removes a cluster. Reports whether the fleet contained the cluster.
     pub fn remove(&mut self, name: &str) -> bool {
         let Some(row) = self.rows.remove(name) else {
             return false;
@@ -188,7 +188,7 @@ impl Fleet {
         Arc::clone(&self.snapshot)
     }
 
-    /// Converts a cluster to a row that shares unchanged parts with the previous row.
+    /// Converts a cluster to a row. The new row shares unchanged parts with `old`, the previous row of the cluster.
     fn row(
         &mut self,
         name: &str,
@@ -274,7 +274,7 @@ impl Fleet {
         }
     }
 
-    /// Updates the snapshot for a changed cluster that it already contains.
+    /// Updates the snapshot after a change of a cluster that the snapshot already contains.
     fn update_snapshot(&mut self, old: &Row, new: &Arc<Row>, aspects: &[Aspect]) {
         let Some(ordinal) = self.snapshot.ordinal(&new.name) else {
             self.stale = true;
@@ -323,12 +323,12 @@ impl Fleet {
         self.stale = false;
     }
 
-    /// Reports whether most lists of taints are unused.
+    /// Reports whether most lists of taints belong to no cluster.
     fn has_many_unused_taint_lists(&self) -> bool {
         self.taint_lists.len() > 2 * self.rows.len() + 64
     }
 
-    /// Removes unused lists of taints once they are the majority.
+    /// Removes the unused lists of taints if most lists are unused.
     fn prune_taint_lists(&mut self) {
         if !self.has_many_unused_taint_lists() {
             return;
@@ -363,7 +363,7 @@ fn same(old: Option<&Arc<Cluster>>, new: Option<&Arc<Cluster>>) -> bool {
     }
 }
 
-/// Returns the object to keep: the old one if only server-side bookkeeping changed.
+/// Returns the Cluster object to keep. If only `resourceVersion` or `managedFields` changed, returns the old object.
 fn object(cluster: &Cluster, old: Option<&Row>) -> Arc<Cluster> {
     let mut new = cluster.clone();
     new.metadata.managed_fields = None;

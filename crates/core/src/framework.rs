@@ -1,23 +1,27 @@
-//! The plugin interface: traits, contexts and errors.
+//! The plugin interface: the traits that plugins implement, and the contexts and errors that they use.
 //!
-//! | point | trait | called | may change | an error means |
-//! |---|---|---|---|---|
-//! | PreFilter | [`PreFilter`] | once per cycle, first | the [`CycleState`]; restricts the clusters; skips its Filter | no decision |
-//! | Filter | [`PlacementFilter`] | once per placement and fleet; the result is cached | nothing | no decision |
-//! | Filter | [`BindingFilter`] | once per cycle | the candidates | no decision |
-//! | PreScore | [`PreScore`] | once per cycle with passing clusters | the [`CycleState`]; skips its Score | no decision |
-//! | Score, NormalizeScore | [`Score`] | once per cycle | its scores | no decision |
-//! | Select | [`Select`] | once per cycle; exactly one plugin | the candidates in use and their order | no decision |
-//! | Assign | [`Assign`] | once per cycle; exactly one plugin | the replicas | no decision |
+//! | extension point | trait | calls | effect of a plugin |
+//! |---|---|---|---|
+//! | PreFilter | [`PreFilter`] | once per cycle, before all other points | stores data in the [`CycleState`], restricts the clusters, or skips the Filter with the same name |
+//! | Filter | [`PlacementFilter`] | once per placement and fleet; the engine caches the result | rejects clusters |
+//! | Filter | [`BindingFilter`] | once per cycle | rejects clusters |
+//! | PreScore | [`PreScore`] | once per cycle, if a cluster passes the filters | stores data in the [`CycleState`], or skips the Score with the same name |
+//! | Score, NormalizeScore | [`Score`] | once per cycle | adds scores to the candidates |
+//! | Select | [`Select`] | once per cycle; there is exactly one plugin | selects candidates, and orders them |
+//! | Assign | [`Assign`] | once per cycle; there is exactly one plugin | assigns replicas to the selected clusters |
 //!
-//! A cycle is one pass through the points. With `clusterAffinities`, each tried term is a cycle with its own
-//! [`CycleState`]. All calls are made sequentially on the caller's thread in the order of the lists, so a
-//! plugin that blocks delays everything. "No decision" means that the binding keeps its clusters;
-//! [`PluginError`] tells whether it waits for a change or is retried. A plugin that panics only fails its own
-//! cycle.
+//! A cycle is one pass through these points. If the placement has `clusterAffinities`, each affinity term that the
+//! engine tries is one cycle with its own [`CycleState`].
 //!
-//! The in-tree plugins use only public items of the crate: `tests/out_of_tree` compiles their
-//! sources as a separate crate.
+//! The engine calls the plugins of a point one after the other, on the thread of its caller and in the order of the
+//! lists in [`Plugins`]. A plugin that blocks therefore delays the whole decision.
+//!
+//! If a plugin returns an error, the engine makes no decision, and the binding keeps its clusters. The
+//! [`PluginError`] determines whether the binding waits for a change, or the scheduler retries it. A panic of a plugin
+//! becomes an error of the current cycle.
+//!
+//! The in-tree plugins use only public items of the crate: `tests/out_of_tree` compiles their sources as a separate
+//! crate.
 
 mod assign;
 mod choice;

@@ -1,28 +1,34 @@
 //! The decision engine: it chooses the clusters of a workload and the number of replicas in each.
 //!
-//! [`Fleet`] follows the Cluster objects and provides immutable [`Snapshot`]s. [`Request`] is a parsed binding.
-//! [`Engine`] decides from both and returns an [`Outcome`]. A decision has these steps:
+//! [`Fleet`] stores the latest state of the Cluster objects, and provides immutable [`Snapshot`]s. [`Request`] is a
+//! parsed binding. [`Engine`] reads a snapshot and a request, and returns an [`Outcome`]. A decision has these steps:
 //!
-//! 1. **filter**: drop the clusters that cannot run the workload;
-//! 2. **score**: rank the others;
-//! 3. **select**: choose among them under the spread constraints;
+//! 1. **filter**: reject the clusters that cannot run the workload;
+//! 2. **score**: rank the clusters that passed the filters;
+//! 3. **select**: select clusters that satisfy the spread constraints;
 //! 4. **assign**: divide the replicas among the selected clusters.
 //!
-//! [`Plugins`] implement the steps; [`framework`] describes when they are called and how errors and panics are
-//! reported. Estimators ([`estimate`]) count the replicas that fit. The engine is pure, synchronous and
-//! deterministic: it uses no clock, no I/O, no randomness and no hash order.
-//! It does not use API objects: it identifies each cluster by an ordinal, the rank of its name.
+//! Plugins implement these steps. [`framework`] describes when the engine calls plugins, and how it reports errors and
+//! panics. Estimators ([`estimate`]) compute how many further replicas fit into a cluster.
+//!
+//! The *current clusters* of a workload are the clusters in `spec.clusters` of its binding. The replicas in this field
+//! are its *current replicas*. The *ordinal* of a cluster is its index in a snapshot, which sorts clusters by name. The
+//! engine identifies clusters by ordinal.
+//!
+//! The engine is pure, synchronous and deterministic: it uses no clock, no I/O, no randomness and no hash order.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `fleet` | the state of all clusters, in columns, and immutable snapshots of it |
+//! | `fleet` | the latest state of all clusters, and immutable snapshots of this state |
 //! | `request` | parsed bindings and compiled placements |
 //! | `engine` | the loop over the extension points, and explanations |
 //! | [`framework`] | traits, contexts and errors of plugins |
 //! | `plugins` | the in-tree plugins |
-//! | [`estimate`] | estimators of capacity, and workloads that clusters do not report yet |
-//! | `resource_vector` | resources of nodes and pods |
-//! | `options`, `outcome`, `error` | feature gates and enabled plugins; results; reasons of failures |
+//! | [`estimate`] | estimators of capacity, and corrections for workloads that clusters do not report yet |
+//! | `resource_vector` | resources of nodes and pods, for estimates from resource models |
+//! | `options` | feature gates and enabled plugins |
+//! | `outcome` | results of decisions |
+//! | `error` | reasons why a workload is not scheduled |
 //!
 //! ```
 //! use berth_api::binding::BindingStatus;

@@ -11,11 +11,11 @@ pub struct EngineOptions {
     pub plugins: PluginSet,
     /// The feature gates.
     pub gates: Gates,
-    /// Includes selected clusters without replicas in the result.
+    /// True if the result includes selected clusters that get no replicas.
     pub empty_workload_propagation: bool,
 }
 
-/// The feature gates that affect decisions. Serialized under the names of `--feature-gates`.
+/// The feature gates that affect decisions. Each field is serialized under its name in `--feature-gates`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 #[expect(
@@ -23,18 +23,22 @@ pub struct EngineOptions {
     reason = "gates are independent switches"
 )]
 pub struct Gates {
-    /// CustomizedClusterResourceModeling: resource models replace the summary.
+    /// CustomizedClusterResourceModeling: estimates use the resource models of a cluster instead of its resource
+    /// summary.
     pub customized_cluster_resource_modeling: bool,
-    /// MultiplePodTemplatesScheduling: complete sets of components are counted and reported.
+    /// MultiplePodTemplatesScheduling: for a workload with several components, estimates count complete sets of
+    /// components, and the result lists the replicas of each component.
     pub multiple_pod_templates_scheduling: bool,
-    /// WorkloadAffinity: workloads of a group are placed together or apart.
+    /// WorkloadAffinity: the workloads of an affinity group are placed in the same clusters, and the workloads of an
+    /// anti-affinity group in different clusters.
     pub workload_affinity: bool,
-    /// SchedulingOvercommitProtection: recent placements that clusters do not report yet occupy capacity.
+    /// SchedulingOvercommitProtection: recently placed workloads reduce the free capacity of clusters that do not
+    /// report them yet.
     pub scheduling_overcommit_protection: bool,
-    /// SpreadByAllFields, specific to Berth: zone, provider and label constraints apply in addition to cluster
-    /// or region constraints.
+    /// SpreadByAllFields (specific to Berth): spread constraints by zone, provider and label also apply to a placement
+    /// with a constraint by cluster or region.
     pub spread_by_all_fields: bool,
-    /// SpreadStaticWeights, specific to Berth: constraints apply in addition to static weights.
+    /// SpreadStaticWeights (specific to Berth): spread constraints also apply to a placement with static weights.
     pub spread_static_weights: bool,
 }
 
@@ -64,17 +68,17 @@ impl Default for PluginSet {
 }
 
 impl PluginSet {
-    /// Enables all registered plugins.
+    /// Returns the set that enables all registered plugins.
     pub fn all() -> Self {
         Self { names: None }
     }
 
-    /// Parses the entries of `--plugins` like Karmada: `*` enables all plugins, `name` adds one, `-name`
-    /// removes one.
+    /// Parses the entries of `--plugins` like Karmada: `*` enables all plugins, `name` enables one plugin, and `-name`
+    /// disables one plugin.
     ///
-    /// Entries apply from left to right, starting with all plugins if there is a `*` and none otherwise.
-    /// Unknown names have no effect; callers reject them. The set may become empty, and then every cluster
-    /// passes.
+    /// If an entry is `*`, the set initially contains all registered plugins. Otherwise, it is initially empty. The
+    /// other entries apply from left to right. Unknown names have no effect here, because the callers of this function
+    /// reject them. The resulting set may be empty. In this case, every cluster passes the filters.
     pub fn parse<'a>(
         entries: impl IntoIterator<Item = &'a str> + Clone,
         registered: impl IntoIterator<Item = &'a str>,

@@ -1,4 +1,4 @@
-//! The outcome of a decision: clusters with replicas, or the reason that a binding is not placed.
+//! The outcome of a decision: clusters with replicas, or the reason why the workload is not placed.
 
 use std::sync::Arc;
 
@@ -7,38 +7,39 @@ use crate::error::ScheduleError;
 /// The result of a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The infeasible affinity terms, in order; empty if the placement has no terms.
+    /// The affinity terms that were tried and are infeasible, in order. Empty if the placement has no affinity terms.
     pub failed_terms: Vec<FailedTerm>,
-    /// The placement. If all tried terms are infeasible, the error of the first one.
+    /// The placement, or an error. If several affinity terms are infeasible, this is the error of the first tried term.
     pub result: Result<Placement, ScheduleError>,
 }
 
 /// An infeasible affinity term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedTerm {
-    /// The index in `clusterAffinities`.
+    /// The index of the term in `clusterAffinities`.
     pub index: usize,
-    /// The reason.
+    /// The reason why the term is infeasible.
     pub error: ScheduleError,
 }
 
-/// The clusters of a workload.
+/// The clusters that a decision assigns to a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// The clusters with their replicas, in an unspecified but stable order.
+    /// The clusters with their replicas. Their order has no meaning, but equal decisions have the same order.
     pub targets: Vec<Target>,
-    /// The name of the affinity term in use.
+    /// The name of the affinity term in use, or `None` if the placement has no affinity terms.
     pub affinity: Option<Arc<str>>,
 }
 
-/// A cluster of a workload.
+/// A cluster that a decision assigns to a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The name of the cluster.
     pub name: Arc<str>,
-    /// The assigned replicas; 0 for resources without replicas.
+    /// The assigned replicas, 0 for a resource without replicas.
     pub replicas: i32,
-    /// The replicas of each component (gate MultiplePodTemplatesScheduling).
+    /// The replicas of each component. Empty unless the workload has several components and the decision counted
+    /// component sets (feature gate MultiplePodTemplatesScheduling).
     pub components: Vec<TargetComponent>,
 }
 

@@ -1,6 +1,6 @@
-//! The in-tree plugins: Karmada's, plus one for selection and one for assignment.
+//! The in-tree plugins: the plugins of Karmada, one plugin for the Select point, and one plugin for the Assign point.
 //!
-//! They use only public items of the crate; `tests/out_of_tree` compiles their sources as a separate crate.
+//! These plugins use only public items of the crate: `tests/out_of_tree` compiles their sources as a separate crate.
 
 pub(crate) mod api_enablement;
 pub(crate) mod assign_replicas;
@@ -28,7 +28,7 @@ pub use spread_constraint::SpreadConstraint;
 pub use taint_toleration::TaintToleration;
 pub use workload_affinity::{WorkloadAffinity, WorkloadAntiAffinity};
 
-/// The in-tree plugins without a feature gate.
+/// The names of the in-tree filter and score plugins that need no feature gate.
 pub const IN_TREE: [&str; 6] = [
     ApiEnablement::NAME,
     ClusterAffinity::NAME,
@@ -38,7 +38,7 @@ pub const IN_TREE: [&str; 6] = [
     TaintToleration::NAME,
 ];
 
-/// The in-tree plugins of the gate WorkloadAffinity.
+/// The names of the in-tree plugins that need the feature gate WorkloadAffinity.
 pub const GATED: [&str; 2] = [WorkloadAffinity::NAME, WorkloadAntiAffinity::NAME];
 
 impl Plugins {

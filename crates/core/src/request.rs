@@ -1,6 +1,6 @@
-//! Requests: bindings, parsed and checked for a decision.
+//! Requests: bindings that are parsed and validated for a decision.
 //!
-//! All errors of a binding are found here, so that plugins work with numbers and enums.
+//! Parsing finds all errors of a binding, so plugins can work with numbers and enums.
 
 mod placement;
 mod resources;
@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 pub use placement::{CompiledPlacement, CompiledToleration, Constraint, SpreadBy, Strategy, Term};
 pub use resources::{ResourceAsk, ResourceRequest, ResourceRequestError};
 
-/// The reason why a binding cannot be scheduled on any fleet.
+/// The reason why a binding cannot be scheduled on any fleet of clusters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The binding has no placement.
@@ -24,7 +24,7 @@ pub enum RequestError {
     /// A requested quantity is malformed.
     #[error("failed to read the resource request of {name}: {source}")]
     Resources {
-        /// The binding.
+        /// The name of the binding.
         name: BindingName,
         /// The parse error.
         source: ResourceRequestError,
@@ -34,7 +34,7 @@ pub enum RequestError {
 /// The name of a binding in messages: `resourceBinding(ns/name)` or `clusterResourceBinding(name)`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BindingName {
-    /// The namespace; `None` for a ClusterResourceBinding.
+    /// The namespace, or `None` for a ClusterResourceBinding.
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
@@ -49,10 +49,10 @@ impl fmt::Display for BindingName {
     }
 }
 
-/// The treatment of replicas that clusters already hold.
+/// The treatment of the current replicas of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Keeps held replicas and assigns only the difference.
+    /// Keeps the current replicas, and assigns only the difference to the requested number.
     Steady,
     /// Reassigns all replicas, because rescheduling was requested.
     Fresh,
@@ -60,7 +60,8 @@ pub enum Mode {
 
 /// The order of clusters that differ only in their names.
 ///
-/// It depends on the workload, so that the remainders of divisions are spread over clusters.
+/// The order depends on the UID of the workload. Different workloads therefore give the remainders of divisions to
+/// different clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TieOrder {
     /// Ascending by name.
@@ -70,10 +71,11 @@ pub enum TieOrder {
 }
 
 impl TieOrder {
-    /// Returns the order for a UID, by the inverted parity of the low bits of its bytes. This equals the low
-    /// bit of the 32-bit FNV-1a hash. Ascending without a UID.
+    /// Returns the order for a UID: ascending if the lowest bit of the UID's 32-bit FNV-1a hash is 0, and descending
+    /// otherwise. Returns the ascending order for an empty UID.
     pub fn of_uid(uid: &str) -> Self {
-        // Multiplying by an odd prime keeps the low bit, and the offset basis is odd.
+        // The lowest bit of the hash needs no multiplication: the prime of FNV-1a is odd, so multiplying keeps this
+        // bit. The offset basis is odd, so the bit is initially 1.
         let parity = uid.bytes().fold(1, |bit, byte| bit ^ (byte & 1));
         if uid.is_empty() || parity == 0 {
             Self::Ascending
@@ -90,27 +92,27 @@ pub struct ComponentRequest {
     pub name: String,
     /// The number of replicas.
     pub replicas: i32,
-    /// The request of each replica.
+    /// The resource request of each replica.
     pub request: ResourceRequest,
 }
 
-/// The clusters of other workloads in the same affinity groups (gate WorkloadAffinity).
+/// The clusters of the other workloads in the affinity groups of a workload (feature gate WorkloadAffinity).
 ///
-/// The caller leaves out workloads of other namespaces and the one being scheduled.
+/// The caller must omit workloads in other namespaces, and the workload that is being scheduled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadPeers {
-    /// The clusters of each placed member of the affinity group.
+    /// The clusters of each other workload in the affinity group. The list of a workload that is not placed is empty.
     pub affinity: Vec<Vec<String>>,
-    /// The clusters of each member of the anti-affinity group.
+    /// The clusters of each other workload in the anti-affinity group.
     pub anti_affinity: Vec<Vec<String>>,
 }
 
-/// The object of a request, for plugins that need more than the request.
+/// The object from which a request was parsed, for plugins that read fields beyond the request.
 pub trait BindingObject: fmt::Debug + Send + Sync {
-    /// Returns the metadata.
+    /// Returns the metadata of the binding.
     fn metadata(&self) -> &ObjectMeta;
 
-    /// Returns the spec.
+    /// Returns the spec of the binding.
     fn spec(&self) -> &BindingSpec;
 }
 
@@ -122,12 +124,12 @@ pub struct Request {
     kind: String,
     ties: TieOrder,
     replicas: i64,
-    /// The request of each replica; `None` without requirements.
+    /// The resource request of each replica. `None` if the binding has no replica requirements.
     requirements: Option<ResourceRequest>,
     components: Vec<ComponentRequest>,
-    /// The clusters that hold the workload, with their replicas, without duplicates.
+    /// The current clusters of the workload (`spec.clusters`), with their current replicas and without duplicates.
     prior: Vec<(String, i64)>,
-    /// The clusters that the workload is being evicted from.
+    /// The clusters from which the workload is being evicted.
     evicting: Vec<String>,
     mode: Mode,
     /// The name of the affinity term in use.
@@ -139,10 +141,10 @@ pub struct Request {
 }
 
 impl Request {
-    /// Parses a binding. The namespace is `None` for a ClusterResourceBinding.
+    /// Parses a binding. `namespace` is `None` for a ClusterResourceBinding.
     ///
     /// # Errors
-    /// When there is no placement, or a requested quantity is malformed.
+    /// Returns an error if the binding has no placement, or if a requested quantity is malformed.
     pub fn new(
         namespace: Option<&str>,
         name: &str,
@@ -212,21 +214,21 @@ impl Request {
         })
     }
 
-    /// Adds the clusters of workloads in the same affinity groups.
+    /// Adds the clusters of the other workloads in the affinity groups.
     #[must_use]
     pub fn with_peers(mut self, peers: WorkloadPeers) -> Self {
         self.peers = peers;
         self
     }
 
-    /// Adds the object that the request was parsed from.
+    /// Adds the object from which the request was parsed.
     #[must_use]
     pub fn with_object(mut self, object: Arc<dyn BindingObject>) -> Self {
         self.object = Some(object);
         self
     }
 
-    /// Returns the object that the request was parsed from, if it was added.
+    /// Returns the object from which the request was parsed, or `None` if no object was added.
     pub fn object(&self) -> Option<&dyn BindingObject> {
         self.object.as_deref()
     }
@@ -241,12 +243,12 @@ impl Request {
         (&self.api_version, &self.kind)
     }
 
-    /// Returns the requested replicas.
+    /// Returns the requested number of replicas.
     pub fn replicas(&self) -> i64 {
         self.replicas
     }
 
-    /// Returns the request of each replica; `None` without requirements.
+    /// Returns the resource request of each replica, or `None` if the binding has no replica requirements.
     pub fn requirements(&self) -> Option<&ResourceRequest> {
         self.requirements.as_ref()
     }
@@ -256,27 +258,27 @@ impl Request {
         &self.components
     }
 
-    /// Returns the clusters that hold the workload, with their replicas.
+    /// Returns the current clusters of the workload (`spec.clusters`), with their current replicas.
     pub fn prior(&self) -> &[(String, i64)] {
         &self.prior
     }
 
-    /// Reports whether a cluster holds the workload.
+    /// Reports whether a cluster already has the workload.
     pub fn holds(&self, cluster: &str) -> bool {
         self.prior.iter().any(|(name, _)| name == cluster)
     }
 
-    /// Returns the clusters that the workload is being evicted from.
+    /// Returns the clusters from which the workload is being evicted.
     pub fn evicting(&self) -> &[String] {
         &self.evicting
     }
 
-    /// Returns the treatment of replicas that clusters already hold.
+    /// Returns the treatment of the current replicas.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Reports whether the resource is a workload: it has replicas, requirements or components.
+    /// Reports whether the resource is a workload. A workload has replicas, resource requirements or components.
     pub fn is_workload(&self) -> bool {
         self.replicas > 0 || self.requirements.is_some() || !self.components.is_empty()
     }
@@ -286,7 +288,7 @@ impl Request {
         self.ties
     }
 
-    /// Returns the clusters of workloads in the same affinity groups.
+    /// Returns the clusters of the other workloads in the affinity groups.
     pub fn peers(&self) -> &WorkloadPeers {
         &self.peers
     }
@@ -296,7 +298,7 @@ impl Request {
         &self.placement
     }
 
-    /// Returns the shared placement and its hash.
+    /// Returns the placement and its hash.
     pub(crate) fn shared_placement(&self) -> (&Arc<CompiledPlacement>, u64) {
         (&self.placement, self.placement_hash)
     }
@@ -306,7 +308,8 @@ impl Request {
         self.observed_term.as_deref()
     }
 
-    /// Reports whether replicas are divided among clusters. Otherwise each cluster gets a copy of the resource.
+    /// Reports whether the result assigns a number of replicas to each cluster. Otherwise, each selected cluster gets a
+    /// copy of the resource.
     pub fn divides_replicas(&self) -> bool {
         (self.replicas > 0 || self.requirements.is_some()) && self.components.len() <= 1
     }
@@ -320,7 +323,7 @@ fn mode(spec: &BindingSpec, status: &BindingStatus) -> Mode {
 }
 
 fn hash_of(placement: &CompiledPlacement) -> u64 {
-    // The keys are fixed, so a placement has the same hash in every run.
+    // The keys of this hasher are fixed, so a placement has the same hash in every run.
     let mut hasher = DefaultHasher::new();
     placement.hash(&mut hasher);
     hasher.finish()

@@ -1,7 +1,8 @@
-//! Resource vectors of nodes and pods for the first-fit simulation.
+//! Resource vectors of nodes and pods for the first-fit simulation, which estimates capacity from resource models.
 //!
-//! cpu is in thousandths, other resources in whole units, rounded up. Resources that are neither native nor
-//! extended (such as a plain `storage`) are ignored.
+//! Amounts of cpu are in thousandths. Amounts of other resources are in whole units, rounded up. The simulation counts
+//! native resources of nodes (such as `memory`) and extended resources. It ignores all others, such as a plain
+//! `storage`.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ pub(crate) struct NodeShape {
     pods: i64,
 }
 
-/// The positive requests of one pod.
+/// The positive resource requests of one pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PodShape {
     requests: Vec<(String, i64)>,
@@ -46,7 +47,7 @@ impl NodeShape {
         Self { free, pods }
     }
 
-    /// Returns the resources that become free when a pod is removed.
+    /// Returns the free resources of a node that has just the size of a removed pod.
     pub(crate) fn freed_by(pod: &PodShape) -> Self {
         Self {
             free: pod.requests.iter().cloned().collect(),
@@ -54,7 +55,7 @@ impl NodeShape {
         }
     }
 
-    /// Returns the number of pods that fit.
+    /// Returns the number of pods that fit on the node.
     pub(crate) fn fits(&self, pod: &PodShape) -> i64 {
         pod.requests
             .iter()
@@ -63,7 +64,7 @@ impl NodeShape {
             })
     }
 
-    /// Returns the free resources after placing pods; amounts never fall below 0.
+    /// Returns the free resources of the node after `pods` pods are placed. Amounts are at least 0.
     pub(crate) fn without(&self, pod: &PodShape, pods: i64) -> Self {
         let mut left = self.clone();
         left.pods = (left.pods - pods).max(0);
@@ -76,7 +77,7 @@ impl NodeShape {
     }
 }
 
-/// Returns a quantity in the unit of its resource: thousandths of cpu, whole units of other resources.
+/// Returns a quantity in the unit of its resource: in thousandths for cpu, or in whole units for other resources.
 pub(crate) fn in_units(resource: &str, quantity: Quantity) -> i64 {
     if resource == "cpu" {
         quantity.milli_value()
@@ -85,7 +86,8 @@ pub(crate) fn in_units(resource: &str, quantity: Quantity) -> i64 {
     }
 }
 
-/// Reports whether the simulation counts a resource: native resources of nodes and scalar resources.
+/// Reports whether the simulation counts a resource. It counts native resources of nodes, and scalar resources such as
+/// `nvidia.com/gpu`.
 fn is_counted(resource: &str) -> bool {
     matches!(resource, "cpu" | "memory" | "ephemeral-storage" | "pods") || is_scalar(resource)
 }

@@ -1,4 +1,4 @@
-//! Access to the page: the token, the Host header and the method of a request.
+//! The access check of the dashboard: the token, the Host header and the method of a request.
 
 use std::hint::black_box;
 use std::net::{IpAddr, SocketAddr};
@@ -6,19 +6,20 @@ use std::net::{IpAddr, SocketAddr};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use uuid::Uuid;
 
-/// Decides which requests are answered.
+/// The access check for requests. The token is a secret that `berth` prints as part of the dashboard's URL.
 #[derive(Debug)]
 pub(crate) struct Access {
     token: String,
     address: SocketAddr,
 }
 
-/// The answer to a request before any view.
+/// The result of the access check of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// The request has the token.
+    /// The request has a cookie with the token.
     Granted,
-    /// The URL has the token: the cookie is set, and the browser goes to the URL without it.
+    /// The URL has the token. The response sets the cookie, and redirects the browser to the same URL without the
+    /// token.
     SetCookie(String),
     /// The request is refused.
     Refused(StatusCode, &'static str),
@@ -30,13 +31,13 @@ impl Access {
         Self { token, address }
     }
 
-    /// Returns the URL with the token.
+    /// Returns the URL of the dashboard with the token.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/?token={}", self.address, self.token)
     }
 
-    /// Returns the header that stores the token in a cookie. Cookies of all ports of a host are shared, so the name
-    /// has the port.
+    /// Returns the value of the `Set-Cookie` header that stores the token. A browser sends the cookies of a host to all
+    /// ports of the host, so the name of the cookie contains the port.
     pub(crate) fn cookie(&self) -> String {
         format!(
             "{}={}; Path=/; HttpOnly; SameSite=Strict",
@@ -45,7 +46,7 @@ impl Access {
         )
     }
 
-    /// Checks a request.
+    /// Checks the Host header, the method and the token of a request.
     pub(crate) fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Admission {
         if !self.is_own_host(headers) {
             return Admission::Refused(
@@ -93,14 +94,16 @@ impl Access {
         format!("berth-dashboard-{}", self.address.port())
     }
 
-    /// Compares with the token in a time that does not depend on the position of the first difference.
+    /// Compares a text with the token. The duration of the comparison does not depend on the position of the first
+    /// difference.
     fn is_token(&self, given: &str) -> bool {
         let (given, token) = (given.as_bytes(), self.token.as_bytes());
         let differences = given.iter().zip(token).fold(0, |all, (a, b)| all | (a ^ b));
         given.len() == token.len() && black_box(differences) == 0
     }
 
-    /// Checks the Host header: a foreign name that resolves to this address could read the page in a browser.
+    /// Checks that the Host header names this server. Otherwise a foreign host name that resolves to this address could
+    /// read the page through the user's browser.
     fn is_own_host(&self, headers: &HeaderMap) -> bool {
         let mut values = headers.get_all(header::HOST).iter();
         let (Some(value), None) = (values.next(), values.next()) else {
@@ -127,12 +130,12 @@ fn token_of(uri: &Uri) -> Option<&str> {
     pairs(uri).find_map(|pair| pair.strip_prefix("token="))
 }
 
-/// Returns the path and the query without the token.
+/// Returns the path and the query of a URL without the token.
 fn without_token(uri: &Uri) -> String {
     let query: Vec<&str> = pairs(uri)
         .filter(|pair| !pair.is_empty() && !pair.starts_with("token="))
         .collect();
-    // A path with two slashes at its start would be the URL of another host.
+    // A browser treats a path that starts with two slashes as the URL of another host.
     let path = format!("/{}", uri.path().trim_start_matches(['/', '\\']));
     if query.is_empty() {
         path
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_leaves_the_url() {
+    fn the_redirect_url_has_no_token() {
         for (uri, expected) in [
             ("/?token=secret", "/"),
             ("/bindings?q=a&token=secret&page=2", "/bindings?q=a&page=2"),

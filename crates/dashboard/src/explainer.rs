@@ -1,4 +1,4 @@
-//! The interface to explanations of decisions.
+//! The trait [`Explain`], through which the dashboard gets the explanation of a scheduling decision.
 
 use std::fmt::Debug;
 
@@ -9,25 +9,25 @@ use futures::future::BoxFuture;
 /// The name of a binding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BindingName {
-    /// The namespace of a ResourceBinding; none for a ClusterResourceBinding.
+    /// The namespace of a ResourceBinding, or `None` for a ClusterResourceBinding.
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
 }
 
-/// The extent of an explanation.
+/// The content of an explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// The decision only.
+    /// The decision.
     None,
-    /// The decision, and the smallest changes that would alter it.
+    /// The decision, and the smallest changes that would alter the decision.
     Changes,
 }
 
-/// Explains decisions.
+/// An explainer of scheduling decisions.
 pub trait Explain: Debug + Send + Sync {
-    /// Returns the report that `berth explain` prints for the binding, or the reason why there is none. The fleet keeps
-    /// its objects.
+    /// Returns the report that `berth explain` prints for the binding, or the reason why no report is possible. The
+    /// fleet must have the option [`Fleet::keeping_objects`].
     fn explain(
         &self,
         fleet: Fleet,

@@ -1,4 +1,4 @@
-//! A writer of HTML that escapes by type: names of elements and attributes are `'static`, everything else is escaped.
+//! A writer of HTML. The names of elements and attributes are `'static` strings in the code. All other text is escaped.
 
 use std::fmt::{self, Display, Write as _};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -9,22 +9,22 @@ const VOID: [&str; 4] = ["input", "link", "meta", "rect"];
 /// Attributes of an element.
 pub(crate) type Attributes<'a> = &'a [(&'static str, &'a dyn Display)];
 
-/// A piece of a page.
+/// A piece of HTML text.
 #[derive(Debug, Default)]
 pub(crate) struct Html(String);
 
 impl Html {
-    /// Returns the text.
+    /// Returns the HTML text.
     pub(crate) fn into_string(self) -> String {
         self.0
     }
 
-    /// Returns the length of the text so far.
+    /// Returns the length of the text so far, in bytes.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns a number that changes with the text after `start`.
+    /// Returns a hash of the text from the byte offset `start` to the end.
     pub(crate) fn fingerprint(&self, start: usize) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.0.get(start..).hash(&mut hasher);
@@ -71,7 +71,7 @@ impl Html {
         self.0.push('>');
     }
 
-    /// Appends an element with text.
+    /// Appends an element that contains only text.
     pub(crate) fn leaf(
         &mut self,
         name: &'static str,
@@ -87,7 +87,7 @@ impl Html {
     }
 }
 
-/// Escapes what is written, for text and for quoted attributes.
+/// A writer that escapes text for the content of elements and for quoted attributes.
 struct Escaper<'a>(&'a mut String);
 
 impl fmt::Write for Escaper<'_> {

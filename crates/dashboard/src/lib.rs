@@ -1,11 +1,12 @@
-//! A read-only web page about a control plane: the fleet, the bindings, their decisions and their moves.
+//! A read-only web server that shows a control plane: its clusters, its bindings, the scheduling decision about each
+//! binding, and the moves of bindings between clusters.
 //!
-//! - [`Dashboard`]: the server; `access` checks each request
-//! - `store`: compact rows of clusters and bindings, kept by watches; `query` selects the rows of a page
-//! - `pages`: the views; they write HTML with `html`, which escapes by type
+//! - [`Dashboard`] is the HTTP server. `access` checks each request.
+//! - `store` has compact rows of clusters and bindings, which watches update. `query` selects the rows of one page.
+//! - `pages` has the HTML pages. `html` writes their text and escapes it.
 //!
-//! The crate reads only. It knows neither the command line nor how a decision is explained or a change simulated:
-//! [`Explain`] and [`Simulate`] do.
+//! The crate only reads from the control plane, and does not depend on the command line. Its caller implements
+//! [`Explain`], which explains decisions, and [`Simulate`], which simulates changes.
 
 mod access;
 mod explainer;

@@ -1,4 +1,5 @@
-//! The views, and the frame around them.
+//! The HTML pages of the dashboard, and the frame that all pages share. Each submodule writes one page, or parts of
+//! several pages.
 
 pub(crate) mod binding;
 pub(crate) mod bindings;
@@ -13,7 +14,7 @@ use axum::response::Html as Document;
 
 use crate::html::Html;
 
-/// The views of the navigation.
+/// The tab of the navigation to which a page belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tab {
     Fleet,
@@ -32,7 +33,7 @@ impl Tab {
     ];
 }
 
-/// Returns a page with the frame.
+/// Returns a page: the frame with a title, the navigation and the content.
 fn frame(title: &str, tab: Tab, content: impl FnOnce(&mut Html)) -> Document<String> {
     let mut html = Html::default();
     html.doctype();
@@ -80,7 +81,7 @@ fn frame(title: &str, tab: Tab, content: impl FnOnce(&mut Html)) -> Document<Str
     Document(html.into_string())
 }
 
-/// Returns the page for unknown paths and bindings.
+/// Returns the page for an unknown path or an unknown binding.
 pub(crate) fn not_found() -> Document<String> {
     frame("Not found", Tab::None, |html| {
         html.leaf("h1", &[], "Not found");

@@ -1,4 +1,4 @@
-//! Selection of the bindings of a page: filter, order and page number.
+//! Selection of the bindings on one page of the list: filter, order and page number.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,10 +8,10 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use crate::explainer::BindingName;
 use crate::store::{Applied, BindingRow, Scheduling, Store, Suspension};
 
-/// Rows of a page.
+/// Number of rows per page.
 pub(crate) const PAGE: usize = 100;
 
-/// The state that a list shows.
+/// A filter of bindings by state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StateFilter {
     All,
@@ -34,7 +34,7 @@ impl StateFilter {
         Self::Suspended,
     ];
 
-    /// Returns the value in the URL, and the label.
+    /// Returns the value in the URL, and the label of the filter.
     pub(crate) const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::All => ("", "All states"),
@@ -79,7 +79,7 @@ impl Order {
         Self::Reason,
     ];
 
-    /// Returns the value in the URL, and the label.
+    /// Returns the value in the URL, and the label of the order.
     pub(crate) const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Name => ("", "Name"),
@@ -99,22 +99,23 @@ pub(crate) struct Query {
     pub(crate) policy: String,
     pub(crate) cluster: String,
     pub(crate) text: String,
-    /// From 1.
+    /// The page number, counted from 1.
     pub(crate) page: usize,
 }
 
-/// The rows of a page.
+/// The rows of one page.
 #[derive(Debug)]
 pub(crate) struct Selection<'a> {
     pub(crate) rows: Vec<(&'a BindingName, &'a BindingRow)>,
-    /// The number of rows of all pages.
+    /// The number of selected rows on all pages.
     pub(crate) total: usize,
-    /// The shown page, from 1.
+    /// The number of the selected page, counted from 1.
     pub(crate) page: usize,
 }
 
 impl Query {
-    /// Reads the parameters of a URL. Unknown values select everything.
+    /// Reads a query from the parameters of a URL. An unknown state selects all states, and an unknown order selects
+    /// the order by name.
     pub(crate) fn new(parameters: &BTreeMap<String, String>) -> Self {
         let value = |name: &str| parameters.get(name).map_or("", |value| value.trim());
         let state = StateFilter::ALL.into_iter();
@@ -135,7 +136,7 @@ impl Query {
         }
     }
 
-    /// Returns the path of a page with this query.
+    /// Returns the URL path of a page of this query.
     pub(crate) fn path(&self, page: usize) -> String {
         let page = if page > 1 {
             page.to_string()
@@ -187,7 +188,7 @@ impl Query {
             .iter()
             .filter(|(name, row)| self.admits(name, row))
             .collect();
-        // The sorts are stable, so ties are in order of names.
+        // The sorts are stable: rows with equal keys remain sorted by name.
         match self.order {
             Order::Name => {}
             Order::Newest => rows.sort_by_key(|(_, row)| Reverse(row.created)),
@@ -206,12 +207,12 @@ impl Query {
     }
 }
 
-/// Encodes a part of a URL.
+/// Percent-encodes a part of a URL.
 pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-/// Reports whether the text contains the lower-case part.
+/// Reports whether `text` contains `part` in any case. `part` must be in lower case.
 fn contains_ignoring_case(text: &str, part: &str) -> bool {
     if !part.is_ascii() {
         return text.to_lowercase().contains(part);

@@ -1,4 +1,4 @@
-//! The HTTP server: routes, headers and the stream of updates.
+//! The HTTP server: routes, response headers, and the stream of update events.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -33,13 +33,13 @@ const STYLE: &str = include_str!("assets/style.css");
 const SCRIPT: &str = include_str!("assets/script.js");
 const ICON: &str = include_str!("assets/icon.svg");
 
-/// Minimum time between two updates of a page.
+/// Minimum time between two update events of a stream.
 const UPDATE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Searches of smallest changes that run at the same time.
+/// Maximum number of concurrent searches for smallest changes.
 const SEARCHES: usize = 1;
 
-/// Headers of every response. Scripts and styles come from this server only.
+/// Headers of every response. Browsers load scripts and styles from this server only.
 const HEADERS: [(header::HeaderName, &str); 5] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -52,45 +52,45 @@ const HEADERS: [(header::HeaderName, &str); 5] = [
     (header::CACHE_CONTROL, "no-store"),
 ];
 
-/// Reason why the dashboard cannot be served.
+/// An error of the dashboard's server.
 #[derive(Debug, thiserror::Error)]
 pub enum DashboardError {
     /// The address cannot be bound.
     #[error("cannot serve the dashboard at {0}: {1}; choose another port")]
     Bind(SocketAddr, std::io::Error),
     /// Serving failed.
-    #[error("the dashboard: {0}")]
+    #[error("cannot serve the dashboard: {0}")]
     Serve(std::io::Error),
 }
 
-/// A dashboard that listens and is not served yet.
+/// A dashboard that listens at its address. [`Self::serve`] accepts the requests.
 #[derive(Debug)]
 pub struct Dashboard {
     listener: TcpListener,
     context: Arc<Context>,
 }
 
-/// State that requests share.
+/// State that all requests share.
 struct Context {
     access: Access,
     client: Client,
     explainer: Arc<dyn Explain>,
     simulations: Simulations,
     shared: Shared,
-    /// Searches that run at the same time.
+    /// Permits for searches of smallest changes. Each running search has one permit.
     searches: Arc<Semaphore>,
     cancel: CancellationToken,
 }
 
 impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // A client has no debug output, and the token is secret.
+        // `Client` implements no `Debug`, and the token is secret.
         f.debug_struct("Context").finish_non_exhaustive()
     }
 }
 
 impl Dashboard {
-    /// Listens at an address. The token is new.
+    /// Listens at an address, and generates a new token.
     ///
     /// # Errors
     /// When the address cannot be bound.
@@ -117,12 +117,12 @@ impl Dashboard {
         })
     }
 
-    /// Returns the URL with the token.
+    /// Returns the URL of the dashboard with the token.
     pub fn url(&self) -> String {
         self.context.access.url()
     }
 
-    /// Serves until the token is cancelled.
+    /// Serves requests until `cancel` is cancelled.
     ///
     /// # Errors
     /// When the listener fails.
@@ -168,7 +168,7 @@ fn router(context: Arc<Context>) -> Router {
         .with_state(context)
 }
 
-/// Checks access, and sets the headers of the response.
+/// Checks the access of a request, and sets the headers of the response.
 async fn guard(State(context): State<Arc<Context>>, request: Request, next: Next) -> Response {
     let admission = context
         .access
@@ -218,9 +218,9 @@ async fn show_what_if(State(context): Shown, Parameters(pairs): Pairs) -> Respon
     let outcome = match form.change() {
         None => None,
         Some(Err(reason)) => Some(Err(reason)),
-        Some(Ok(_)) if !context.shared.store.read().is_complete => {
-            Some(Err("the first lists are being read".to_owned()))
-        }
+        Some(Ok(_)) if !context.shared.store.read().is_complete => Some(Err(
+            "the clusters and bindings are not listed yet; try again later".to_owned(),
+        )),
         Some(Ok(change)) => {
             let simulations = &context.simulations;
             let known = simulations.last(&change).filter(|_| form.continues());
@@ -238,7 +238,7 @@ async fn show_what_if(State(context): Shown, Parameters(pairs): Pairs) -> Respon
     (status, page).into_response()
 }
 
-/// The name of a binding in a path.
+/// The name of a binding in a URL path.
 #[derive(Debug, Deserialize)]
 struct NamePath {
     namespace: Option<String>,
@@ -255,7 +255,9 @@ async fn show_binding(State(context): Shown, Path(name): Path<NamePath>) -> Resp
     let name = name.into();
     let explained = match context.known(&name) {
         Known::No => return not_found(),
-        Known::NotYet => Err("the first lists are being read".to_owned()),
+        Known::NotYet => {
+            Err("the clusters and bindings are not listed yet; try again later".to_owned())
+        }
         Known::Yes => {
             let (explainer, fleet) = (&context.explainer, context.shared.fleet());
             explainer.explain(fleet, name.clone(), Search::None).await
@@ -268,7 +270,9 @@ async fn show_changes(State(context): Shown, Path(name): Path<NamePath>) -> Resp
     let name = name.into();
     let explained = match context.known(&name) {
         Known::No => return not_found(),
-        Known::NotYet => Err("the first lists are being read".to_owned()),
+        Known::NotYet => {
+            Err("the clusters and bindings are not listed yet; try again later".to_owned())
+        }
         Known::Yes => context.search(name.clone()).await,
     };
     binding::changes_page(&name, &explained).into_response()
@@ -287,12 +291,12 @@ fn not_found() -> Response {
     (StatusCode::NOT_FOUND, pages::not_found()).into_response()
 }
 
-/// State of a binding in the store.
+/// Presence of a binding in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Yes,
     No,
-    /// The first lists are not complete.
+    /// The store has the binding, but the first lists of clusters and bindings are incomplete.
     NotYet,
 }
 
@@ -306,7 +310,8 @@ impl Context {
         }
     }
 
-    /// Searches the smallest changes. A search ends even if the browser has left, so that the limit holds.
+    /// Searches the smallest changes that would alter the decision. The search continues if the browser disconnects,
+    /// and keeps its permit until its end.
     async fn search(&self, name: BindingName) -> Result<Report, String> {
         let permit = Arc::clone(&self.searches).acquire_owned().await;
         let permit = permit.map_err(|error| error.to_string())?;
@@ -320,7 +325,7 @@ impl Context {
     }
 }
 
-/// Sends an event after changes, at most one in an interval.
+/// Sends an event when the store has changed, at most once per [`UPDATE_INTERVAL`].
 async fn updates(
     State(context): Shown,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<>> {

@@ -1,4 +1,4 @@
-//! The interface to simulations of changes.
+//! The trait [`Simulate`], through which the dashboard gets the moves that a change causes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -9,9 +9,9 @@ use k8s_openapi::api::core::v1::Taint;
 
 use crate::explainer::BindingName;
 
-/// Moves to keep.
+/// Maximum number of moves in a [`Simulation`].
 pub(crate) const MOST_MOVES: usize = 1000;
-/// Clusters to keep of a placement.
+/// Maximum number of clusters in a [`Placement`].
 const MOST_CLUSTERS: usize = 100;
 
 /// A change to simulate.
@@ -33,7 +33,7 @@ pub enum Change {
     Join {
         /// Name of the cluster.
         cluster: String,
-        /// Name of the existing cluster that it equals.
+        /// Name of the existing cluster whose spec and status the new cluster copies.
         like: String,
     },
     /// The workload of a binding is scaled.
@@ -54,13 +54,13 @@ pub enum Change {
     },
 }
 
-/// Clusters with replicas, at most 100 of them.
+/// The clusters of a binding with their replicas. The list has at most 100 clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Placement {
     pub(crate) clusters: Vec<(String, i32)>,
-    /// Number of all clusters.
+    /// Number of all clusters of the binding.
     pub(crate) total: usize,
-    /// Replicas on all clusters.
+    /// Number of replicas on all clusters.
     pub(crate) replicas: i64,
 }
 
@@ -80,9 +80,9 @@ pub struct Planned {
     pub(crate) binding: BindingName,
     pub(crate) from: Placement,
     pub(crate) to: Placement,
-    /// Replicas that leave each cluster, or 1 for a resource without replicas; at most 100 clusters.
+    /// Replicas that leave each cluster, for at most 100 clusters. A resource without replicas counts as 1.
     pub(crate) leaving: Vec<(String, i64)>,
-    /// Replicas that each cluster gets, in the same form.
+    /// Replicas that each cluster gets, for at most 100 clusters. A resource without replicas counts as 1.
     pub(crate) arriving: Vec<(String, i64)>,
     pub(crate) has_replicas: bool,
     pub(crate) failure: Option<String>,
@@ -96,7 +96,7 @@ impl Planned {
             clusters.iter().cloned().collect()
         };
         let (before, after) = (map(from), map(to));
-        // A resource without replicas counts as one.
+        // A resource without replicas counts as 1 on each of its clusters.
         let is_empty = from.iter().chain(to).all(|of| of.1 == 0);
         let least = i64::from(is_empty);
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
@@ -130,7 +130,8 @@ impl Planned {
         self
     }
 
-    /// Sets the reason why the binding cannot be placed, and whether it could before.
+    /// Sets the reason why the binding cannot be placed after the change. `becomes_unschedulable` is true if the
+    /// binding could be placed before the change.
     #[must_use]
     pub fn with_failure(mut self, failure: Option<String>, becomes_unschedulable: bool) -> Self {
         self.failure = failure;
@@ -142,20 +143,20 @@ impl Planned {
 /// The result of a simulation.
 #[derive(Clone, Debug, Default)]
 pub struct Simulation {
-    /// Number of all bindings.
+    /// Number of bindings that the simulation examined.
     pub examined: usize,
-    /// Remarks, and what the simulation leaves out, one sentence each.
+    /// Remarks about the result, and limits of the simulation. Each item is one sentence.
     pub limits: Vec<String>,
     /// Number of bindings that would move or become unschedulable.
     pub(crate) changed: usize,
     /// Number of bindings that would become unschedulable.
     pub(crate) unschedulable: usize,
-    /// The first moves.
+    /// The first changed bindings, at most 1000.
     pub(crate) moves: Vec<Planned>,
 }
 
 impl Simulation {
-    /// Counts a binding that changes, and keeps its move if there is room.
+    /// Counts a changed binding, and stores its move unless 1000 moves are stored.
     pub fn add(&mut self, planned: Planned) {
         self.changed += 1;
         self.unschedulable += usize::from(planned.becomes_unschedulable);
@@ -165,10 +166,10 @@ impl Simulation {
     }
 }
 
-/// Simulates changes.
+/// A simulator of changes.
 pub trait Simulate: Debug + Send + Sync {
-    /// Returns the moves that `berth simulate` predicts for the change, or the reason why there is no result. The fleet
-    /// keeps its objects.
+    /// Returns the moves that `berth simulate` predicts for the change, or the reason why no prediction is possible.
+    /// The fleet must have the option [`Fleet::keeping_objects`].
     fn simulate(&self, fleet: Fleet, change: Change) -> BoxFuture<'_, Result<Simulation, String>>;
 }
 
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_differences_flow() {
+    fn only_changed_replicas_leave_or_arrive() {
         let of = planned(
             &[("a", 3), ("b", 2), ("c", 1)],
             &[("a", 3), ("c", 2), ("d", 1)],

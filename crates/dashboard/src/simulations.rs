@@ -1,4 +1,5 @@
-//! Simulations of the page: one at a time, and the last results for the pages of their moves.
+//! The runner of simulations. It runs one simulation at a time, and keeps the last results, so that the next page of a
+//! result needs no new simulation.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,14 +12,14 @@ use tokio::sync::Semaphore;
 
 use crate::simulation::{Change, Simulate, Simulation};
 
-/// Maximum time to wait for another simulation.
+/// Maximum time to wait for the end of another simulation.
 const MOST_WAIT: Duration = Duration::from_secs(15);
-/// Results to keep.
+/// Maximum number of kept results.
 const MOST_RESULTS: usize = 4;
-/// Time for which results are kept.
+/// Maximum age of a kept result.
 const MOST_AGE: Duration = Duration::from_mins(10);
 
-/// A result with the time of its state.
+/// The result of a simulation, with the time at which the simulation started.
 #[derive(Clone, Debug)]
 pub(crate) struct Finished {
     change: Change,
@@ -27,12 +28,12 @@ pub(crate) struct Finished {
     pub(crate) simulation: Arc<Simulation>,
 }
 
-/// Runs simulations.
+/// The runner of simulations, with the last results.
 #[derive(Debug)]
 pub(crate) struct Simulations {
     simulator: Arc<dyn Simulate>,
     running: Arc<Semaphore>,
-    /// The newest last.
+    /// The last results, the newest last.
     finished: Arc<Mutex<VecDeque<Finished>>>,
 }
 
@@ -56,7 +57,8 @@ impl Simulations {
             .cloned()
     }
 
-    /// Simulates a change. A simulation ends even if the browser has left, so that one runs at a time.
+    /// Simulates a change. A simulation continues if the browser disconnects, and no other simulation starts before its
+    /// end.
     pub(crate) async fn run(&self, fleet: Fleet, change: Change) -> Result<Finished, String> {
         let permit = Arc::clone(&self.running).acquire_owned();
         let permit = tokio::time::timeout(MOST_WAIT, permit).await;

@@ -1,6 +1,6 @@
-//! Compact rows of clusters and bindings, and the moves seen since the start.
+//! The store of the dashboard: compact rows of clusters and bindings, and the moves since the start.
 //!
-//! One task (`watches`) changes the store; requests read it.
+//! The task in `watches` changes the store. Requests only read it.
 
 mod binding_row;
 mod cluster_row;
@@ -16,10 +16,10 @@ pub(crate) use watches::{Shared, follow};
 
 use crate::explainer::BindingName;
 
-/// Number of moves to keep.
+/// Maximum number of stored moves.
 const MOST_MOVES: usize = 1000;
 
-/// A change of the clusters of a binding.
+/// A change of the clusters or replicas of a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Move {
     pub(crate) at: Timestamp,
@@ -29,7 +29,7 @@ pub(crate) struct Move {
     pub(crate) after: Targets,
 }
 
-/// The bindings and replicas of a cluster.
+/// The numbers of bindings and replicas on a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
     pub(crate) bindings: usize,
@@ -46,21 +46,21 @@ pub(crate) struct Totals {
     pub(crate) suspended: usize,
 }
 
-/// Rows of clusters and bindings by name.
+/// The rows of clusters and bindings by name, with numbers that are computed from the rows.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     pub(crate) clusters: BTreeMap<String, ClusterRow>,
     pub(crate) bindings: BTreeMap<BindingName, BindingRow>,
-    /// The newest last.
+    /// The last moves, the newest last.
     pub(crate) moves: VecDeque<Move>,
     pub(crate) loads: BTreeMap<Box<str>, Load>,
     pub(crate) totals: Totals,
-    /// True after the first lists.
+    /// True once the first lists of clusters and bindings are complete.
     pub(crate) is_complete: bool,
 }
 
 impl Store {
-    /// Stores a binding. Changed clusters are recorded as a move, except in objects of a list.
+    /// Stores a binding. If its clusters or replicas have changed and `moved_at` is set, records a move at this time.
     pub(crate) fn apply_binding(
         &mut self,
         name: BindingName,
@@ -86,7 +86,7 @@ impl Store {
         }
     }
 
-    /// Removes a binding.
+    /// Removes a binding. If the binding had clusters, records a move to no cluster.
     pub(crate) fn remove_binding(&mut self, name: &BindingName, at: Timestamp) {
         let Some(old) = self.bindings.remove(name) else {
             return;
@@ -103,7 +103,8 @@ impl Store {
         }
     }
 
-    /// Removes the bindings of one kind that a list does not have.
+    /// Removes the bindings that are absent from a complete list. `namespaced` is true for a list of ResourceBindings,
+    /// and false for a list of ClusterResourceBindings.
     pub(crate) fn retain_bindings(
         &mut self,
         namespaced: bool,
@@ -121,7 +122,7 @@ impl Store {
         }
     }
 
-    /// Returns the bindings and replicas of a cluster.
+    /// Returns the numbers of bindings and replicas on a cluster.
     pub(crate) fn load(&self, cluster: &str) -> Load {
         self.loads.get(cluster).copied().unwrap_or_default()
     }

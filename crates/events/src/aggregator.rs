@@ -1,4 +1,4 @@
-//! The aggregator, which combines events that differ only in their messages.
+//! The aggregator, which combines the events of a [`Topic`] into one event once the topic has many different messages.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use tokio::time::Instant;
 
 use crate::series_key::{CACHE_SIZE, Topic};
 
-/// The number of different messages of a topic that are not combined.
+/// The number of different messages of a topic that have their own events.
 pub(crate) const MAX_SEPARATE: usize = 9;
-/// The time without events after which a topic starts over.
+/// The time without events after which the aggregator forgets the messages of a topic.
 pub(crate) const MAX_INTERVAL: Duration = Duration::from_mins(10);
 
-/// The recent topics.
+/// The recent topics with their messages.
 #[derive(Debug)]
 pub(crate) struct Aggregator {
     topics: LruCache<Topic, Recent>,
@@ -33,7 +33,7 @@ impl Default for Aggregator {
 }
 
 impl Aggregator {
-    /// Reports whether an event of the topic with this message must be combined with others.
+    /// Reports whether an event of the topic with this message must be combined with other events of the topic.
     pub(crate) fn must_combine(&mut self, topic: &Topic, message: &str, now: Instant) -> bool {
         let new = || Recent {
             last: now,
@@ -64,7 +64,7 @@ mod tests {
         Topic::of(&occurrence(reason, ""))
     }
 
-    /// Returns the number of new messages that are not combined.
+    /// Returns the number of new messages that have their own events.
     fn separate_messages(
         aggregator: &mut Aggregator,
         topic: &Topic,
@@ -111,7 +111,7 @@ mod tests {
         let (mut aggregator, start, topic) =
             (Aggregator::default(), Instant::now(), topic("BackOff"));
         assert_eq!(separate_messages(&mut aggregator, &topic, 0, start), 9);
-        // The pause is counted from the last message, combined or not.
+        // The pause starts at the last message, even if that message was combined.
         let later = start + MAX_INTERVAL;
         assert_eq!(separate_messages(&mut aggregator, &topic, 100, later), 0);
         let later = later + MAX_INTERVAL;

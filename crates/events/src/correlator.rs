@@ -1,4 +1,7 @@
-//! The correlator: decides when to write which event. It has no clock and no server.
+//! The correlator, which decides which events are written, and when. It is pure: the caller passes the time and sends
+//! the writes.
+//!
+//! A series is a sequence of equal events. All events of a series share one event object on the server.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,23 +14,24 @@ use crate::series::{Draft, Series, Step};
 use crate::series_key::{CACHE_SIZE, SeriesKey, Topic};
 use crate::spam_filter::SpamFilter;
 
-/// The time for which repetitions are counted before the count is written.
+/// The time for which repetitions of an event are counted before the new count is written.
 pub(crate) const REPEAT_DELAY: Duration = Duration::from_secs(1);
-/// The prefix of combined messages.
+/// The prefix of the messages of combined events.
 const COMBINED_PREFIX: &str = "(combined from similar events): ";
 
-/// Turns events into writes.
+/// The state of the rules that turn events into writes.
 #[derive(Debug, Default)]
 pub(crate) struct Correlator {
     aggregator: Aggregator,
     series: Series,
     spam_filter: SpamFilter,
-    /// The pending series with their due times. All wait equally long, so they are in the order of their due times.
+    /// The series that wait for a write, with their due times. Every series waits equally long, so the queue is sorted
+    /// by due time.
     pending: VecDeque<(Instant, SeriesKey)>,
 }
 
 impl Correlator {
-    /// Accepts an event and returns the write that is due at once.
+    /// Adds an event. Returns a write if it must be sent at once.
     pub(crate) fn add(&mut self, mut occurrence: Occurrence, now: Instant) -> Option<Draft> {
         let topic = Topic::of(&occurrence);
         let message = &mut occurrence.event.message;
@@ -50,18 +54,18 @@ impl Correlator {
     /// Returns the due time of the next pending series.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         let (due, _) = self.pending.front()?;
-        // Without room for more entries, pending series are due at once.
+        // If more series are pending than the caches have entries, the next series is due at once.
         let is_full = self.pending.len() > CACHE_SIZE.get();
         Some(if is_full { *due - REPEAT_DELAY } else { *due })
     }
 
-    /// Removes the next pending series and returns its write.
+    /// Removes the next pending series, and returns its write if the spam filter allows the write.
     pub(crate) fn take_next(&mut self, now: Instant) -> Option<Draft> {
         let (_, key) = self.pending.pop_front()?;
         self.write(&key, now)
     }
 
-    /// Records the end of a write, successful or not.
+    /// Handles the end of a write, which succeeded or failed.
     pub(crate) fn complete(&mut self, key: SeriesKey, now: Instant) {
         if self.series.complete(&key) {
             self.pending.push_back((now + REPEAT_DELAY, key));

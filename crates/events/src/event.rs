@@ -1,4 +1,5 @@
-//! Events as callers describe them.
+//! The types of events: [`Note`] and [`Event`], which callers fill, and `Occurrence`, which adds the source and the
+//! time.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Returns the `type` of the event.
+    /// Returns the value for the field `type` of a Kubernetes Event.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",
@@ -24,19 +25,19 @@ impl Severity {
     }
 }
 
-/// An event without its object.
+/// The description of an event, without its object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Note {
     /// The type of the event.
     pub severity: Severity,
-    /// The reason in one CamelCase word.
+    /// The reason, one word in CamelCase.
     pub reason: &'static str,
-    /// The message in a sentence.
+    /// The message for users, a sentence.
     pub message: String,
 }
 
 impl Note {
-    /// Returns the event of an object.
+    /// Returns the event for an object.
     pub fn about(self, object: ObjectReference) -> Event {
         let Self {
             severity,
@@ -52,16 +53,16 @@ impl Note {
     }
 }
 
-/// An event of an object.
+/// An event about an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// The object.
     pub object: ObjectReference,
     /// The type of the event.
     pub severity: Severity,
-    /// The reason in one CamelCase word.
+    /// The reason, one word in CamelCase.
     pub reason: &'static str,
-    /// The message in a sentence.
+    /// The message for users, a sentence.
     pub message: String,
 }
 
@@ -73,7 +74,8 @@ pub(crate) struct Occurrence {
     pub(crate) at: Timestamp,
 }
 
-/// A component, and its host if there are several instances, such as kubelets.
+/// The component that records an event. The host identifies an instance of a component with several instances, such as
+/// kubelet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Source {
     pub(crate) component: Arc<str>,
@@ -88,7 +90,7 @@ impl Source {
         }
     }
 
-    /// Returns the source for a host.
+    /// Returns the source for the instance of the component on a host.
     pub(crate) fn on(&self, host: &str) -> Self {
         Self {
             component: Arc::clone(&self.component),

@@ -1,4 +1,4 @@
-//! A write of one event, with retries.
+//! A client that writes one event to the API server, with retries.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use serde_json::json;
 use crate::event::Occurrence;
 use crate::series::Draft;
 
-/// Maximum attempts for an event, as in client-go.
+/// Maximum number of attempts for one request, as in client-go.
 const MAX_ATTEMPTS: usize = 12;
-/// The pause after the first failure; it doubles with each failure.
+/// The pause after the first failed attempt. Each further failure doubles the pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// Maximum pause.
+/// Maximum pause between attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// The reason why an event was not written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
-    /// The server rejects the event or is unreachable.
+    /// The server rejects the request or is unreachable.
     #[error(transparent)]
     Api(#[from] kube::Error),
     /// The server does not respond in time.
@@ -30,7 +30,7 @@ pub(crate) enum SendError {
 }
 
 impl SendError {
-    /// Reports whether the namespace of the event is terminating or gone, so that the event does not matter.
+    /// Reports whether the namespace of the event is terminating or absent. The loss of such an event needs no warning.
     pub(crate) fn is_namespace_terminating(&self) -> bool {
         let Self::Api(kube::Error::Api(status)) = self else {
             return false;
@@ -42,7 +42,7 @@ impl SendError {
     }
 }
 
-/// A client with a timeout for each attempt.
+/// A client for events, with a timeout for each attempt.
 #[derive(Clone)]
 pub(crate) struct EventClient {
     pub(crate) client: kube::Client,
@@ -50,7 +50,8 @@ pub(crate) struct EventClient {
 }
 
 impl EventClient {
-    /// Writes an event: creates the first, patches a repetition, and re-creates an expired event.
+    /// Writes an event. Creates the event object at the first event of a series, and patches the object at repetitions.
+    /// Creates an expired object again.
     pub(crate) async fn write(&self, draft: &Draft) -> Result<(), SendError> {
         if draft.count > 1 {
             match self.patch(draft).await {
@@ -66,7 +67,7 @@ impl EventClient {
         let api = self.api(&draft.latest);
         let parameters = PostParams::default();
         match self.with_retries(|| api.create(&parameters, &event)).await {
-            // An earlier attempt succeeded, but its response was lost.
+            // An earlier attempt created the event, but its response was lost.
             Err(SendError::Api(kube::Error::Api(status))) if status.code == 409 => Ok(()),
             created => created.map(|_| ()),
         }

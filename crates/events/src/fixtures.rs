@@ -28,7 +28,7 @@ pub(crate) fn occurrence(reason: &'static str, message: &str) -> Occurrence {
 }
 
 impl Occurrence {
-    /// Replaces the object name.
+    /// Replaces the name of the object.
     pub(crate) fn of(mut self, name: &str) -> Self {
         self.event.object.name = Some(name.to_owned());
         self
@@ -46,7 +46,7 @@ impl Occurrence {
         self
     }
 
-    /// Moves the event to a container of the pod.
+    /// Sets the field path to a container of the pod.
     pub(crate) fn in_container(mut self, name: &str) -> Self {
         self.event.object.field_path = Some(format!("spec.containers{{{name}}}"));
         self

@@ -8,37 +8,37 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `event` | events as callers describe them |
-//! | `recorder` | the sending half, which never waits |
-//! | `correlator` | the rules, as pure state: `aggregator`, `series`, `spam_filter`, and their keys in `series_key` |
-//! | `writer`, `event_client` | the writing task; one write with its retries |
+//! | `event` | the types of events |
+//! | `recorder` | the recorder, which queues events and never waits |
+//! | `correlator` | the rules with their state: `aggregator`, `series` and `spam_filter`, with their keys in `series_key` |
+//! | `writer`, `event_client` | the task that writes events, and the client that writes one event with retries |
 //! | `naming` | names of events |
 //!
-//! The rules are those of client-go's recorder, which all components of Karmada use:
+//! The rules are the same as in client-go's recorder, which all components of Karmada use:
 //!
-//! | events | rule |
+//! | subject | rule |
 //! |---|---|
-//! | same source, object, field path, type, reason and message | one event; repetitions patch `count`, `lastTimestamp` and `message` |
-//! | same except for field path and message | the first nine messages have their own events; later ones share one: `(combined from similar events): ` and the latest message. The count restarts after ten minutes without an event |
-//! | same source, type and object | 25 writes, plus one every five minutes; suppressed events are counted and written with the next allowed one |
-//! | an expired event | is re-created with its name, count and first timestamp |
-//! | name | `<object>.<first timestamp in nanoseconds, hex>`, or a UUID if that is not a valid name |
-//! | namespace | that of the object; `default` for cluster-scoped objects |
-//! | capacity of each cache | 4096 entries, least recently used ones are evicted |
+//! | same source, object, field path, type, reason and message | share one event. Repetitions patch `count`, `lastTimestamp` and `message` |
+//! | same source, object, type and reason | the first nine messages have their own events. Later messages share one event with the message `(combined from similar events): ` and the latest message. After ten minutes without an event, nine new messages have their own events again |
+//! | same source, type and object | cause at most 25 writes, plus one every five minutes. Suppressed events are counted, and the next allowed write contains the count |
+//! | an expired event | is created again with its name, count and first timestamp |
+//! | name of an event | `<object>.<first timestamp in nanoseconds, hex>`, or a UUID if this name is invalid |
+//! | namespace of an event | the namespace of the object, or `default` for cluster-scoped objects |
+//! | capacity of each cache | 4096 entries. A full cache evicts its least recently used entry |
 //!
 //! Differences from client-go:
 //!
 //! | aspect | client-go | here | reason |
 //! |---|---|---|---|
 //! | repetitions within a second | one write each | one write | same count at a lower cost |
-//! | messages with their own events | any nine | the first nine | known messages keep counting |
+//! | messages with their own events | any nine | the first nine | repetitions of these messages are still counted |
 //! | `reportingComponent` of combined events | absent | present | consistency |
 //! | concurrent writes | one | four, which briefly yield to more urgent work | a slow response delays few events |
 //! | queue length | 1000 | 100,000 | a whole fleet may be scheduled at once |
-//! | unhealthy server (5xx, 429) | drops the event unless the response has a retry delay | retries 12 times, after 0.1 s to 5 s, as for an unreachable server | |
+//! | unhealthy server (5xx, 429) | drops the event unless the response has a retry delay | retries 12 times, after 0.1 s to 5 s, as for an unreachable server | fewer lost events |
 //!
-//! Recording is best effort: if the queue is full or the server keeps rejecting events, they are logged and
-//! lost.
+//! Recording is best effort. If the queue is full, or if the server keeps rejecting an event, the event is lost and a
+//! warning is logged.
 
 mod aggregator;
 mod correlator;

@@ -1,4 +1,4 @@
-//! The sending half of the recorder, which never waits.
+//! The recorder, which queues events for the writer and never waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,10 +10,10 @@ use crate::event::Source;
 use crate::event::{Event, Occurrence};
 use crate::writer::EventWriter;
 
-/// The queue length; further events are dropped.
+/// The capacity of the queue. While the queue is full, further events are dropped.
 pub(crate) const QUEUE_LENGTH: usize = 100_000;
 
-/// The sending half of a recorder. Cheap to clone.
+/// A recorder of events, which queues the events for an [`EventWriter`]. Clones are cheap.
 #[derive(Clone, Debug)]
 pub struct EventRecorder {
     source: Source,
@@ -23,7 +23,7 @@ pub struct EventRecorder {
 }
 
 impl EventRecorder {
-    /// Creates a recorder for a component, and its writer, which must be run as a task.
+    /// Creates a recorder for a component, and the writer of its events. The caller must run the writer as a task.
     pub fn new(client: kube::Client, component: &str) -> (Self, EventWriter) {
         Self::with_queue_length(client, component, QUEUE_LENGTH)
     }
@@ -45,7 +45,7 @@ impl EventRecorder {
         (recorder, writer)
     }
 
-    /// Returns a recorder for another component.
+    /// Returns a recorder for another component with the same writer.
     #[must_use]
     pub fn of(&self, component: &str) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl EventRecorder {
         }
     }
 
-    /// Returns a recorder for the instance of the component on this host.
+    /// Returns a recorder for the instance of the component on a host.
     #[must_use]
     pub fn on(&self, host: &str) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl EventRecorder {
         }
     }
 
-    /// Sets whether more urgent work is in progress, to which writes of events yield for a moment.
+    /// Sets whether more urgent work is in progress. During urgent work, each write of an event waits for a moment.
     pub fn set_busy(&self, busy: bool) {
         self.busy
             .send_if_modified(|current| std::mem::replace(current, busy) != busy);
@@ -80,7 +80,7 @@ impl EventRecorder {
             Ok(()) => {}
             Err(TrySendError::Closed(_)) => tracing::debug!("dropped an event after the shutdown"),
             Err(TrySendError::Full(_)) => {
-                // A flood of events must not flood the log.
+                // The 1st, 2nd, 4th, 8th … lost event logs a warning, so that the log stays short.
                 let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
                 if dropped.is_power_of_two() {
                     tracing::warn!(dropped, "the event queue is full; dropped events");

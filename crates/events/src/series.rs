@@ -1,4 +1,4 @@
-//! Series of equal events, which become one event with a count.
+//! Series: sequences of equal events. A series becomes one event object with a count on the server.
 
 use jiff::Timestamp;
 use lru::LruCache;
@@ -7,12 +7,12 @@ use crate::event::Occurrence;
 use crate::naming;
 use crate::series_key::{CACHE_SIZE, SeriesKey};
 
-/// The next step for a series after an event.
+/// The next step for a series after an event was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The event is new and must be written now.
+    /// The event is the first of its series and must be written now.
     Write,
-    /// The event must be written again, together with further repetitions.
+    /// The event must be written later, together with further repetitions.
     WriteLater,
     /// A pending or running write covers the event.
     Nothing,
@@ -28,7 +28,7 @@ pub(crate) struct Draft {
     pub(crate) count: i32,
 }
 
-/// The event of a series.
+/// The state of a series.
 #[derive(Debug)]
 struct Entry {
     name: String,
@@ -40,11 +40,11 @@ struct Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Nothing is to be written.
+    /// No write is pending or running.
     Idle,
     /// A write is running.
     Writing,
-    /// A write is running, and further events arrived.
+    /// A write is running, and further events arrived after its start.
     WritingStale,
     /// A write is pending.
     Pending,
@@ -93,10 +93,10 @@ impl Series {
         }
     }
 
-    /// Starts the pending write of a series if `allow` returns true. Otherwise the next event triggers a write
-    /// with the total count.
+    /// Starts the pending write of a series if `allow` returns true. Otherwise the series stays unwritten until its
+    /// next event, whose write contains the total count.
     pub(crate) fn write(&mut self, key: &SeriesKey, allow: impl FnOnce() -> bool) -> Option<Draft> {
-        // An evicted series starts over with its next event.
+        // The series may have been evicted. Its next event starts a new series.
         let entry = self.entries.peek_mut(key)?;
         if entry.stage != Stage::Pending {
             return None;
@@ -115,7 +115,8 @@ impl Series {
         })
     }
 
-    /// Ends the write of a series and reports whether further events arrived and made it pending again.
+    /// Ends the write of a series. Returns true if further events arrived during the write, which makes the series
+    /// pending again.
     pub(crate) fn complete(&mut self, key: &SeriesKey) -> bool {
         let Some(entry) = self.entries.peek_mut(key) else {
             return false;
@@ -123,7 +124,7 @@ impl Series {
         let (stage, is_due) = match entry.stage {
             Stage::Writing => (Stage::Idle, false),
             Stage::WritingStale => (Stage::Pending, true),
-            // The series was evicted and started over during the write.
+            // The series was evicted and started again during the write.
             other => (other, false),
         };
         entry.stage = stage;

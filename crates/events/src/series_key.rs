@@ -1,4 +1,4 @@
-//! The keys by which events are related: subject, topic and series.
+//! The keys that group events, from the widest to the narrowest: [`Subject`], [`Topic`] and [`SeriesKey`].
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::event::Source;
 use crate::event::{Occurrence, Severity};
 
-/// The capacity of each cache; the least recently used entries are evicted.
+/// The capacity of each cache. A full cache evicts its least recently used entry.
 pub(crate) const CACHE_SIZE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4095);
 
-/// The source, type and object of events. The spam filter limits the writes of a subject.
+/// The source, type and object of events. The spam filter limits the writes for each subject.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Subject {
     source: Source,
@@ -21,23 +21,23 @@ pub(crate) struct Subject {
     uid: Option<String>,
 }
 
-/// The subject and reason of events. The aggregator combines events of a topic.
+/// The subject and reason of events. The aggregator combines events of the same topic.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Topic {
     pub(crate) subject: Arc<Subject>,
     reason: &'static str,
 }
 
-/// The identity of an event on the server.
+/// The key of a series. All events of a series share one event object on the server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SeriesKey {
-    /// Events with the same field path and message.
+    /// Events of a topic with the same field path and message.
     Same {
         topic: Topic,
         field_path: Option<String>,
         message: String,
     },
-    /// All other events of a topic.
+    /// Events of a topic that the aggregator combined.
     Combined(Topic),
 }
 

@@ -1,4 +1,4 @@
-//! The spam filter, which limits the writes of each subject by a token bucket.
+//! The spam filter, which limits the writes for each [`Subject`] with a token bucket.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use tokio::time::Instant;
 
 use crate::series_key::{CACHE_SIZE, Subject};
 
-/// The capacity of the bucket.
+/// The capacity of a bucket in tokens. Each write takes one token.
 pub(crate) const BURST: u32 = 25;
-/// The time in which one token is added.
+/// The time after which a bucket gets another token.
 pub(crate) const REFILL: Duration = Duration::from_mins(5);
 
 /// The token buckets of recent subjects.
 #[derive(Debug)]
 pub(crate) struct SpamFilter {
-    /// The time at which the bucket will be full; each write postpones it.
+    /// The time at which the bucket of each subject will be full. A write postpones this time by [`REFILL`].
     full_at: LruCache<Arc<Subject>, Instant>,
 }
 
@@ -29,7 +29,7 @@ impl Default for SpamFilter {
 }
 
 impl SpamFilter {
-    /// Takes one token; reports whether there was one.
+    /// Takes one token from the bucket of a subject. Returns false if the bucket is empty.
     pub(crate) fn allow(&mut self, subject: &Arc<Subject>, now: Instant) -> bool {
         let full_at = self.full_at.get_or_insert_mut(Arc::clone(subject), || now);
         let after = (*full_at).max(now) + REFILL;

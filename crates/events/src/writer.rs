@@ -1,4 +1,4 @@
-//! The task that writes events, a few at a time.
+//! The task that writes events. It owns the correlator, and sends a few writes at the same time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,24 +15,25 @@ use crate::event::Occurrence;
 use crate::event_client::{EventClient, SendError};
 use crate::series::Draft;
 
-/// Maximum concurrent writes: enough that a slow response delays few events, and few enough to spare the server.
+/// Maximum number of concurrent writes. A slow response then delays few events, and the server gets few requests at
+/// once.
 pub(crate) const MAX_CONCURRENT: usize = 4;
-/// With more queued events than this, writes no longer yield to urgent work.
+/// Number of queued events from which on writes no longer yield to urgent work.
 const YIELD_BACKLOG: usize = 50_000;
-/// Maximum time for which an event yields to urgent work.
+/// Maximum time for which the write of an event yields to urgent work.
 const MAX_YIELD: Duration = Duration::from_millis(20);
-/// Maximum time to write queued events after a shutdown.
+/// Maximum time to write the queued events after a shutdown.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Default timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Limits the rate of requests.
+/// A limit for the rate of requests.
 pub trait RateLimiter: Send + Sync {
-    /// Waits until one request may be sent.
+    /// Waits until the next request may be sent.
     fn acquire(&self) -> BoxFuture<'_, ()>;
 }
 
-/// Writes the events of recorders.
+/// The writer of the events that its recorders queue.
 pub struct EventWriter {
     event_client: EventClient,
     rate_limiter: Option<Arc<dyn RateLimiter>>,
@@ -47,7 +48,7 @@ impl std::fmt::Debug for EventWriter {
     }
 }
 
-/// A completed write.
+/// A completed write with its result.
 struct Done {
     draft: Draft,
     outcome: Result<(), SendError>,
@@ -87,8 +88,8 @@ impl EventWriter {
         self
     }
 
-    /// Writes events until all recorders are dropped, or until queued events are written after the token is
-    /// cancelled.
+    /// Writes events until all recorders are dropped. After `shutdown` is cancelled, writes the queued events for at
+    /// most two seconds, and ends.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let mut writes = Writes::new();
         let mut waiting: Option<(Draft, Instant)> = None;
@@ -199,7 +200,7 @@ async fn turn(rate_limiter: Option<Arc<dyn RateLimiter>>) {
     }
 }
 
-/// Waits until urgent work is done, or until the given time.
+/// Waits until urgent work is done, at most until the given time.
 async fn urgent_work_done(busy: &mut watch::Receiver<bool>, until: Option<Instant>) {
     let Some(until) = until else { return };
     let _ = tokio::time::timeout_at(until, busy.wait_for(|busy| !busy)).await;

@@ -1,4 +1,5 @@
-//! Changes that let an affinity match a cluster.
+//! Changes with which a cluster affinity matches a cluster: changes of the affinity, or of the cluster's labels and
+//! fields.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,8 @@ use berth_core::ClusterView;
 use crate::change::Change;
 use crate::world::Explained;
 
-/// Returns the changes for each affinity, with which it would match the cluster.
+/// Returns a list of changes for each affinity of the placement. With all changes of a list, the affinity matches the
+/// cluster.
 pub(crate) fn proposals(name: &str, explained: &Explained) -> Vec<Vec<Change>> {
     let snapshot = &explained.snapshot;
     let Some(cluster) = snapshot
@@ -29,7 +31,7 @@ pub(crate) fn proposals(name: &str, explained: &Explained) -> Vec<Vec<Change>> {
         let term_name = Some(term.affinity_name.as_str());
         all.extend(changes(&term.affinity, term_name, &cluster));
         for overflow in &term.overflow_affinities {
-            // Lists of names in overflow groups are not changed, only the cluster.
+            // A [`Change`] cannot modify the name lists of overflow groups, so use only changes of the cluster.
             let found = changes(&overflow.affinity, term_name, &cluster);
             all.extend(found.filter(|changes| changes.iter().all(|c| c.cluster().is_some())));
         }
@@ -37,7 +39,8 @@ pub(crate) fn proposals(name: &str, explained: &Explained) -> Vec<Vec<Change>> {
     all
 }
 
-/// Returns the changes with which one affinity matches; `None` if it matches already or never can.
+/// Returns the changes with which one affinity matches the cluster. Returns `None` if the affinity already matches, or
+/// if no changes make it match.
 fn changes(
     affinity: &ClusterAffinity,
     term: Option<&str>,
@@ -94,7 +97,8 @@ fn label_changes(affinity: &ClusterAffinity, cluster: &ClusterView<'_>) -> Optio
     Some(wanted.into_iter().map(change).collect())
 }
 
-/// Returns a value that satisfies a relation: `Some(None)` if the key must be absent, `None` if there is none.
+/// Returns a value that satisfies a relation. `Some(None)` means that the key must be absent. `None` means that no
+/// value satisfies the relation.
 #[expect(
     clippy::option_option,
     reason = "the outer option says whether a value exists, the inner one is the value"

@@ -1,4 +1,5 @@
-//! The analysis of a case: the decision, its report, and the changes that would alter it.
+//! The entry point of the crate: the function that decides a case, builds the report, and adds the changes that would
+//! alter the decision.
 
 use berth_core::{Engine, RequestError};
 
@@ -6,10 +7,10 @@ use crate::report::Report;
 use crate::search::{self, Limits};
 use crate::world::{Case, World};
 
-/// Explains a decision, and searches the changes that would alter it.
+/// Explains the decision about a case, and searches for the smallest changes that would alter the decision.
 ///
 /// # Errors
-/// When the binding has no placement or a malformed request.
+/// Returns an error if the binding has no placement, or if a requested quantity is malformed.
 pub fn explain(
     engine: &mut Engine,
     case: &Case<'_>,

@@ -1,4 +1,4 @@
-//! Single changes of a cluster, a placement or a workload, and their effect on the objects.
+//! Single changes of a cluster, a placement or a workload, and their application to the objects.
 
 use std::fmt;
 
@@ -13,16 +13,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The key of the taint of a cordoned cluster.
+/// The key of the taint that `berth cordon` adds to a cluster.
 const CORDON: &str = berth_api::well_known::UNSCHEDULABLE;
 
 /// A taint of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaintRef {
-    /// The key.
+    /// The key of the taint.
     pub key: String,
-    /// The value; empty if absent.
+    /// The value, empty if the taint has no value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub value: String,
     /// The effect.
@@ -39,7 +39,7 @@ impl fmt::Display for TaintRef {
     }
 }
 
-/// One change.
+/// A single change that can alter a decision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(
     tag = "type",
@@ -49,46 +49,46 @@ impl fmt::Display for TaintRef {
 pub enum Change {
     /// Removes the taint of `berth cordon`.
     Uncordon {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
     },
     /// Sets a label of a cluster.
     SetLabel {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
-        /// The key.
+        /// The key of the label.
         key: String,
-        /// The value.
+        /// The value of the label.
         value: String,
     },
     /// Removes a label of a cluster.
     RemoveLabel {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
-        /// The key.
+        /// The key of the label.
         key: String,
     },
     /// Sets the provider or region of a cluster, or adds a zone.
     SetField {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
-        /// `provider`, `region` or `zone`.
+        /// The field: `provider`, `region` or `zone`.
         field: String,
-        /// The value.
+        /// The new value.
         value: String,
     },
     /// Removes the provider or region of a cluster, or one of its zones.
     RemoveField {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
-        /// `provider`, `region` or `zone`.
+        /// The field: `provider`, `region` or `zone`.
         field: String,
         /// The present value.
         value: String,
     },
     /// Removes a taint of a cluster.
     RemoveTaint {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
         /// The taint.
         taint: TaintRef,
@@ -100,32 +100,32 @@ pub enum Change {
     },
     /// Adds a cluster to `clusterNames` of an affinity.
     AddClusterName {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
-        /// The affinity term; absent for `clusterAffinity`.
+        /// The name of the affinity term. Absent if the affinity is `clusterAffinity`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         affinity: Option<String>,
     },
     /// Removes a cluster from `exclude` of an affinity.
     DropExclude {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
-        /// The affinity term; absent for `clusterAffinity`.
+        /// The name of the affinity term. Absent if the affinity is `clusterAffinity`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         affinity: Option<String>,
     },
-    /// Raises the maximum of a spread constraint, or adds the constraint if `from` is 0.
+    /// Raises the maximum of a spread constraint. If `from` is 0, adds the constraint.
     RaiseMaxGroups {
-        /// The property.
+        /// The property by which the constraint groups clusters.
         by: String,
-        /// The present maximum; 0 without the constraint.
+        /// The present maximum, or 0 if the constraint does not exist.
         from: i64,
         /// The new maximum.
         to: i64,
     },
     /// Lowers the minimum of a spread constraint.
     LowerMinGroups {
-        /// The property.
+        /// The property by which the constraint groups clusters.
         by: String,
         /// The present minimum.
         from: i64,
@@ -134,47 +134,48 @@ pub enum Change {
     },
     /// Ends the graceful eviction from a cluster.
     EndEviction {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
     },
     /// Adds a static weight for a cluster.
     SetWeight {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
-        /// The weight.
+        /// The weight of the cluster.
         weight: i64,
     },
     /// Requests that all replicas are divided again.
     Reschedule,
     /// Changes the replicas of the workload.
     ScaleReplicas {
-        /// The present number.
+        /// The present number of replicas.
         from: i64,
-        /// The new number.
+        /// The new number of replicas.
         to: i64,
     },
     /// Installs an API in a cluster.
     InstallApi {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
         /// The group and version.
         api_version: String,
         /// The kind.
         api_kind: String,
     },
-    /// Makes room in a cluster: more nodes, or fewer other workloads.
+    /// Raises the free capacity of a cluster, for example by more nodes or by fewer other workloads.
     RaiseRoom {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
-        /// The present room, in replicas.
+        /// The present free capacity, as a number of replicas of the workload.
         from: i64,
-        /// The new room, in replicas.
+        /// The new free capacity, as a number of replicas of the workload.
         to: i64,
     },
 }
 
 impl Change {
-    /// Returns the cluster that the change modifies.
+    /// Returns the name of the cluster whose Cluster object the change modifies. Returns `None` for changes of the
+    /// binding.
     pub fn cluster(&self) -> Option<&str> {
         match self {
             Self::Uncordon { cluster }
@@ -197,7 +198,8 @@ impl Change {
         }
     }
 
-    /// Returns the effort for the order of fixes: metadata before policies, policies before workloads and capacity.
+    /// Returns the effort of the change, by which fixes are sorted. The effort of changes to metadata is lowest,
+    /// followed by changes to policies, and by changes to workloads and capacity.
     pub(crate) fn effort(&self) -> (u8, i64) {
         match self {
             Self::Uncordon { .. } => (0, 0),
@@ -219,7 +221,7 @@ impl Change {
         }
     }
 
-    /// Applies the change to its cluster. Other changes have no effect.
+    /// Applies the change to a Cluster object. Has no effect if the change modifies the binding.
     pub(crate) fn apply_to_cluster(&self, cluster: &mut Cluster, spec: &BindingSpec) {
         match self {
             Self::Uncordon { .. } => cluster.spec.taints.retain(|taint| taint.key != CORDON),
@@ -266,7 +268,7 @@ impl Change {
         }
     }
 
-    /// Applies the change to the binding. Changes of clusters have no effect.
+    /// Applies the change to a binding. Has no effect if the change modifies a cluster.
     pub(crate) fn apply_to_binding(&self, spec: &mut BindingSpec, status: &mut BindingStatus) {
         match self {
             Self::Reschedule => {
@@ -343,11 +345,11 @@ impl Change {
     }
 }
 
-/// Sets the reported capacity of a cluster to exactly `replicas` more replicas of the workload.
+/// Sets the reported free capacity of a cluster so that exactly `replicas` further replicas of the workload fit.
 fn make_room(cluster: &mut Cluster, spec: &BindingSpec, replicas: i64) {
     let status = cluster.status.get_or_insert_default();
     let summary = status.resource_summary.get_or_insert_default();
-    // Models would replace the summary.
+    // If resource models were present, estimates would use them instead of the summary.
     summary.allocatable_modelings.clear();
     let mut set = |resource: &str, amount: String| {
         summary.allocated.remove(resource);
@@ -369,7 +371,7 @@ fn make_room(cluster: &mut Cluster, spec: &BindingSpec, replicas: i64) {
     }
 }
 
-/// Returns `clusterAffinity`, or the primary affinity of a term.
+/// Returns the primary affinity of the affinity term with this name. Returns `clusterAffinity` if `name` is `None`.
 fn affinity_named<'a>(
     placement: &'a mut berth_api::placement::Placement,
     name: Option<&str>,
@@ -384,7 +386,7 @@ fn affinity_named<'a>(
     }
 }
 
-/// Returns the property that a constraint groups by, as in explanations.
+/// Returns the property by which a constraint groups clusters, in the notation of explanations.
 pub(crate) fn property(constraint: &SpreadConstraint) -> String {
     match (&constraint.spread_by_field, &constraint.spread_by_label) {
         (Some(field), _) if !field.as_str().is_empty() => field.as_str().to_owned(),

@@ -1,4 +1,4 @@
-//! Builds a report from a decision and the explanation of the engine.
+//! The construction of a [`Report`] from a decision and its explanation by the engine.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::report::{
 use crate::summary;
 
 impl Report {
-    /// Builds the report of a decision.
+    /// Builds the report of a decision without fixes.
     pub fn new(request: &Request, outcome: &Outcome, explanation: &Explanation) -> Self {
         let empty = TermExplanation::default();
         let deciding = deciding_term(outcome, explanation).unwrap_or(&empty);
@@ -44,7 +44,7 @@ impl Report {
         }
     }
 
-    /// Adds the name of the workload.
+    /// Adds the namespace and the name of the workload.
     #[must_use]
     pub fn with_resource(mut self, namespace: Option<&str>, name: &str) -> Self {
         let resource = &mut self.binding.resource;
@@ -53,7 +53,7 @@ impl Report {
         self
     }
 
-    /// Adds the result that the binding records.
+    /// Adds the result that the binding records, and whether the decision agrees with this result.
     #[must_use]
     pub fn with_recorded(
         mut self,
@@ -226,7 +226,8 @@ impl ClusterReport {
     }
 }
 
-/// Returns the term in use. After a failure, the first tried term, whose failure is reported.
+/// Returns the affinity term in use. If the decision failed, returns the first tried term, because the decision has the
+/// error of this term.
 fn deciding_term<'a>(
     outcome: &Outcome,
     explanation: &'a Explanation,

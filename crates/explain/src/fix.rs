@@ -1,28 +1,28 @@
-//! A change with its result, which the engine has checked.
+//! A fix: changes that place a workload, with the result of the decision that the engine makes after these changes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::change::Change;
 
-/// The replicas of a cluster.
+/// A cluster and its number of replicas.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Share {
-    /// The cluster.
+    /// The name of the cluster.
     pub name: String,
-    /// The replicas; 0 for resources without replicas.
+    /// The number of replicas, 0 for a resource without replicas.
     pub replicas: i64,
 }
 
-/// Changes that together have the wanted result, checked with the engine.
+/// Changes that together place the workload. The engine has confirmed the result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fix {
-    /// The changes; none of them can be left out.
+    /// The changes. All of them are necessary.
     pub changes: Vec<Change>,
-    /// The changes as instructions.
+    /// The changes as an instruction to the user.
     pub summary: String,
-    /// The clusters with their replicas after the changes, by name.
+    /// The clusters with their replicas after the changes, sorted by name.
     pub result: Vec<Share>,
 }
 
@@ -36,7 +36,7 @@ impl Fix {
         }
     }
 
-    /// Returns the key that orders fixes by smallness.
+    /// Returns the key by which fixes are sorted, the smallest fix first.
     pub(crate) fn size(&self) -> (usize, Vec<(u8, i64)>, &[Change]) {
         let mut efforts: Vec<(u8, i64)> = self.changes.iter().map(Change::effort).collect();
         efforts.sort_unstable_by(|a, b| b.cmp(a));

@@ -1,10 +1,10 @@
-//! Describes a change in plain words, as an instruction to the user.
+//! The text of a change, which is an instruction to the user.
 
 use std::fmt;
 
 use crate::change::Change;
 
-/// Formats as an instruction.
+/// Formats the change as an instruction, for example `uncordon member1`.
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = |affinity: &Option<String>| match affinity {

@@ -1,8 +1,11 @@
-//! Reports of scheduling decisions: why a workload is where it is, why it is not elsewhere, and what would change it.
+//! Reports of scheduling decisions. A report states why a workload is on its clusters, why it is not on the other
+//! clusters, and which changes would alter the decision.
 //!
-//! [`Report`] is the documented format. [`Report::new`] builds it from a decision of the engine and its explanation.
-//! [`explain`] also searches the smallest changes that would alter the decision; each is checked with the engine.
-//! The crate knows the engine and the API types, but no clients, no runtimes and no clock.
+//! [`Report`] is the documented format. [`Report::new`] builds a report from a decision of the engine and its
+//! explanation. [`explain`] also searches for the smallest changes that would alter the decision. The engine decides
+//! again with each proposed change, to confirm its effect.
+//!
+//! This crate uses the engine and the API types. It must not use clients, async runtimes or clocks.
 
 mod affinity_changes;
 mod analysis;

@@ -1,5 +1,8 @@
-//! Changes that could bring a workload to a cluster, derived from the reason that keeps it out. They are only
-//! proposals: the search asks the engine whether they do.
+//! Proposals: changes that may place a workload on a cluster. They are derived from the reason why the cluster does not
+//! have the workload.
+//!
+//! A proposal may fail to place the workload. Therefore the search lets the engine decide with the changes applied, and
+//! reports only changes that place the workload.
 
 use std::collections::BTreeSet;
 
@@ -13,19 +16,19 @@ use crate::affinity_changes;
 use crate::change::{Change, TaintRef};
 use crate::world::Explained;
 
-/// The largest number of distinct regions, zones or providers to propose.
+/// Maximum number of existing regions, zones or providers to propose for a cluster.
 const FIELD_VALUES: usize = 3;
 
-/// A proposal.
+/// A proposal for the search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Proposal {
-    /// Changes that belong together.
+    /// Changes that must be applied together.
     Changes(Vec<Change>),
-    /// A number to change by as little as possible, up to a limit.
+    /// A number that the search must change by as little as possible, and the limit of the new value.
     Number(Number, i64),
 }
 
-/// A number that can be changed.
+/// A number that a change can set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Number {
     Room { cluster: String, from: i64 },
@@ -47,7 +50,7 @@ impl Number {
         }
     }
 
-    /// Returns the change to another value.
+    /// Returns the change that sets the number to `to`.
     pub(crate) fn change(&self, to: i64) -> Change {
         match self.clone() {
             Self::Room { cluster, from } => Change::RaiseRoom { cluster, from, to },
@@ -62,7 +65,7 @@ impl Number {
     }
 }
 
-/// Returns the proposals for a cluster, from each term whose result counts.
+/// Returns the proposals for a cluster, from the explanations of all deciding affinity terms.
 pub(crate) fn for_cluster(name: &str, explained: &Explained) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for term in deciding_terms(explained) {
@@ -84,7 +87,7 @@ pub(crate) fn for_cluster(name: &str, explained: &Explained) -> Vec<Proposal> {
     proposals
 }
 
-/// Returns the terms whose result counts: the one in use, or all tried ones after a failure.
+/// Returns the deciding affinity terms. This is the term in use or, if the decision failed, every tried term.
 fn deciding_terms(explained: &Explained) -> &[TermExplanation] {
     let Explanation { terms } = &explained.explanation;
     if explained.outcome.result.is_ok() {
@@ -120,7 +123,7 @@ fn filtered(name: &str, cluster: &ClusterExplanation, explained: &Explained) -> 
     }
 }
 
-/// Proposes to remove or to tolerate all taints that are not tolerated.
+/// Returns two proposals: to remove all taints that the placement does not tolerate, and to tolerate these taints.
 fn taints(name: &str, explained: &Explained) -> Vec<Proposal> {
     let snapshot = &explained.snapshot;
     let cluster = snapshot
@@ -160,7 +163,8 @@ fn taints(name: &str, explained: &Explained) -> Vec<Proposal> {
     ]
 }
 
-/// Proposes values for the field that a spread constraint needs, the most frequent ones of the fleet first.
+/// Proposes values for the field that a spread constraint requires: the first values in the fleet by name, and one
+/// unused value.
 fn fields(name: &str, reason: &str, explained: &Explained) -> Vec<Proposal> {
     let field = ["region", "provider", "zone"]
         .into_iter()
@@ -216,7 +220,8 @@ fn considered(
     proposals
 }
 
-/// Proposes other bounds for a constraint whose groups do not include the cluster.
+/// Proposes other bounds for a spread constraint whose chosen groups do not include the cluster. `satisfied` is true if
+/// the constraint has chosen groups.
 fn groups(choice: &GroupChoice, satisfied: bool) -> Vec<Proposal> {
     let number = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
     let formed = number(choice.groups.len());
@@ -276,7 +281,8 @@ fn selected(
     proposals
 }
 
-/// Proposes more room in the cluster, up to all replicas of the fleet that compete with it.
+/// Proposes more free capacity in the cluster. The limit is at least twice the requested replicas, and twice the
+/// available capacity of every cluster.
 fn room(
     name: &str,
     cluster: &ClusterExplanation,

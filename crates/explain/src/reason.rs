@@ -1,4 +1,4 @@
-//! The reason for the stage of a cluster, in one sentence.
+//! One sentence for each cluster, which states the reason why the cluster reached its stage in the decision.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,18 @@ use berth_core::{
 
 use crate::report::Minimum;
 
-/// The choices of a term by cluster. Without it, the reasons of a large fleet take quadratic time.
+/// The choices among groups in one affinity term, indexed by cluster. Without this index, computing the reasons for a
+/// large fleet takes quadratic time.
 #[derive(Debug)]
 pub(crate) struct Choices<'a>(Vec<ChoiceIndex<'a>>);
 
-/// A choice between groups, by cluster.
+/// One choice among groups, indexed by cluster.
 #[derive(Debug)]
 struct ChoiceIndex<'a> {
     choice: &'a GroupChoice,
     /// The chosen groups.
     chosen: Vec<&'a GroupExplanation>,
-    /// The ranks of the groups of each cluster.
+    /// The ranks of the groups to which each cluster belongs.
     ranks: HashMap<&'a str, Vec<usize>>,
 }
 
@@ -45,7 +46,7 @@ impl<'a> ChoiceIndex<'a> {
         }
     }
 
-    /// Returns the groups of a cluster with their ranks.
+    /// Returns the groups to which a cluster belongs, with their ranks.
     fn groups(&self, cluster: &str) -> impl Iterator<Item = (usize, &'a GroupExplanation)> {
         let ranks = self.ranks.get(cluster).into_iter().flatten();
         ranks.filter_map(|rank| Some((*rank, self.choice.groups.get(*rank)?)))
@@ -124,15 +125,15 @@ fn not_chosen(
             format!("score {} is below {best}", group.score)
         } else {
             format!(
-                "equal score, room for {} replicas decides, then the name",
+                "scores are equal, so the room for {} replicas decides, then the name",
                 cluster.available.unwrap_or(0)
             )
         };
-        return format!("{limit}, and it has rank {rank}: {against}");
+        return format!("{limit}, and this cluster has rank {rank}: {against}");
     }
     let names: Vec<&str> = chosen.iter().map(|group| &*group.name).collect();
     format!(
-        "its {} {} was not chosen ({bounds}): group score {}, chosen {} with {best} or more",
+        "its {} {} was not chosen ({bounds}): the group score is {}; chosen groups with {best} or more: {}",
         choice.by,
         group.name,
         group.score,
@@ -174,7 +175,7 @@ fn without_replicas(
             _ => room("no free capacity"),
         },
         (_, Some(share)) => format!(
-            "its share of {} replicas is {:.2}, and the remainder went to others",
+            "its share of {} replicas is {:.2}, and other clusters got the remainder",
             step.replicas, share.exact
         ),
         (_, None) => match step.weights {
@@ -283,7 +284,8 @@ fn share<'a>(step: &'a DivisionStep, name: &str) -> Option<&'a DividedShare> {
         .ok();
     match index {
         Some(index) => step.shares.get(index),
-        // Kept replicas are in the order of the binding.
+        // The shares of a step that keeps replicas are in the order of the binding, so the binary search may miss the
+        // cluster.
         None => step.shares.iter().find(|share| share.cluster == name),
     }
 }

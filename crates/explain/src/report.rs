@@ -1,6 +1,7 @@
-//! The format of a report.
+//! The report format, which clients read as JSON.
 //!
-//! Fields are only added, never removed or changed in meaning, as long as [`API_VERSION`] stays.
+//! New fields may be added to a version of the format. Removing a field or changing its meaning requires a new
+//! [`API_VERSION`].
 
 use berth_core::{Basis, DivisionStep, SelectionExplanation, Stage};
 use serde::{Deserialize, Serialize};
@@ -10,41 +11,41 @@ use crate::fix::{Fix, Share};
 /// The version of the format.
 pub const API_VERSION: &str = "explain.berth.io/v1";
 
-/// The kind of the format.
+/// The kind of a report.
 pub const KIND: &str = "DecisionReport";
 
-/// The explanation of one decision.
+/// A report, which explains one decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// `explain.berth.io/v1`.
+    /// The version of the format: `explain.berth.io/v1`.
     pub api_version: String,
-    /// `DecisionReport`.
+    /// The kind: `DecisionReport`.
     pub kind: String,
     /// The binding and its workload.
     pub binding: BindingSummary,
-    /// The result.
+    /// The result of the decision.
     pub verdict: Verdict,
-    /// Origin of the report; absent for a decision that was made for the report.
+    /// The source of the decision. Absent if the decision was made only for this report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
-    /// The result that the binding records, and whether the decision agrees with it.
+    /// The result that the binding records, and whether the decision agrees with this result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Recorded>,
-    /// The affinity terms in order; one without a name if the placement has no terms.
+    /// The affinity terms, in order. For a placement without affinity terms, there is one entry without a name.
     pub terms: Vec<TermReport>,
-    /// The choice among groups of clusters; absent if every passing cluster is selected.
+    /// The choice among groups of clusters. Absent if every cluster that passed the filters is selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection: Option<SelectionExplanation>,
-    /// The steps that divide the replicas.
+    /// The steps in which the replicas were divided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub division: Vec<DivisionStep>,
-    /// The smallest fixes of a binding that is not placed, smallest first.
+    /// The smallest fixes for a binding that is not placed, the smallest fix first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<Fix>,
-    /// All clusters of the fleet by name, in the deciding term.
+    /// The explanations of all clusters of the fleet, sorted by name. They refer to the deciding affinity term.
     pub clusters: Vec<ClusterReport>,
-    /// Remarks about the report.
+    /// Remarks about the report, for example about an incomplete search for fixes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -55,14 +56,14 @@ pub struct Report {
 pub struct BindingSummary {
     /// `ResourceBinding` or `ClusterResourceBinding`.
     pub kind: String,
-    /// The namespace of a ResourceBinding.
+    /// The namespace of the binding. Absent for a ClusterResourceBinding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The name.
+    /// The name of the binding.
     pub name: String,
-    /// The workload.
+    /// The workload of the binding.
     pub resource: ResourceSummary,
-    /// The requested replicas; absent for resources without replicas.
+    /// The requested number of replicas. Absent for a resource without replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i64>,
     /// The method of assigning replicas.
@@ -77,10 +78,10 @@ pub struct ResourceSummary {
     pub api_version: String,
     /// The kind.
     pub kind: String,
-    /// The namespace.
+    /// The namespace of the workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The name; absent if the report was built without the binding.
+    /// The name of the workload. Absent if the report was built without the binding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -90,18 +91,18 @@ pub struct ResourceSummary {
 pub enum StrategyName {
     /// Every cluster gets all replicas.
     Duplicated,
-    /// Divides by fixed weights.
+    /// Divides the replicas by static weights.
     StaticWeights,
-    /// Divides by the capacity of clusters.
+    /// Divides the replicas by the capacity of clusters.
     DynamicWeights,
-    /// Uses as few clusters as possible.
+    /// Divides the replicas among as few clusters as possible.
     Aggregated,
     /// An unknown method.
     Unsupported,
 }
 
 impl StrategyName {
-    /// Returns the name.
+    /// Returns the name of the strategy.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Duplicated => "Duplicated",
@@ -117,19 +118,19 @@ impl StrategyName {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
-    /// The reason of the condition Scheduled.
+    /// The reason that the decision sets in the condition Scheduled.
     pub reason: VerdictReason,
-    /// The clusters with their replicas, by name; empty after a failure.
+    /// The clusters with their replicas, sorted by name. Empty if the decision failed.
     pub clusters: Vec<Share>,
-    /// The affinity term in use.
+    /// The name of the affinity term in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<String>,
-    /// The failure in Karmada's words.
+    /// The error message, with the same text as in Karmada. Absent if the binding is placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The cause in one sentence.
+    /// A summary of the result in one sentence.
     pub summary: String,
-    /// The number of clusters for each stage and reason, the most frequent first.
+    /// The number of clusters without the workload for each stage and reason, the most frequent reason first.
     pub counts: Vec<StageCount>,
 }
 
@@ -138,16 +139,16 @@ pub struct Verdict {
 pub enum VerdictReason {
     /// The binding is placed.
     Success,
-    /// The fitting clusters lack capacity for the replicas.
+    /// The clusters that passed the filters lack capacity for the replicas.
     Unschedulable,
-    /// No cluster fits.
+    /// No cluster passed the filters.
     NoClusterFit,
     /// Any other failure.
     SchedulerError,
 }
 
 impl VerdictReason {
-    /// Returns the reason as written to the API.
+    /// Returns the reason as the scheduler writes it to the condition.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Success => "Success",
@@ -158,18 +159,18 @@ impl VerdictReason {
     }
 }
 
-/// The number of clusters that one reason keeps out.
+/// The number of clusters without the workload that have the same reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StageCount {
     /// The number of clusters.
     pub clusters: usize,
-    /// The stage that they reached.
+    /// The last stage that these clusters reached.
     pub stage: Stage,
-    /// The plugin that rejected them.
+    /// The plugin that rejected these clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
-    /// The reason.
+    /// The reason why these clusters do not have the workload.
     pub reason: String,
 }
 
@@ -177,138 +178,139 @@ pub struct StageCount {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recorded {
-    /// The clusters of `spec.clusters`, by name.
+    /// The clusters in `spec.clusters` of the binding, sorted by name.
     pub clusters: Vec<Share>,
-    /// The affinity term that was in use.
+    /// The name of the affinity term that the binding records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<String>,
-    /// The condition Scheduled.
+    /// The condition Scheduled of the binding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<StoredCondition>,
     /// True if the decision of this report has the same clusters and replicas, or fails for the same reason.
     pub agrees: bool,
 }
 
-/// Origin of a report.
+/// The origin of the decision in a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Origin {
-    /// The scheduler's record of the decision that it made.
+    /// The scheduler made the decision and recorded it.
     Record,
-    /// A decision that was made again from the present clusters.
+    /// The decision was made again, from the present clusters.
     #[default]
     Recomputed,
 }
 
-/// The decision that a report explains.
+/// The source of the decision that a report explains.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Source {
-    /// Origin of the report.
+    /// The origin of the decision.
     pub origin: Origin,
-    /// The reason why there is no record of use.
+    /// The reason why no record of the scheduler is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Time of the recorded decision, in RFC 3339.
+    /// The time of the recorded decision, in the format of RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// The profile that decided.
+    /// The name of the scheduler profile that made the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler_name: Option<String>,
-    /// The rule by which the binding was scheduled.
+    /// The rule that triggered the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<String>,
-    /// True if the same decision would be made now.
+    /// True if the scheduler would make the same decision now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_now: Option<bool>,
-    /// The decision that would be made now, if it differs.
+    /// The decision that the scheduler would make now. Absent if it is the same decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<Verdict>,
 }
 
-/// A condition of the binding.
+/// The condition Scheduled, as the binding stores it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StoredCondition {
     /// `True` or `False`.
     pub status: String,
-    /// The reason.
+    /// The reason of the condition.
     pub reason: String,
-    /// The message.
+    /// The message of the condition.
     pub message: String,
 }
 
-/// An affinity term.
+/// The result of an affinity term.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TermReport {
-    /// The name.
+    /// The name of the affinity term. Absent if the placement has no affinity terms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Result of trying it.
+    /// The outcome of the affinity term.
     pub outcome: TermOutcome,
-    /// The reason why it was not used.
+    /// The error that makes the affinity term infeasible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// The number of clusters that passed the filters.
     pub passing: usize,
 }
 
-/// Result of trying an affinity term.
+/// The outcome of an affinity term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TermOutcome {
-    /// Skipped, because a later term is in use and rescheduling was not requested.
+    /// The decision skipped the term, because a later term is in use and rescheduling was not requested.
     Skipped,
-    /// Tried and infeasible.
+    /// The term was tried and is infeasible.
     Failed,
-    /// In use.
+    /// The term is in use.
     Used,
-    /// Not tried, because an earlier term is feasible.
+    /// The term was not tried, because an earlier term is feasible.
     NotTried,
 }
 
-/// One cluster.
+/// The explanation of one cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterReport {
-    /// The name.
+    /// The name of the cluster.
     pub name: String,
-    /// The last stage that it reached.
+    /// The last stage that the cluster reached.
     pub stage: Stage,
-    /// The reason in one sentence.
+    /// One sentence that states the reason for this stage.
     pub why: String,
-    /// The plugin that rejected it.
+    /// The plugin that rejected the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
-    /// The reason that the plugin gave.
+    /// The reason for the rejection, as the plugin returned it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The assigned replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i64>,
-    /// The replicas held before.
+    /// The replicas that the cluster had before the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<i64>,
-    /// The sum of the weighted scores; absent if it was not scored.
+    /// The sum of the weighted scores. Absent if the cluster was not scored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<i64>,
     /// The scores of the plugins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scores: Vec<ScoreReport>,
-    /// The estimates of the estimators.
+    /// The estimates of all estimators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub estimates: Vec<EstimateReport>,
-    /// The estimate that counts: the lowest.
+    /// The lowest estimate, which the decision used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum: Option<Minimum>,
-    /// The free capacity plus the held replicas.
+    /// The number of replicas that the cluster can have in total: the further replicas that fit, plus the current
+    /// replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available: Option<i64>,
-    /// The tier, above 0 only for overflow groups.
+    /// The tier of the cluster. Tiers above 0 contain overflow groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<u32>,
-    /// The smallest changes that would place the workload on it, smallest first.
+    /// The smallest fixes that would place the workload on this cluster, the smallest fix first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<Fix>,
 }
@@ -317,40 +319,40 @@ pub struct ClusterReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoreReport {
-    /// The plugin.
+    /// The name of the plugin.
     pub plugin: String,
-    /// Its weight.
+    /// The weight of the plugin.
     pub weight: i64,
     /// The score multiplied by the weight.
     pub weighted: i64,
 }
 
-/// The answer of one estimator.
+/// The estimate of one estimator for one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EstimateReport {
-    /// The estimator.
+    /// The name of the estimator.
     pub estimator: String,
-    /// The replicas that fit; absent without an answer or a limit.
+    /// The number of further replicas that fit. Absent if the estimator has no answer or no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// The basis of the answer.
+    /// The basis of the estimate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basis: Option<Basis>,
 }
 
-/// The lowest estimate.
+/// The lowest estimate for one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Minimum {
-    /// The estimator with the lowest answer; the first of several.
+    /// The name of the estimator with the lowest estimate, the first name if several estimates are equal.
     pub estimator: String,
-    /// The replicas that fit.
+    /// The number of further replicas that fit.
     pub replicas: i32,
 }
 
 impl Report {
-    /// Returns the report of a cluster.
+    /// Returns the explanation of the cluster with this name.
     pub fn cluster(&self, name: &str) -> Option<&ClusterReport> {
         let index = self
             .clusters

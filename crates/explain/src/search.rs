@@ -1,8 +1,8 @@
-//! The search for the smallest changes with which a workload is placed, or is placed on a cluster.
+//! The search for the smallest changes that place a workload on any cluster, or on one particular cluster.
 //!
-//! Each proposal is applied, and the engine decides about the changed world. A fix is reported only if that decision
-//! has the wanted result. If it does not, the new reason leads to further proposals, breadth first, so fixes with
-//! fewer changes are found first.
+//! The search applies each proposal to the fleet and the binding, and the engine decides again. If this decision has
+//! the intended result, the changes become a fix. Otherwise, the reason in this decision leads to further proposals.
+//! The search is breadth first, so it finds fixes with fewer changes first.
 
 use std::collections::VecDeque;
 
@@ -14,23 +14,24 @@ use crate::proposals::{self, Number, Proposal};
 use crate::report::Report;
 use crate::world::World;
 
-/// The most changes in a fix.
+/// Maximum number of changes in a fix.
 const MOST_CHANGES: usize = 4;
-/// The fixes to report for each cluster.
+/// Maximum number of fixes to report for each cluster.
 const FIXES_OF_CLUSTER: usize = 3;
-/// The fixes to report for a binding that is not placed.
+/// Maximum number of fixes to report for a binding that is not placed.
 const FIXES_OF_BINDING: usize = 5;
-/// The clusters with equal reasons whose fixes are compared.
+/// Maximum number of clusters with the same reason in the search for fixes of a binding.
 const CLUSTERS_PER_REASON: usize = 8;
-/// The decisions for one cluster.
+/// Maximum number of decisions in the search for one cluster.
 const DECISIONS_OF_CLUSTER: usize = 60;
 
-/// Bounds of the search.
+/// Limits of the search for fixes.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The decisions about changed worlds in total.
+    /// Maximum number of decisions in all searches for one report.
     pub decisions: usize,
-    /// The clusters to search fixes for; `None` for all, as far as the decisions suffice.
+    /// The names of the clusters for which fixes are searched. `None` means all clusters, until the maximum number of
+    /// decisions is reached.
     pub clusters: Option<Vec<String>>,
 }
 
@@ -44,7 +45,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the limits of an explanation without a search.
+    /// Returns limits that prevent any search.
     pub fn none() -> Self {
         Self {
             decisions: 0,
@@ -53,10 +54,10 @@ impl Limits {
     }
 }
 
-/// The wanted result.
+/// The result that a fix must have.
 #[derive(Clone, Copy, Debug)]
 enum Goal<'a> {
-    /// The cluster has the workload.
+    /// The cluster with this name has the workload.
     On(&'a str),
     /// Any cluster has the workload.
     Placed,
@@ -86,8 +87,9 @@ impl Goal<'_> {
     }
 }
 
-/// Adds the fixes to the report: for the binding if it is not placed, and for the clusters without the workload. The
-/// clusters in question come first, so that the decisions suffice for them.
+/// Adds fixes to the report: for the binding if it is not placed, and for the clusters without the workload. If
+/// `limits` names clusters, the search starts with these clusters, so that they are searched before the maximum number
+/// of decisions is reached.
 pub(crate) fn add_fixes(report: &mut Report, world: &mut World<'_>, limits: &Limits) {
     if limits.clusters.is_some() {
         add_fixes_of_clusters(report, world, limits);
@@ -124,7 +126,7 @@ fn add_fixes_of_clusters(report: &mut Report, world: &mut World<'_>, limits: &Li
     }
     if skipped > 0 {
         report.notes.push(format!(
-            "what would change it was not searched for {skipped} clusters; name one to search it"
+            "the limit of decisions was reached before fixes for {skipped} clusters were searched; request one of these clusters by name"
         ));
     }
 }
@@ -158,7 +160,8 @@ fn smallest(mut fixes: Vec<Fix>, count: usize) -> Vec<Fix> {
     fixes
 }
 
-/// Searches changes that have the wanted result, by the reasons that keep the workload out of `cluster`.
+/// Searches for changes with which the goal is reached. The proposals come from the reasons why `cluster` does not have
+/// the workload. Stops after `decisions` decisions.
 fn search(world: &mut World<'_>, goal: Goal<'_>, cluster: &str, decisions: usize) -> Vec<Fix> {
     let end = world.decisions + decisions;
     let mut found: Vec<Fix> = Vec::new();
@@ -205,14 +208,14 @@ fn search(world: &mut World<'_>, goal: Goal<'_>, cluster: &str, decisions: usize
     found
 }
 
-/// Decides with changes; returns the fix if the result is the wanted one.
+/// Decides with the changes applied. Returns a fix if the decision reaches the goal.
 fn decide(world: &mut World<'_>, goal: Goal<'_>, changes: &[Change]) -> Option<Fix> {
     let outcome = world.decide(changes).ok()?;
     let result = goal.result(&outcome, world.divides())?;
     Some(Fix::new(changes.to_vec(), result))
 }
 
-/// Returns the fix without changes that are not needed.
+/// Removes the unnecessary changes from a fix.
 fn reduced(world: &mut World<'_>, goal: Goal<'_>, mut fix: Fix) -> Fix {
     let mut index = 0;
     while fix.changes.len() > 1 && index < fix.changes.len() {
@@ -226,8 +229,8 @@ fn reduced(world: &mut World<'_>, goal: Goal<'_>, mut fix: Fix) -> Fix {
     fix
 }
 
-/// Returns the value of a number nearest to the present one with which the result is the wanted one. Doubles the
-/// distance until it is, and then bisects.
+/// Returns the fix that reaches the goal and changes `number` by as little as possible. Doubles the distance from the
+/// present value until the goal is reached, and then bisects the distance.
 fn smallest_number(
     world: &mut World<'_>,
     goal: Goal<'_>,

@@ -1,4 +1,4 @@
-//! The cause of a result in one sentence.
+//! The summary of a decision: one sentence about its result, and the number of clusters for each reason.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use berth_core::{Request, ScheduleError, Stage};
 
 use crate::report::{ClusterReport, StageCount};
 
-/// Counts the clusters that are not part of the result, by stage and reason. The most frequent come first.
+/// Counts the clusters that are not part of the result, by stage and reason. The most frequent reasons come first.
 pub(crate) fn counts(clusters: &[ClusterReport]) -> Vec<StageCount> {
     let mut counts: BTreeMap<(Stage, Option<&str>, &str), usize> = BTreeMap::new();
     for cluster in clusters {
@@ -34,7 +34,7 @@ pub(crate) fn counts(clusters: &[ClusterReport]) -> Vec<StageCount> {
     counts
 }
 
-/// Describes a placement.
+/// Returns one sentence about a successful decision.
 pub(crate) fn placed(request: &Request, clusters: usize, counts: &[StageCount]) -> String {
     let fleet = clusters + total(counts);
     let replicas = if request.divides_replicas() {
@@ -56,7 +56,7 @@ pub(crate) fn placed(request: &Request, clusters: usize, counts: &[StageCount]) 
     format!("{replicas}{clusters} of {}{each}", plural(fleet))
 }
 
-/// Describes a failure.
+/// Returns one sentence about a failed decision.
 pub(crate) fn failed(request: &Request, error: &ScheduleError, counts: &[StageCount]) -> String {
     match error {
         ScheduleError::NoFit(_) if total(counts) == 0 => {

@@ -1,4 +1,4 @@
-//! Reports of decisions about small fleets.
+//! Tests of reports about decisions for small fleets.
 
 mod counterfactuals;
 
@@ -22,14 +22,14 @@ pub(crate) fn cluster(name: &str, pods: i64) -> Value {
     })
 }
 
-/// Returns the cluster with another value at a JSON pointer, whose parent exists.
+/// Returns the object with `value` at a JSON pointer. The parent of the pointer must exist.
 pub(crate) fn with(mut cluster: Value, pointer: &str, value: Value) -> Value {
     let (parent, key) = pointer.rsplit_once('/').unwrap();
     cluster.pointer_mut(parent).unwrap()[key] = value;
     cluster
 }
 
-/// Returns the spec of a binding of a Deployment.
+/// Returns the spec of the binding of a Deployment whose replicas each request one cpu.
 pub(crate) fn spec(replicas: i32, placement: Value) -> Value {
     json!({
         "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web"},
@@ -59,7 +59,10 @@ fn report(clusters: &[Value], spec: &Value) -> Report {
     let (outcome, explanation) = engine.explain(&fleet.snapshot(), &request);
     let report = Report::new(&request, &outcome, &explanation);
     let read: Report = serde_json::from_value(serde_json::to_value(&report).unwrap()).unwrap();
-    assert_eq!(read, report, "a report survives its JSON");
+    assert_eq!(
+        read, report,
+        "a report is equal after a round trip through JSON"
+    );
     report
 }
 
@@ -136,20 +139,20 @@ fn groups_explain_why_a_cluster_was_not_selected() {
         [
             (
                 "m2",
-                "maxGroups of the spread constraint by cluster is 1, and it has rank 2: \
-                 equal score, room for 5 replicas decides, then the name"
+                "maxGroups of the spread constraint by cluster is 1, and this cluster has rank 2: \
+                 scores are equal, so the room for 5 replicas decides, then the name"
             ),
             (
                 "m3",
                 "its region west was not chosen (minGroups 1, maxGroups 1): \
-                 group score 2000, chosen east with 4000 or more"
+                 the group score is 2000; chosen groups with 4000 or more: east"
             ),
         ]
     );
 }
 
 #[test]
-fn failures_have_a_cause_and_terms_an_outcome() {
+fn failures_have_a_cause_and_terms_have_an_outcome() {
     let clusters = [cluster("m1", 3), cluster("m2", 4)];
     let placement = json!({"replicaScheduling": dynamic(), "clusterAffinities": [
         {"affinityName": "none", "clusterNames": ["m9"]},
@@ -238,7 +241,8 @@ fn recorded_failures_are_compared() {
     ] {
         assert_eq!(recorded(report(99), status, reason), agrees, "{reason:?}");
     }
-    // The clusters are equal, and the recorded attempt failed.
+    // The decision succeeds with the recorded clusters. It agrees with a recorded success, but not with a recorded
+    // failure.
     assert!(recorded(report(2), "True", "Success"));
     assert!(!recorded(report(2), "False", "Unschedulable"));
 }

@@ -1,4 +1,4 @@
-//! The fleet and the binding of a decision, and decisions about changed ones.
+//! The fleet and the binding of a decision. The search applies changes to both, and lets the engine decide again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::change::Change;
 
-/// The input of a decision.
+/// The input of a decision that a report must explain.
 #[derive(Clone, Debug)]
 pub struct Case<'a> {
-    /// The clusters, with their objects ([`Fleet::keeping_objects`]).
+    /// The fleet, which must keep the Cluster objects ([`Fleet::keeping_objects`]).
     pub fleet: &'a Fleet,
-    /// The namespace of a ResourceBinding.
+    /// The namespace of the binding. `None` for a ClusterResourceBinding.
     pub namespace: Option<&'a str>,
     /// The name of the binding.
     pub name: &'a str,
@@ -28,23 +28,23 @@ pub struct Case<'a> {
     pub spec: &'a BindingSpec,
     /// The status of the binding.
     pub status: &'a BindingStatus,
-    /// The clusters of workloads in the same affinity groups.
+    /// The clusters of the other workloads in the affinity groups.
     pub peers: WorkloadPeers,
-    /// Workloads that clusters do not report correctly yet.
+    /// Corrections for workloads that clusters do not report correctly yet.
     pub assumed: &'a Assumed,
 }
 
-/// A case with its engine and its fleet.
+/// A case with an engine and a copy of its fleet, to which changes can be applied.
 #[derive(Debug)]
 pub(crate) struct World<'a> {
     pub(crate) case: &'a Case<'a>,
     engine: &'a mut Engine,
     fleet: Fleet,
-    /// The decisions made about changed worlds.
+    /// The number of decisions that were made so far.
     pub(crate) decisions: usize,
 }
 
-/// An explained decision about a changed world.
+/// A decision with changes applied, and its explanation.
 #[derive(Debug)]
 pub(crate) struct Explained {
     pub(crate) request: Request,
@@ -54,7 +54,7 @@ pub(crate) struct Explained {
     pub(crate) spec: BindingSpec,
 }
 
-/// The binding of a changed world.
+/// The binding with changes applied.
 #[derive(Debug)]
 struct ChangedBinding {
     metadata: ObjectMeta,
@@ -81,16 +81,16 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Reports whether clusters need replicas to have the workload.
+    /// Reports whether a cluster has the workload only if it gets at least one replica.
     pub(crate) fn divides(&self) -> bool {
         let spec = self.case.spec;
         spec.replicas > 0 && spec.components.len() <= 1
     }
 
-    /// Decides with changes.
+    /// Decides with the changes applied.
     ///
     /// # Errors
-    /// When the changed binding is invalid.
+    /// Returns an error if the changed binding is invalid.
     pub(crate) fn decide(&mut self, changes: &[Change]) -> Result<Outcome, RequestError> {
         let (request, _) = self.request(changes)?;
         Ok(self.with_fleet(changes, |engine, snapshot, assumed| {
@@ -98,10 +98,10 @@ impl<'a> World<'a> {
         }))
     }
 
-    /// Decides with changes, and explains the decision.
+    /// Decides with the changes applied, and explains the decision.
     ///
     /// # Errors
-    /// When the changed binding is invalid.
+    /// Returns an error if the changed binding is invalid.
     pub(crate) fn explain(&mut self, changes: &[Change]) -> Result<Explained, RequestError> {
         let (request, spec) = self.request(changes)?;
         let (snapshot, (outcome, explanation)) =
@@ -147,7 +147,7 @@ impl<'a> World<'a> {
             .iter()
             .filter_map(|name| snapshot.cluster(snapshot.ordinal(name)?)?.object().cloned())
             .collect();
-        // Changes are cheaper in a snapshot that nothing else refers to.
+        // The fleet copies less data for a change if no other reference to the snapshot exists.
         drop(snapshot);
         for original in &originals {
             let mut cluster = Cluster::clone(original);

@@ -1,4 +1,4 @@
-//! The arguments of the plugin `Expression` in the configuration file.
+//! The arguments of the scheduler plugin `Expression` in the configuration file.
 
 use std::num::NonZeroU32;
 
@@ -18,9 +18,9 @@ pub struct ExpressionArgs {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FilterArgs {
-    /// The condition, of type bool.
+    /// The condition, a CEL expression of type bool.
     pub expression: String,
-    /// The message for clusters that do not satisfy the condition.
+    /// The reason for clusters that do not satisfy the condition.
     #[serde(default)]
     pub message: Option<String>,
 }
@@ -29,12 +29,12 @@ pub struct FilterArgs {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ScoreArgs {
-    /// The value, of type number.
+    /// The value, a CEL expression of type number.
     pub expression: String,
-    /// The factor for the value.
+    /// The factor by which the value is multiplied.
     #[serde(default = "default_weight")]
     pub weight: NonZeroU32,
-    /// The value if the evaluation fails. Without it, the decision fails.
+    /// The value if the evaluation fails. Without a default, the scheduling decision fails.
     #[serde(default)]
     pub default: Option<i64>,
 }

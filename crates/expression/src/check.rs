@@ -1,4 +1,5 @@
-//! Static checks of an expression: unknown names, mismatched types, and the fields that it reads.
+//! Static checks of a parsed expression. They find unknown names and mismatched types, and record the fields that the
+//! expression reads.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +9,9 @@ use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, operat
 use super::functions;
 use super::variables::{BINDING, CLUSTER, Kind, kind_of};
 
-/// Depth limit of an expression.
+/// Maximum depth of an expression.
 const MAX_DEPTH: usize = 64;
-/// Limit of nested loops.
+/// Maximum number of nested loops.
 pub(crate) const MAX_LOOPS: usize = 3;
 
 /// The fields that an expression reads.
@@ -20,7 +21,7 @@ pub(crate) struct Reads {
     pub(crate) binding: Paths,
 }
 
-/// Paths to the fields of an object that are read. An empty path stands for the whole object.
+/// Paths of the fields that an expression reads in one object. An empty path stands for the whole object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Paths(pub(crate) BTreeSet<Vec<String>>);
 
@@ -30,12 +31,13 @@ impl Paths {
         Self([Vec::new()].into())
     }
 
-    /// Reports whether nothing is read.
+    /// Reports whether the expression reads no field.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Reports whether a field, or a part of it, is read.
+    /// Reports whether the expression reads the field at a path, a part of this field, or an object that contains this
+    /// field.
     pub(crate) fn includes(&self, path: &[&str]) -> bool {
         self.0
             .iter()
@@ -43,7 +45,7 @@ impl Paths {
     }
 }
 
-/// An error, and the name in the source that it concerns.
+/// An error, and the name in the source at which the error is reported.
 pub(crate) struct Problem {
     pub(crate) name: String,
     pub(crate) text: String,
@@ -94,7 +96,8 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    /// Checks an expression at this depth, inside this number of loops.
+    /// Checks an expression that is nested in `depth` expressions and `loops` loops. Records the fields that the
+    /// expression reads.
     pub(crate) fn expression(
         &mut self,
         expr: &IdedExpr,
@@ -184,9 +187,8 @@ impl Check {
             CLUSTER => &mut self.reads.cluster,
             BINDING => &mut self.reads.binding,
             _ => {
-                let text = format!(
-                    "undeclared variable {variable:?}: there are {CLUSTER:?} and {BINDING:?}"
-                );
+                let text =
+                    format!("undeclared variable {variable:?}: use {CLUSTER:?} or {BINDING:?}");
                 return Err(problem(variable, text));
             }
         };
@@ -203,7 +205,7 @@ impl Check {
         Ok(())
     }
 
-    /// Returns the type of the value, as far as it is known.
+    /// Returns the type of an expression's value, as far as the type is known before the evaluation.
     pub(crate) fn kind(&self, expr: &IdedExpr) -> Result<Kind, Problem> {
         if let Expr::Select(select) = &expr.expr
             && select.test

@@ -1,5 +1,5 @@
-//! Clusters as CEL values, with the results of expressions that read no binding. Both are valid as long as the Cluster
-//! object does not change.
+//! A cache of clusters as CEL values, and of the results of expressions that do not read the binding. An entry is valid
+//! until its Cluster object changes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -12,11 +12,13 @@ use super::check::Paths;
 use super::functions::Budget;
 use super::objects;
 
-/// The cached clusters by name, and the time budget for the reasons of the current cycle.
+/// The cached clusters by name, and the time budget for reasons. A reason explains why a cluster does not pass the
+/// filters.
 #[derive(Default)]
 pub(crate) struct ClusterCache {
     clusters: HashMap<String, CachedCluster>,
-    /// The time budget of all evaluations that produce reasons in the current cycle; `None` before the first.
+    /// The time budget of all evaluations that produce reasons in the current cycle, or `None` before the first such
+    /// evaluation.
     reasons: Option<Budget>,
 }
 
@@ -30,27 +32,27 @@ impl std::fmt::Debug for ClusterCache {
 
 /// A cached cluster.
 pub(crate) struct CachedCluster {
-    /// Identifies the object by its address, which stays reserved while this weak reference exists.
+    /// A weak reference to the converted object. No other object can have the same address while this reference exists.
     object: Weak<Cluster>,
-    /// The functions and the variable `cluster`.
+    /// The CEL scope with the functions and the variable `cluster`.
     pub(crate) scope: Context<'static>,
-    /// Results of expressions that read no binding, by the index of the expression.
+    /// Results of the filter expressions that do not read the binding, by the index of the expression.
     pub(crate) filter: HashMap<usize, Result<(), Arc<str>>>,
     pub(crate) score: HashMap<usize, Result<i64, Arc<str>>>,
 }
 
 impl ClusterCache {
-    /// Resets the budget for reasons.
+    /// Resets the time budget for reasons.
     pub(crate) fn begin_cycle(&mut self) {
         self.reasons = None;
     }
 
-    /// Returns the time budget for reasons in the current cycle. The time starts with the first call.
+    /// Returns the time budget for reasons in the current cycle. The first call of a cycle starts the time.
     pub(crate) fn reasons_budget(&mut self) -> Budget {
         *self.reasons.get_or_insert_with(Budget::begin)
     }
 
-    /// Returns a cluster. Converts its object if it is new or has changed.
+    /// Returns a cached cluster. Converts its object if the object is new or has changed.
     ///
     /// # Errors
     /// If the object is missing or cannot be converted.
@@ -78,7 +80,7 @@ impl ClusterCache {
             .ok_or_else(|| "the cluster is not cached".to_owned())
     }
 
-    /// Drops removed clusters if the cache holds more than `clusters`.
+    /// Removes the clusters that no longer exist if the cache has more than `clusters` entries.
     pub(crate) fn drop_removed(&mut self, clusters: usize) {
         if self.clusters.len() > clusters {
             self.clusters

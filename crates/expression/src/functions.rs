@@ -1,4 +1,5 @@
-//! The functions of expressions, and the limits of an evaluation. Each loop iteration counts itself and checks the time.
+//! The functions of expressions, and the limits of an evaluation. Each loop iteration calls [`COUNT_ITERATION`], which
+//! checks the limits.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -10,15 +11,15 @@ use kube_cel::cel::common::ast::{CallExpr, Expr};
 use kube_cel::cel::extractors::This;
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 
-/// Limit of loop iterations in one evaluation.
+/// Maximum number of loop iterations in one evaluation.
 pub(crate) const MAX_ITERATIONS: u32 = 10_000;
-/// Time limit of the evaluations for all clusters of one decision.
+/// Maximum total time of the evaluations in one [`Budget`].
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(1);
 /// The function that counts a loop iteration. Expressions cannot call a function of this name.
 pub(crate) const COUNT_ITERATION: &str = "@count_iteration";
-/// Limit of compiled patterns in the cache.
+/// Maximum number of compiled patterns in the cache.
 const MAX_PATTERNS: usize = 256;
-/// Size limit of a compiled pattern.
+/// Maximum size of a compiled pattern, in bytes.
 const MAX_PATTERN_SIZE: usize = 1 << 18;
 
 thread_local! {
@@ -38,13 +39,14 @@ pub(crate) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
 /// An exceeded limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exceeded {
-    /// The loop iterations of one evaluation.
+    /// Loops took more than [`MAX_ITERATIONS`] iterations.
     Iterations,
-    /// The time of a decision.
+    /// The time budget ended.
     Time,
 }
 
-/// The time budget of one decision.
+/// The time budget of the evaluations for the filters, for the scores or for the reasons of one decision. A decision
+/// has a budget for each of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
     deadline: Instant,
@@ -61,7 +63,7 @@ impl Budget {
         }
     }
 
-    /// Evaluates an expression within the limits.
+    /// Evaluates an expression within the limits on iterations and time.
     pub(crate) fn run(
         self,
         root: &IdedExpr,
@@ -73,7 +75,7 @@ impl Budget {
         ITERATIONS.set(0);
         DEADLINE.set(Some(self.deadline));
         let result = Value::resolve(root, scope);
-        // `||` and loops swallow errors, so the result alone does not show an exceeded limit.
+        // `||` and loops can hide the error of an exceeded limit, so the limits are checked again here.
         if ITERATIONS.get() > MAX_ITERATIONS {
             return Err(Exceeded::Iterations);
         }
@@ -98,7 +100,7 @@ fn count_iteration() -> Result<Value, ExecutionError> {
     Ok(Value::Bool(true))
 }
 
-/// Compiles a pattern.
+/// Compiles a regular expression of limited size.
 pub(crate) fn pattern(text: &str) -> Result<regex::Regex, regex::Error> {
     regex::RegexBuilder::new(text)
         .size_limit(MAX_PATTERN_SIZE)
@@ -122,7 +124,7 @@ fn matches(This(text): This<Arc<String>>, source: Arc<String>) -> Result<Value, 
     })
 }
 
-/// Reports whether a function exists. The library has no lookup, so this calls it without arguments.
+/// Reports whether a function exists. The CEL library has no lookup, so this code calls the function without arguments.
 pub(crate) fn exists(name: &str) -> bool {
     let call = IdedExpr {
         id: 0,

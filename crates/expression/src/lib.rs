@@ -1,15 +1,16 @@
-//! Filters and scores of clusters in CEL, for the scheduler's plugin `Expression`.
+//! Filters and scores of clusters as CEL expressions, for the scheduler's plugin `Expression`.
 //!
-//! Expressions are parsed, checked and bounded when the configuration is loaded, and evaluated over the Cluster and binding
-//! objects.
+//! The expressions are parsed and checked when the configuration is loaded. The scheduler evaluates them with the
+//! Cluster and binding objects.
 //!
-//! - `args` holds the plugin's arguments, the root the plugin itself.
-//! - `program` parses an expression: `check` and `variables` find unknown names and wrong types, `source_span` locates
-//!   errors, `loop_budget` makes loops count their iterations.
-//! - `functions` holds the functions and the limits of an evaluation.
-//! - `objects` converts objects to CEL values; `cluster_cache` keeps them with the results that depend on no binding.
+//! - `args` has the arguments of the plugin. This module has the plugin itself.
+//! - `program` parses an expression. `check` and `variables` find unknown names and wrong types, `source_span` finds
+//!   the positions of errors, and `loop_budget` makes loops count their iterations.
+//! - `functions` has the functions and the limits of an evaluation.
+//! - `objects` converts objects to CEL values. `cluster_cache` keeps the converted clusters, and the results of
+//!   expressions that do not read the binding.
 //!
-//! Must not know: clients, runtimes, and the scheduler service. It sees only the plugin traits of `berth-core`.
+//! This crate must not know clients, runtimes or the scheduler service. It uses only the plugin traits of `berth-core`.
 
 mod args;
 mod check;
@@ -45,13 +46,14 @@ pub use args::{ExpressionArgs, FilterArgs, ScoreArgs};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct ExpressionError {
-    /// The path of the expression in the arguments, for example `filter[1].expression`; empty for all arguments.
+    /// The path of the expression in the arguments, for example `filter[1].expression`. The path is empty if the error
+    /// concerns all arguments.
     pub path: String,
     /// The cause, with the position in the expression.
     pub message: String,
 }
 
-/// The filter and score expressions of a profile.
+/// The plugin `Expression` with the filter and score expressions of one profile.
 #[derive(Debug)]
 pub struct Expression {
     filter: Vec<FilterExpression>,
@@ -77,14 +79,14 @@ struct ScoreExpression {
     default: Option<i64>,
 }
 
-/// The variable `binding`, converted in PreFilter for the rest of the cycle.
+/// The variable `binding`. PreFilter converts it once for the whole scheduling cycle.
 struct BindingVariables(RefCell<Variables>);
 
 /// A failed evaluation.
 enum EvaluationError {
     /// The evaluation failed for one cluster.
     Cluster(String),
-    /// The decision took too long, which ends it.
+    /// The expressions took too long, so the decision fails.
     Decision(PluginError),
 }
 
@@ -92,7 +94,7 @@ impl Expression {
     /// The plugin's name.
     pub const NAME: &'static str = "Expression";
 
-    /// Parses and checks the expressions.
+    /// Creates the plugin: parses and checks the expressions.
     ///
     /// # Errors
     /// If an expression is invalid.
@@ -149,27 +151,28 @@ impl Expression {
         self.binding_paths.0.extend(reads.binding.0);
     }
 
-    /// Reports whether an expression reads the binding, which PreFilter converts.
+    /// Reports whether an expression reads the binding. In this case, the plugin converts the binding once in
+    /// PreFilter.
     pub fn reads_binding(&self) -> bool {
         !self.binding_paths.is_empty()
     }
 
-    /// Reports whether there are filter expressions.
+    /// Reports whether the plugin has filter expressions.
     pub fn filters(&self) -> bool {
         !self.filter.is_empty()
     }
 
-    /// Reports whether there are score expressions.
+    /// Reports whether the plugin has score expressions.
     pub fn scores(&self) -> bool {
         !self.score.is_empty()
     }
 
-    /// Locks the cache. It stays consistent when a plugin panics, which the engine catches.
+    /// Locks the cache. The engine catches panics of the plugin, and the cache is consistent after a panic.
     fn clusters(&self) -> MutexGuard<'_, ClusterCache> {
         self.clusters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls a function with the variables of the binding.
+    /// Calls `then` with the variables of the binding.
     fn with_binding<T>(
         &self,
         context: &BindingContext<'_>,
@@ -177,7 +180,7 @@ impl Expression {
     ) -> Result<T, PluginError> {
         match context.state().get::<BindingVariables>() {
             Some(variables) => then(&mut variables.0.borrow_mut()),
-            // The profile does not enable the plugin at PreFilter.
+            // The profile does not enable the plugin at PreFilter, so the binding is converted here.
             None => then(&mut self.variables(&context.cycle())?),
         }
     }
@@ -217,7 +220,7 @@ impl Expression {
         Ok(Ok(()))
     }
 
-    /// Evaluates and adds the scores of a cluster.
+    /// Evaluates the scores of a cluster, and returns the weighted sum.
     fn evaluate_scores(
         &self,
         budget: Budget,
@@ -365,8 +368,8 @@ impl Score for Expression {
     }
 }
 
-/// Evaluates an expression for a cluster and a binding. Moves the binding's variables into the scope and back, because
-/// copying them is expensive.
+/// Evaluates an expression for a cluster and a binding. The binding's variables are moved into the scope and back,
+/// because copies are expensive.
 fn evaluate(
     budget: Budget,
     program: &Program,
@@ -400,7 +403,7 @@ fn failed(program: &Program, error: &str) -> String {
     format!("the expression {:?} failed: {error}", program.source)
 }
 
-/// Rounds a value to an integer; `None` if it is not a finite number.
+/// Rounds a value to an integer. Returns `None` if the value is not a finite number.
 fn rounded(value: &Value) -> Option<i64> {
     match *value {
         Value::Int(number) => Some(number),
@@ -414,7 +417,7 @@ fn rounded(value: &Value) -> Option<i64> {
     }
 }
 
-/// Describes an error with the messages of Kubernetes.
+/// Describes an error with the messages that Kubernetes uses.
 fn describe(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),

@@ -1,16 +1,17 @@
-//! Rewriting of parsed expressions: bounds loops and avoids copies, and keeps the value.
+//! Rewriting of parsed expressions: loops count their iterations, and field selections do not copy the object. The
+//! values of the expressions stay the same.
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, operators};
 
 use super::functions::COUNT_ITERATION;
 
-/// Makes every loop count its iterations, and field selections borrow instead of copying the object.
+/// Makes every loop count its iterations, and every field selection borrow the field instead of copying the object.
 pub(crate) fn bound_loops(expr: &mut IdedExpr) {
     match &mut expr.expr {
         Expr::Call(call) => {
             if call.func_name == operators::OPT_SELECT {
-                // Treats an absent field like an absent key.
+                // The optional field `a.?b` becomes the optional key `a[?'b']`, which may be absent.
                 operators::OPT_INDEX.clone_into(&mut call.func_name);
             }
             call.target

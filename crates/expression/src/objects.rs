@@ -1,5 +1,5 @@
-//! Conversion of objects to CEL values. Converts only the fields that some expression reads, because the status of a
-//! cluster can be larger than everything else.
+//! Conversion of objects to CEL values. Only the fields that some expression reads are converted, because the status of
+//! a cluster can be larger than all other fields.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,7 +21,7 @@ use super::variables::{BINDING, CLUSTER};
 /// Variables by name.
 pub(crate) type Variables = BTreeMap<String, Box<dyn Val>>;
 
-/// Returns a scope with the functions and the variable `cluster`.
+/// Returns a CEL scope with the functions and the variable `cluster`.
 pub(crate) fn cluster(object: &Cluster, reads: &Paths) -> Result<Context<'static>, String> {
     let mut fields = Fields::new(reads);
     fields.add("apiVersion", &"cluster.karmada.io/v1alpha1")?;
@@ -52,7 +52,7 @@ pub(crate) fn cluster(object: &Cluster, reads: &Paths) -> Result<Context<'static
     })
 }
 
-/// Returns the variable `binding`; empty if no expression reads it.
+/// Returns the variable `binding`, or no variable if no expression reads the binding.
 pub(crate) fn binding(
     object: Option<&dyn BindingObject>,
     reads: &Paths,
@@ -67,7 +67,7 @@ pub(crate) fn binding(
     Ok(Variables::from([(BINDING.to_owned(), fields.build())]))
 }
 
-/// The top-level fields of an object.
+/// The top-level fields of an object that expressions read.
 struct Fields<'a> {
     reads: &'a Paths,
     map: HashMap<CelMapKey, Box<dyn Val>>,
@@ -108,7 +108,7 @@ fn convert<'a>(value: &'a Value, reads: &Paths, path: &mut Vec<&'a str>) -> Box<
             }
             Box::new(CelMap::from(map))
         }
-        // Paths end at lists, so their items are converted completely.
+        // A path ends at a list, so the items of the list are converted completely.
         Value::Array(items) => {
             let all = Paths::everything();
             let items = items

@@ -1,4 +1,4 @@
-//! Parsing of expressions when the configuration is loaded.
+//! Parsing and checking of an expression when the configuration is loaded.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use super::loop_budget::bound_loops;
 use super::source_span::{MAX_NESTING, SyntaxError, error_at, position_of, too_nested};
 use super::variables::Kind;
 
-/// Length limit of an expression, in bytes.
+/// Maximum length of an expression, in bytes.
 const MAX_LENGTH: usize = 4096;
-/// Stack size of the parser's thread. The parser recurses over the whole expression.
+/// Stack size of the parser's thread, in bytes. The parser is recursive, so nested expressions need a large stack.
 const PARSER_STACK: usize = 64 << 20;
 
-/// A valid expression.
+/// A parsed and checked expression.
 pub(crate) struct Program {
     pub(crate) source: String,
     pub(crate) root: IdedExpr,
@@ -29,7 +29,7 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
-    /// Parses and checks an expression with a value of this type.
+    /// Parses an expression, and checks that its value has the type `wanted`.
     ///
     /// # Errors
     /// If the expression is invalid or too large.

@@ -1,6 +1,7 @@
-//! Positions in the source of an expression, and the check of its nesting before it is parsed.
+//! Positions in the source of an expression: the positions of errors, and the check for nesting that would overflow the
+//! parser.
 
-/// Limit of nested brackets, and of conditionals.
+/// Maximum number of nested brackets, and of conditionals in one expression.
 pub(crate) const MAX_NESTING: usize = 32;
 
 /// An error in an expression, with its position.
@@ -31,7 +32,7 @@ pub(crate) fn error_at(
     }
 }
 
-/// Returns the first position of a name outside of string literals, or the start of the source.
+/// Returns the first position of a name outside string literals, or the start of the source if there is none.
 pub(crate) fn position_of(source: &str, name: &str) -> (usize, usize) {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut before = ' ';
@@ -47,8 +48,8 @@ pub(crate) fn position_of(source: &str, name: &str) -> (usize, usize) {
     .unwrap_or((1, 1))
 }
 
-/// Returns the position at which brackets or conditionals exceed [`MAX_NESTING`]. Works on the text, because deeper
-/// nesting overflows the parser's stack.
+/// Returns the position at which nested brackets or conditionals exceed [`MAX_NESTING`]. The check reads the source
+/// text, because deeper nesting overflows the parser's stack.
 pub(crate) fn too_nested(source: &str) -> Option<(usize, usize)> {
     let (mut open, mut conditionals) = (0_usize, 0);
     outside_strings(source, |_, c| {
@@ -62,7 +63,7 @@ pub(crate) fn too_nested(source: &str) -> Option<(usize, usize)> {
     })
 }
 
-/// Returns the position of the first character outside of string literals that the predicate accepts.
+/// Returns the position of the first character outside string literals that the predicate accepts.
 fn outside_strings(
     source: &str,
     mut found: impl FnMut(&str, char) -> bool,

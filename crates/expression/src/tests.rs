@@ -1,4 +1,4 @@
-//! Decisions of an engine with the plugin.
+//! Tests of scheduling decisions by an engine with the plugin.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -71,7 +71,7 @@ fn plugin(args: Json) -> Result<Expression, ExpressionError> {
     Expression::new(serde_json::from_value(args).unwrap())
 }
 
-/// Returns a scene with the clusters `low` and `high`, which have labels and annotations, and `bare`, which has none.
+/// Returns a scene with three clusters. `low` and `high` have labels and annotations, and `bare` has none.
 fn scene(args: Json) -> Scene {
     let mut fleet = Fleet::new().keeping_objects();
     for (name, carbon) in [("low", "80"), ("high", "10")] {
@@ -109,7 +109,7 @@ impl Scene {
         self.fleet.snapshot()
     }
 
-    /// Returns the selected cluster, or the error.
+    /// Schedules a binding of a team. Returns the selected cluster, or the error.
     fn place(&mut self, team: &str) -> Result<String, String> {
         let snapshot = self.snapshot();
         selected(&self.engine.schedule(&snapshot, &request(team)))
@@ -271,7 +271,7 @@ fn the_reasons_of_a_cycle_share_one_budget() {
     );
     cache.begin_cycle();
     assert_ne!(cache.reasons_budget(), first);
-    // The engine begins a cycle before it requests reasons.
+    // Each decision of the engine begins a new cycle, and so a new budget.
     let mut scene = scene(json!({ "filter": [{ "expression": "cluster.metadata.name == 'x'" }] }));
     let mut budgets = Vec::new();
     for _ in 0..2 {

@@ -1,6 +1,6 @@
-//! The variables `cluster` and `binding`, and the types of their fields.
+//! The variables `cluster` and `binding` of expressions, and the types of their fields.
 //!
-//! The fields come from the CRDs' schemas, so that a misspelt field is an error when the configuration is loaded.
+//! The fields come from the schemas of the CRDs, so that a misspelt field is an error when the configuration is loaded.
 
 use std::sync::LazyLock;
 
@@ -10,9 +10,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-/// The variable of the cluster to filter or score.
+/// The variable for the cluster that is filtered or scored.
 pub(crate) const CLUSTER: &str = "cluster";
-/// The variable of the binding to schedule.
+/// The variable for the binding that is scheduled.
 pub(crate) const BINDING: &str = "binding";
 
 /// The type of a value, as far as it is known before the evaluation.
@@ -68,7 +68,7 @@ fn schema<T: schemars::JsonSchema>() -> Value {
         .to_value()
 }
 
-/// Returns the type of `variable.path…`.
+/// Returns the type of the field at a path of a variable.
 ///
 /// # Errors
 /// The first unknown name in the path, with the known fields at its position.

@@ -1,4 +1,4 @@
-//! The time of operations by Lua scripts, and of the built-in rule for the same kind.
+//! Benchmarks of operations by Lua scripts, and of the built-in rules for the same kind.
 
 #![expect(clippy::panic, reason = "this is how a benchmark fails")]
 

@@ -1,4 +1,4 @@
-//! The admission rule of customizations: their scripts compile.
+//! The admission rule of ResourceInterpreterCustomizations: all scripts must compile.
 
 use berth_api::ResourceInterpreterCustomization;
 use berth_api::admission::{FieldError, Reason};
@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::lua::check_syntax;
 use crate::operation::Operation;
 
-/// Checks the scripts of a ResourceInterpreterCustomization. An object that does not fit the type is left for the schema to
-/// reject.
+/// Checks the scripts of a ResourceInterpreterCustomization. Accepts an object that cannot be decoded, because the
+/// schema rejects such an object.
 ///
 /// # Errors
 /// The first script that does not compile.

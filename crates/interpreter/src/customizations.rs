@@ -1,4 +1,4 @@
-//! The scripts of all customizations, by kind and operation.
+//! The Lua scripts of all ResourceInterpreterCustomizations, by kind and operation.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use crate::error::{InterpretError, ScriptError};
 use crate::lua::Program;
 use crate::operation::Operation;
 
-/// The pause after a call that ran out of time. A looping script thus uses a small part of a processor.
+/// The pause of a script after one of its calls ran out of time. An endless script thus uses little processor time.
 const PAUSE: Duration = Duration::from_secs(20);
 
 /// A script of a customization.
@@ -20,12 +20,12 @@ pub(crate) struct Script {
     customization: String,
     operation: Operation,
     program: Program,
-    /// The end of the pause after a call that ran out of time.
+    /// The end of the current pause, if the script ran out of time.
     paused_until: Mutex<Option<Instant>>,
 }
 
 impl Script {
-    /// Runs a function with the script, unless the script is paused.
+    /// Calls `run` with the compiled script, or returns an error if the script is paused.
     pub(crate) fn run<T>(
         &self,
         run: impl FnOnce(&Program) -> Result<T, ScriptError>,
@@ -61,7 +61,7 @@ impl Script {
 #[derive(Debug, Default)]
 pub(crate) struct KindScripts {
     single: BTreeMap<Operation, Arc<Script>>,
-    /// Dependencies are the union of those of all customizations.
+    /// All scripts for dependencies. The dependencies of a template are the union of the results of these scripts.
     dependencies: Vec<Arc<Script>>,
 }
 
@@ -76,7 +76,7 @@ impl KindScripts {
         &self.dependencies
     }
 
-    /// Returns the script of a customization if its text is the same.
+    /// Returns the script of a customization for an operation if the script has this text.
     fn find(&self, customization: &str, operation: Operation, text: &str) -> Option<&Arc<Script>> {
         let mut scripts = self.single.values().chain(&self.dependencies);
         scripts.find(|script| {
@@ -86,7 +86,7 @@ impl KindScripts {
         })
     }
 
-    /// Reports whether there is a script for an operation.
+    /// Reports whether the kind has a script for an operation.
     pub(crate) fn has(&self, operation: Operation) -> bool {
         match operation {
             Operation::InterpretDependency => !self.dependencies.is_empty(),
@@ -95,15 +95,15 @@ impl KindScripts {
     }
 }
 
-/// The scripts of all customizations.
+/// The scripts of all customizations, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Customizations {
     kinds: HashMap<CustomizationTarget, KindScripts>,
 }
 
 impl Customizations {
-    /// Merges customizations. If several have a script for one operation of a kind, the first by name counts. Scripts that
-    /// did not change keep their compiled form and their pause.
+    /// Merges the scripts of customizations. If several customizations have a script for an operation of a kind, the
+    /// first by name is used. An unchanged script keeps its compiled form and its pause.
     pub(crate) fn new(mut list: Vec<ResourceInterpreterCustomization>, old: &Self) -> Self {
         list.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
         let mut kinds: HashMap<CustomizationTarget, KindScripts> = HashMap::new();
@@ -135,7 +135,7 @@ impl Customizations {
         Self { kinds }
     }
 
-    /// Returns the scripts of a kind.
+    /// Returns the scripts for a kind.
     pub(crate) fn of(&self, api_version: &str, kind: &str) -> Option<&KindScripts> {
         if self.kinds.is_empty() {
             return None;

@@ -3,10 +3,10 @@
 use crate::operation::Operation;
 use crate::webhooks::WebhookError;
 
-/// An object that could not be interpreted.
+/// An error of the interpretation of an object.
 #[derive(Debug, thiserror::Error)]
 pub enum InterpretError {
-    /// A field has the wrong type.
+    /// A field of the template has the wrong type.
     #[error("the template is not a valid {kind}: {source}")]
     Shape {
         /// The kind of the template.
@@ -21,7 +21,7 @@ pub enum InterpretError {
         container: String,
         /// The resource.
         resource: String,
-        /// The malformed text.
+        /// The malformed quantity.
         text: String,
     },
     /// A required field is missing.
@@ -40,10 +40,10 @@ pub enum InterpretError {
         /// The cause.
         source: ScriptError,
     },
-    /// A webhook did not interpret the object.
+    /// A webhook failed.
     #[error("failed calling webhook {webhook:?} for {operation}: {source}")]
     Webhook {
-        /// The name of the webhook, `CONFIGURATION/WEBHOOK`.
+        /// The name of the webhook in the form `CONFIGURATION/WEBHOOK`.
         webhook: String,
         /// The operation.
         operation: Operation,
@@ -53,7 +53,7 @@ pub enum InterpretError {
 }
 
 impl InterpretError {
-    /// Returns the operation that failed, if a script or a webhook performs it.
+    /// Returns the failed operation if a script or a webhook performs it.
     pub fn operation(&self) -> Option<Operation> {
         match self {
             Self::Script { operation, .. } | Self::Webhook { operation, .. } => Some(*operation),
@@ -61,13 +61,13 @@ impl InterpretError {
         }
     }
 
-    /// Reports whether a webhook failed, which may pass without a change of any object.
+    /// Reports whether a webhook failed. Such an operation may succeed later for the same object.
     pub fn is_of_webhook(&self) -> bool {
         matches!(self, Self::Webhook { .. })
     }
 }
 
-/// A failed script.
+/// An error of a script.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// The script does not compile.
@@ -82,58 +82,58 @@ pub enum ScriptError {
     /// The script ran too long.
     #[error("the script did not return within {0} ms")]
     Timeout(u128),
-    /// The script ran too long before, and is not started again yet.
+    /// The script ran out of time in an earlier call, and is paused.
     #[error("the script did not return in time; it runs again in {0} s")]
     Paused(u64),
     /// The script used too much memory.
     #[error("the script needs more than {0} MiB of memory")]
     Memory(usize),
-    /// A returned value has the wrong type.
+    /// The script returned a value of the wrong type.
     #[error("the returned value is a {found}; expected a {expected}")]
     Type {
         /// The expected type.
         expected: &'static str,
-        /// The type of the value.
+        /// The type of the returned value.
         found: &'static str,
     },
     /// A returned value cannot be converted to JSON.
     #[error("the returned value cannot be converted: {0}")]
     Convert(#[from] ConvertError),
-    /// A returned value does not have the expected shape.
+    /// The returned value lacks required fields or has fields of the wrong type.
     #[error("the returned value is not a valid {what}: {source}")]
     Shape {
-        /// The expected shape.
+        /// The name of the expected type.
         what: &'static str,
         /// The decoding error.
         source: serde_json::Error,
     },
-    /// A returned value has an invalid field.
+    /// A field of the returned value is invalid.
     #[error("the returned value is not valid: {0}")]
     Invalid(String),
 }
 
-/// A Lua value without a JSON form.
+/// An error of the conversion of a Lua value to JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConvertError {
-    /// A table with gaps in its list, or with indices that are not positive integers.
+    /// A list has gaps, or its indices are not positive integers.
     #[error("a list has gaps")]
     Sparse,
-    /// A table with both names and indices, or other keys.
+    /// A table has both names and indices, or keys of other types.
     #[error("a table mixes names and indices, or has keys of other types")]
     Keys,
-    /// A table that occurs twice.
+    /// A table occurs more than once in the value.
     #[error("a table occurs more than once; copy it instead")]
     Repeated,
-    /// Tables nested too deeply.
+    /// Tables are nested too deeply.
     #[error("tables are nested more than {0} levels deep")]
     Depth(usize),
-    /// A number that JSON cannot express.
+    /// JSON cannot express a number.
     #[error("{0} is not a JSON number")]
     Number(String),
-    /// A value of another type.
+    /// JSON cannot express a value of this type.
     #[error("a {0} has no JSON form")]
     Type(&'static str),
-    /// The table cannot be read.
+    /// A table cannot be read.
     #[error("a table cannot be read: {0}")]
     Lua(String),
 }

@@ -1,13 +1,13 @@
-//! Replicas of a workload, and the requirements of each.
+//! The replicas of a workload, and the requirements of each replica.
 
 use serde_json::Value;
 
-/// The interpretation of a workload template.
+/// The replicas and requirements that the interpreter reads from a workload template.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Interpretation {
     /// The total number of replicas.
     pub replicas: i32,
-    /// The requirements of a replica, as `spec.replicaRequirements` of a binding.
+    /// The requirements of each replica, as in `spec.replicaRequirements` of a binding.
     pub requirements: Option<Value>,
     /// The priority class of the pods.
     pub priority_class_name: Option<String>,

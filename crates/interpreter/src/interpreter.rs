@@ -1,4 +1,5 @@
-//! The interpreter of all kinds: for each operation, scripts come before webhooks, and webhooks before built-in rules.
+//! The interpreter of all kinds. For each operation, scripts take precedence over webhooks, and webhooks over built-in
+//! rules.
 
 mod webhook_operations;
 
@@ -21,7 +22,7 @@ use crate::third_party::{Aggregation, Kind};
 use crate::webhooks::{Answer, Answers, Configurations, WebhookError};
 use crate::{native, scripted};
 
-/// Reports whether replicas or components of a kind can be read without a customization or a webhook.
+/// Reports whether a built-in rule reads the replicas or components of a kind.
 pub fn has_built_in_replicas(api_version: &str, kind: &str) -> bool {
     native::is_interpreted(api_version, kind)
         || is_third_party(api_version, kind, Operation::InterpretReplica)
@@ -37,7 +38,7 @@ fn is_third_party(api_version: &str, kind: &str, operation: Operation) -> bool {
 pub struct Interpreter {
     customizations: Arc<RwLock<Arc<Customizations>>>,
     webhooks: Arc<RwLock<Arc<Configurations>>>,
-    /// The answers of webhooks. Without them an operation of a webhook fails.
+    /// The responses of webhooks. Without `Answers`, an operation of a webhook fails.
     answers: Option<Answers>,
 }
 
@@ -62,7 +63,7 @@ impl Interpreter {
         Arc::clone(&slot.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reports whether a customization or a webhook performs an operation of a kind.
+    /// Reports whether a customization or a webhook performs an operation for a kind.
     pub fn is_customized(&self, api_version: &str, kind: &str, operation: Operation) -> bool {
         self.has_script(api_version, kind, operation)
             || self.has_webhook(api_version, kind, operation)
@@ -76,26 +77,26 @@ impl Interpreter {
             .is_some_and(|scripts| scripts.has(operation))
     }
 
-    /// Reports whether replicas can be read from templates of a kind.
+    /// Reports whether the interpreter can read replicas from templates of a kind.
     pub fn has_replicas(&self, api_version: &str, kind: &str) -> bool {
         has_built_in_replicas(api_version, kind)
             || self.is_customized(api_version, kind, Operation::InterpretReplica)
     }
 
-    /// Reports whether components can be read from templates of a kind.
+    /// Reports whether the interpreter can read components from templates of a kind.
     pub fn has_components(&self, api_version: &str, kind: &str) -> bool {
         self.is_customized(api_version, kind, Operation::InterpretComponent)
             || is_third_party(api_version, kind, Operation::InterpretComponent)
     }
 
-    /// Reports whether objects of a kind have a health rule.
+    /// Reports whether the interpreter has a health rule for a kind.
     pub fn has_health(&self, api_version: &str, kind: &str) -> bool {
         native::has_health_rule(api_version, kind)
             || is_third_party(api_version, kind, Operation::InterpretHealth)
             || self.is_customized(api_version, kind, Operation::InterpretHealth)
     }
 
-    /// Reads replicas and requirements from a template; none for kinds without replicas.
+    /// Reads the replicas and requirements of a template. Returns `None` for kinds without replicas.
     ///
     /// # Errors
     /// When the template is malformed, or a script or a webhook fails.
@@ -123,7 +124,7 @@ impl Interpreter {
         }
     }
 
-    /// Reads the components of a template; none for kinds without a rule.
+    /// Reads the components of a template. Returns `None` for kinds without a rule.
     ///
     /// # Errors
     /// When a script or a webhook fails.
@@ -174,7 +175,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Copies the fields that the member owns from the observed object to the desired one.
+    /// Copies the fields that the member cluster owns from the observed object to the desired object.
     ///
     /// # Errors
     /// When a script or a webhook fails.
@@ -196,7 +197,8 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Returns the status to report; none if it is missing, too large, or not reported for the kind.
+    /// Returns the status that a member reports for an object. Returns `None` if the status is absent, too large, or
+    /// not reported for the kind.
     ///
     /// # Errors
     /// When a script or a webhook fails.
@@ -221,7 +223,7 @@ impl Interpreter {
         })
     }
 
-    /// Returns the new status of a template; none if it is unchanged or its kind has no rule.
+    /// Returns the new status of a template. Returns `None` if the status is unchanged, or if the kind has no rule.
     ///
     /// # Errors
     /// When a script or a webhook fails.
@@ -257,7 +259,7 @@ impl Interpreter {
         Ok(status.and_then(|status| native::changed_status(old, status)))
     }
 
-    /// Reports whether an object is healthy. An object without a rule always is.
+    /// Reports whether an object is healthy. Objects of kinds without a health rule are always healthy.
     ///
     /// # Errors
     /// When a script or a webhook fails.
@@ -281,7 +283,7 @@ impl Interpreter {
         }
     }
 
-    /// Returns the sorted dependencies of a template; none for kinds without a rule.
+    /// Returns the sorted dependencies of a template. Returns `None` for kinds without a rule.
     ///
     /// # Errors
     /// When the template is malformed, or a script or a webhook fails.
@@ -321,7 +323,7 @@ impl Interpreter {
         Ok(Some(all))
     }
 
-    /// Runs the script of an operation, if there is one.
+    /// Runs the script for an operation of a kind. Returns `None` if there is no such script.
     fn run<T>(
         &self,
         api_version: &str,

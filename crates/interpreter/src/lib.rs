@@ -1,7 +1,8 @@
-//! The resource interpreter: what the control plane knows about the fields of kinds. For each object it reads replicas,
-//! requirements and dependencies, sets replicas, keeps fields that members own, and reports, combines and judges status.
+//! The resource interpreter, which knows the fields of kinds. It reads replicas, requirements and dependencies from
+//! templates, and sets replicas in manifests. It retains fields that members own, selects and aggregates status, and
+//! reports health.
 //!
-//! The first of these that has a rule for a kind and an [`Operation`] decides, as in Karmada:
+//! As in Karmada, the first layer that has a rule for a kind and an [`Operation`] performs the operation:
 //!
 //! | layer | module |
 //! |---|---|
@@ -10,9 +11,11 @@
 //! | rules for kinds of other projects | `third_party` |
 //! | rules for Kubernetes' own kinds | `native` |
 //!
-//! Everything is a function over JSON. The crate must not know clients, runtimes, policies, placements or its callers;
-//! the caller reads customizations and passes them to [`Interpreter::load`]. It also calls the webhooks: [`Answers`]
-//! lists the requests, and takes the answers.
+//! All operations are functions over JSON. The crate must not know clients, runtimes, policies, placements or its
+//! callers.
+//!
+//! The caller reads customizations, and passes them to [`Interpreter::load`]. The caller also calls the webhooks:
+//! [`Answers`] contains the open requests, and receives the responses.
 
 mod admission;
 mod customizations;

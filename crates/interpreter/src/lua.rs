@@ -1,16 +1,16 @@
-//! Lua 5.1 in a sandbox. A script is compiled once. Each call runs in a state of its own, so scripts cannot affect each
-//! other, and equal inputs give equal results.
+//! Lua 5.1 in a sandbox. A script is compiled once. Each call runs in a new Lua state, so a call cannot affect later
+//! calls.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `program` | a script and its bytecode |
 //! | `sandbox` | the libraries and functions that scripts may use |
-//! | `patterns` | bounds on the cost of patterns and strings |
-//! | `budget` | limits of time and memory |
+//! | `patterns` | limits on the cost of patterns and strings |
+//! | `budget` | limits on time and memory |
 //! | `clock` | `os.time` and `os.date` |
-//! | `kube` | the library `kube` |
-//! | `convert` | JSON to Lua values, and back |
-//! | `empty_tables` | empty tables as lists or objects |
+//! | `kube` | the Lua library `kube` |
+//! | `convert` | conversion of JSON to Lua values, and back |
+//! | `empty_tables` | conversion of empty tables to lists or objects |
 
 mod budget;
 mod clock;
@@ -35,14 +35,14 @@ pub(crate) enum Returned {
     Nil,
     Bool(bool),
     Number(f64),
-    /// A table as JSON. An empty table is an empty list.
+    /// A table, converted to JSON. An empty table becomes an empty list.
     Table(Value),
     /// A value of another type, with the name of the type.
     Other(&'static str),
 }
 
 impl Returned {
-    /// Returns the Lua name of the type.
+    /// Returns the Lua name of the value's type.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Nil => "nil",
@@ -54,7 +54,7 @@ impl Returned {
     }
 }
 
-/// Compiles a script without running it.
+/// Checks that a script compiles.
 ///
 /// # Errors
 /// When the script does not compile.
@@ -62,10 +62,10 @@ pub fn check_syntax(script: &str) -> Result<(), ScriptError> {
     Program::new(script).bytecode().map(|_| ())
 }
 
-/// Runs a script, calls one of its functions, and returns the first `N` results.
+/// Runs a script, calls one of the functions that the script declares, and returns the first `N` results.
 ///
 /// # Errors
-/// When the script fails, exceeds its [`Budget`], or returns a table that has no JSON form.
+/// When the script fails, exceeds its [`Budget`], or returns a table that cannot be converted to JSON.
 pub(crate) fn call<const N: usize>(
     script: &Program,
     function: &'static str,
@@ -109,7 +109,7 @@ fn returned_value(value: mlua::Value) -> Result<Returned, ScriptError> {
     })
 }
 
-/// Returns the message of an error without the traceback.
+/// Returns the message of an error, without the traceback.
 fn first_line(error: &mlua::Error) -> String {
     let mut cause = error;
     while let mlua::Error::CallbackError { cause: inner, .. } = cause {

@@ -1,16 +1,17 @@
-//! The rules of the built-in kinds, equal to Karmada's native interpreter, as pure functions over JSON. A kind without a
-//! rule has no replicas and no dependencies, its whole status is reported, and it is healthy.
+//! Rules for the kinds of Kubernetes, equal to Karmada's native interpreter, as pure functions over JSON. An object of
+//! a kind without a rule has no replicas and no dependencies, reports its whole status, and is healthy.
 //!
 //! | module | operation |
 //! |---|---|
 //! | `replicas` | reads replicas and requirements of a template (`requirements`, `pod_requests`) |
 //! | `revise` | sets the replicas of a manifest |
 //! | `dependencies` | finds the objects that a template references |
-//! | `retain` | keeps fields that a member owns |
+//! | `retain` | retains fields that a member owns |
 //! | `reflect` | selects the status that a member reports |
-//! | `aggregate` | builds the template's status from the reports |
-//! | `health` | judges an object in a member |
-//! | `workloads`, `counters` | tables of the kinds with replicas or pods, and of those with counters in their status |
+//! | `aggregate` | builds the status of a template from the members' reports |
+//! | `health` | reports whether an object in a member is healthy |
+//! | `workloads` | the table of the kinds that run pods |
+//! | `counters` | the table of the kinds with counters in their status |
 
 mod aggregate;
 mod counters;

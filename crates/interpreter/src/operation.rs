@@ -1,13 +1,13 @@
-//! The operations of the interpreter.
+//! The operations of the interpreter, and the names that Karmada gives them.
 
 use std::fmt;
 
 use berth_api::interpreter_customization::{CustomizationRules, LuaRule};
 
-/// An operation, with Karmada's names.
+/// An operation of the interpreter. The names are the same as in Karmada.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
-    /// Keeps fields that a member owns.
+    /// Retains the fields that a member owns.
     Retain,
     /// Reads the replicas of a template.
     InterpretReplica,
@@ -17,16 +17,16 @@ pub enum Operation {
     ReviseReplica,
     /// Selects the status that a member reports.
     InterpretStatus,
-    /// Combines the reports of the members.
+    /// Aggregates the reports of the members.
     AggregateStatus,
-    /// Judges an object in a member.
+    /// Reports whether an object in a member is healthy.
     InterpretHealth,
-    /// Finds the objects that a template needs.
+    /// Finds the objects that a template references.
     InterpretDependency,
 }
 
 impl Operation {
-    /// All operations, in the order of Karmada's rules.
+    /// All operations, in the order of the fields of a customization.
     pub const ALL: [Self; 8] = [
         Self::Retain,
         Self::InterpretReplica,
@@ -38,7 +38,7 @@ impl Operation {
         Self::InterpretDependency,
     ];
 
-    /// Returns the name.
+    /// Returns the name of the operation.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Retain => "Retain",
@@ -52,13 +52,13 @@ impl Operation {
         }
     }
 
-    /// Finds an operation by its name, in any case.
+    /// Returns the operation with a name, in any case.
     pub fn find(name: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|operation| operation.name().eq_ignore_ascii_case(name))
     }
 
-    /// Returns the function that a script declares for this operation.
+    /// Returns the name of the function that a script declares for this operation.
     pub const fn function(self) -> &'static str {
         match self {
             Self::Retain => "Retain",
@@ -72,7 +72,7 @@ impl Operation {
         }
     }
 
-    /// Returns the field of a customization with the script.
+    /// Returns the field of a customization that contains the script for this operation.
     pub const fn field(self) -> &'static str {
         match self {
             Self::Retain => "retention",
@@ -86,7 +86,7 @@ impl Operation {
         }
     }
 
-    /// Returns the script of this operation; none if it is missing or empty.
+    /// Returns the script for this operation, or `None` if the script is absent or empty.
     pub fn script(self, rules: &CustomizationRules) -> Option<&str> {
         let rule: &Option<LuaRule> = match self {
             Self::Retain => &rules.retention,

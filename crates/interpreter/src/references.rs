@@ -2,10 +2,10 @@
 
 use berth_api::dependency::DependentObjectReference;
 
-/// Checks the dependencies.
+/// Checks that dependencies have a kind, an API version, and a name or a label selector.
 ///
 /// # Errors
-/// The index and the problem of the first invalid one.
+/// The index and the problem of the first invalid dependency.
 pub(crate) fn check_references(list: &[DependentObjectReference]) -> Result<(), String> {
     for (index, reference) in list.iter().enumerate() {
         check_reference(reference).map_err(|problem| format!("[{index}]: {problem}"))?;

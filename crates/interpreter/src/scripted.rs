@@ -1,4 +1,4 @@
-//! The operations by scripts: calls a script, and gives its results their types.
+//! The operations of scripts. Each function calls a script and decodes the results.
 
 use berth_api::binding::{AggregatedStatusItem, Component, ReplicaRequirements};
 use berth_api::dependency::DependentObjectReference;
@@ -11,7 +11,7 @@ use crate::lua::{Program, Returned, Root, call, resolve_empty_tables};
 use crate::operation::Operation;
 use crate::references::check_references;
 
-/// Runs the function of an operation that has one result.
+/// Calls the function for an operation that has one result.
 fn run(
     script: &Program,
     operation: Operation,
@@ -74,7 +74,7 @@ pub(crate) fn reflect(script: &Program, object: &Value) -> Result<Value, ScriptE
     table(status, Root::Object, &[])
 }
 
-/// Returns the template with its status.
+/// Returns the template with its new status.
 pub(crate) fn aggregate(
     script: &Program,
     object: &Value,
@@ -122,7 +122,7 @@ fn table(returned: Returned, root: Root, references: &[&Value]) -> Result<Value,
     }
 }
 
-/// Converts a number to an integer, without its fraction.
+/// Converts a number to an integer, and drops the fraction.
 fn int32(returned: &Returned) -> Result<i32, ScriptError> {
     let Returned::Number(number) = returned else {
         return Err(unexpected("number", returned));

@@ -1,8 +1,9 @@
-//! Rules for kinds of other projects, equal to the customizations that Karmada ships, as pure functions over JSON.
+//! Rules for kinds of other projects, as pure functions over JSON. The rules give the same results as the
+//! customizations that Karmada ships.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `kruise`, `argo`, `volcano`, `flink`, `spark`, `ray`, `kubeflow`, `kyverno`, `flux` | the kinds of a project |
+//! | `kruise`, `argo`, `volcano`, `flink`, `spark`, `ray`, `kubeflow`, `kyverno`, `flux` | the rules for the kinds of a project |
 //! | `reports` | sums, latest values and merged conditions of the members' reports |
 //! | `pods` | replicas, components and dependencies of pod templates |
 //! | `pruning` | removal of empty fields |
@@ -36,7 +37,7 @@ type Components = Vec<Component>;
 type References = Vec<DependentObjectReference>;
 type Result<T> = std::result::Result<T, InterpretError>;
 
-/// The input of an aggregation.
+/// The input of the aggregation of a template's status.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Aggregation<'a> {
     pub(crate) template: &'a Value,
@@ -45,7 +46,7 @@ pub(crate) struct Aggregation<'a> {
     pub(crate) now: &'a str,
 }
 
-/// The rules of a kind. An operation without a rule is left to the native rules.
+/// The rules for a kind. The native rules perform an operation that has no rule here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     api_version: &'static str,
@@ -54,9 +55,9 @@ pub(crate) struct Kind {
     pub(crate) components: Option<fn(&Value) -> Result<Components>>,
     pub(crate) revise: Option<fn(&mut Value, i32)>,
     pub(crate) retain: Option<fn(&mut Value, &Value)>,
-    /// Returns the report of an object's status.
+    /// Returns the status that a member reports for an object.
     pub(crate) reflect: Option<fn(&Value, &Value) -> Fields>,
-    /// Returns the new status of a template; none if it must not change.
+    /// Returns the new status of a template, or `None` if the status must not change.
     pub(crate) aggregate: Option<fn(Aggregation<'_>) -> Option<Fields>>,
     pub(crate) health: Option<fn(&Value) -> Result<bool>>,
     pub(crate) dependencies: Option<fn(&Value) -> Result<References>>,
@@ -79,12 +80,12 @@ impl Kind {
         }
     }
 
-    /// Returns the rules of a kind.
+    /// Returns the rules for a kind.
     pub(crate) fn of(api_version: &str, kind: &str) -> Option<&'static Self> {
         KINDS.get(&(api_version, kind)).copied()
     }
 
-    /// Reports whether there is a rule for an operation.
+    /// Reports whether the kind has a rule for an operation.
     pub(crate) fn has(&self, operation: Operation) -> bool {
         match operation {
             Operation::InterpretReplica => self.replicas.is_some(),
@@ -98,7 +99,7 @@ impl Kind {
         }
     }
 
-    /// Returns the report of an object without empty fields.
+    /// Returns the status that a member reports for an object, without empty fields.
     pub(crate) fn report(&self, object: &Value) -> Option<Value> {
         let reflect = self.reflect?;
         let status = object.get("status").filter(|status| status.is_object());
@@ -107,7 +108,7 @@ impl Kind {
         Some(Value::Object(report))
     }
 
-    /// Returns the new status of a template without empty fields; none if it must not change.
+    /// Returns the new status of a template without empty fields, or `None` if the status must not change.
     pub(crate) fn status(&self, aggregation: Aggregation<'_>) -> Option<Value> {
         let mut status = self.aggregate?(aggregation)?;
         pruning::drop_empty(&mut status);
@@ -115,7 +116,7 @@ impl Kind {
     }
 }
 
-/// All kinds.
+/// The rules for all kinds, by API version and kind.
 static KINDS: LazyLock<HashMap<(&'static str, &'static str), &'static Kind>> =
     LazyLock::new(|| {
         let projects: [&'static [Kind]; 9] = [
@@ -135,18 +136,18 @@ static KINDS: LazyLock<HashMap<(&'static str, &'static str), &'static Kind>> =
             .collect()
     });
 
-/// Returns a required number of an object.
+/// Returns a number that an object must have.
 fn required(object: &Value, pointer: &'static str) -> Result<i64> {
     let number = object.pointer(pointer).and_then(Value::as_i64);
     number.ok_or_else(|| missing(pointer))
 }
 
-/// Returns the error about a field that is missing or has the wrong type.
+/// Returns the error for a field that is missing or has the wrong type.
 fn missing(pointer: &'static str) -> InterpretError {
     InterpretError::Field(pointer[1..].replace('/', "."))
 }
 
-/// Copies the listed fields of a status that are set.
+/// Returns the listed fields of a status that are set.
 fn picked(status: &Value, fields: &[&str]) -> Fields {
     let mut report = Fields::new();
     for field in fields {
@@ -157,7 +158,7 @@ fn picked(status: &Value, fields: &[&str]) -> Fields {
     report
 }
 
-/// Copies `spec.suspend` from the observed object, because users suspend and resume in the member.
+/// Copies `spec.suspend` from the observed object, because users suspend and resume objects in the member.
 fn retain_suspend(desired: &mut Value, observed: &Value) {
     let suspend = observed.pointer("/spec/suspend").filter(|v| !v.is_null());
     if let (Some(suspend), Some(spec)) = (

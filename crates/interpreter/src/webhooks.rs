@@ -1,15 +1,16 @@
-//! Interpreter webhooks: the operations that they interpret, requests to them, and their responses.
+//! Interpreter webhooks: the kinds and operations that they interpret, the requests, and the responses.
 //!
-//! No module here calls a webhook. An operation that needs one notes a [`WebhookRequest`] in the [`Answers`] of its
-//! interpreter and fails; the caller sends the request, adds the answer, and runs the operation again.
+//! No module of this crate calls a webhook. An operation that needs a response adds a [`WebhookRequest`] to the
+//! [`Answers`] of its interpreter, and fails. The caller sends the request, adds the answer, and runs the operation
+//! again.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `configurations` | the webhooks of all configurations, by kind and operation |
-//! | `request` | a request, and its form on the wire |
-//! | `response` | the checks of a response |
-//! | `answers` | the answers of the webhooks to the operations of one caller |
-//! | `error` | failed calls |
+//! | `configurations` | the webhooks of all ResourceInterpreterWebhookConfigurations, by kind and operation |
+//! | `request` | a request, and its JSON form |
+//! | `response` | the checks and the decoding of a response |
+//! | `answers` | the known answers and the open requests of a caller |
+//! | `error` | errors of webhooks |
 
 mod answers;
 mod configurations;

@@ -1,7 +1,8 @@
-//! Compares the rules for kinds of other projects with answers that were recorded from `karmadactl interpret`.
+//! Compares the rules for kinds of other projects with results that were recorded from `karmadactl interpret`.
 //!
-//! A file of `data/third_party` has objects, lists of status items, and cases: an operation on an object, with the
-//! answer of Karmada's customization of the kind, or `error: true` if that fails. `NOW` is the time of the call.
+//! Each file in `data/third_party` has objects, lists of status items, and cases. A case is an operation on an object,
+//! with the recorded result of Karmada's customization, or `error: true` if Karmada's customization fails. `NOW` stands
+//! for the time of the call.
 
 #![expect(
     clippy::unwrap_used,
@@ -42,7 +43,7 @@ struct Case {
     answer: Value,
 }
 
-/// Cases in which Berth differs on purpose: file, operation, object, list of items, and the answer of Berth.
+/// Cases in which Berth differs from Karmada on purpose: file, operation, object, list of items, and Berth's result.
 fn differences() -> Vec<(
     &'static str,
     &'static str,
@@ -51,7 +52,7 @@ fn differences() -> Vec<(
     Value,
 )> {
     vec![
-        // Karmada fails on a template that no member has.
+        // Karmada fails if no member has the template.
         (
             "SidecarSet",
             "AggregateStatus",
@@ -66,7 +67,7 @@ fn differences() -> Vec<(
             "none",
             json!({"matchedPods": 0, "updatedPods": 0, "readyPods": 0}),
         ),
-        // Karmada fails if no ServiceAccount is set.
+        // Karmada fails if the template has no ServiceAccount.
         (
             "OCIRepository",
             "InterpretDependency",
@@ -117,7 +118,7 @@ fn answer(file: &File, case: &Case) -> Result<Value, InterpretError> {
             let now: Time = serde_json::from_value(json!("2020-01-01T00:00:00Z")).unwrap();
             let status = interpreter.aggregate(object, items, &now)?;
             let Some(status) = status else {
-                // Unchanged. Karmada would drop the empty fields of the old status.
+                // The status is unchanged. Karmada would remove the empty fields of the old status.
                 return Ok(without_empty(&object["status"]));
             };
             let text = status.to_string().replace("2020-01-01T00:00:00Z", "NOW");
@@ -143,7 +144,7 @@ fn without_empty(value: &Value) -> Value {
 }
 
 #[test]
-fn answers_equal_karmadas() {
+fn rules_give_the_results_of_karmada() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/third_party");
     let differences = differences();
     let (mut cases, mut failures) = (0, Vec::new());
@@ -168,7 +169,7 @@ fn answers_equal_karmadas() {
                 });
             let is_equal = match (&found, difference) {
                 (Ok(found), Some((.., expected))) => found == expected,
-                // Karmada fails on pods without dependencies.
+                // Karmada fails on pods that have no dependencies.
                 (Ok(found), None) if case.error => {
                     case.operation == "InterpretDependency" && *found == json!([])
                 }
@@ -218,7 +219,7 @@ fn a_finished_job_keeps_the_time_of_its_state() {
     assert_eq!(again.unwrap(), None);
 }
 
-/// Karmada has no rules for Rollouts.
+/// Karmada has no rules for Rollouts of Argo.
 #[test]
 fn rollouts_are_divided_and_judged_by_their_phase() {
     let rollout = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
@@ -283,7 +284,7 @@ fn rollouts_are_divided_and_judged_by_their_phase() {
 }
 
 #[test]
-fn customizations_win_over_these_rules_and_these_over_native_ones() {
+fn customizations_precede_third_party_rules_and_these_precede_native_rules() {
     let customization = serde_json::from_value(json!({
         "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
         "metadata": {"name": "c"}, "spec": {

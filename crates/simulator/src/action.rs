@@ -1,4 +1,5 @@
-//! Writes to the API server. Their results update the cache at once, so that nothing is done twice.
+//! Actions: writes to the API server. The result of a write updates the cache at once, so that no action is planned
+//! twice.
 
 use berth_apimachinery::dynamic_object::{decode, encode};
 use k8s_openapi::NamespaceResourceScope;
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::cache::{Cache, Key, ObjectCache, key};
 
-/// The annotation with the revision of a ReplicaSet.
+/// The annotation of a ReplicaSet that contains its revision.
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 
 /// A write to the API server.
@@ -27,13 +28,13 @@ pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 pub(crate) enum Action {
     CreatePod(Box<Pod>),
     DeletePod(Key),
-    /// Binds the pod to a node.
+    /// Binds a pod to a node.
     Bind(Key, String),
     CreateReplicaSet(Box<ReplicaSet>),
     Scale(Key, i32),
-    /// Sets the replicas of a workload for its autoscaler.
+    /// Sets the replicas of a workload that an autoscaler scales.
     ScaleWorkload(Workload, Key, i32),
-    /// Sets the revision of the ReplicaSet in its Deployment's history.
+    /// Sets the revision of a ReplicaSet in the history of its Deployment.
     Revise(Key, u64),
     DeleteReplicaSet(Key),
     CreateJob(Box<Job>),
@@ -43,9 +44,9 @@ pub(crate) enum Action {
     CreateSlice(Box<EndpointSlice>),
     ReplaceSlice(Box<EndpointSlice>),
     DeleteSlice(Key),
-    /// Binds the claim to a volume.
+    /// Binds a claim to a volume.
     BindClaim(Key, String),
-    /// Replaces the status of an object.
+    /// Replaces the status of a pod. The following actions do the same for other kinds.
     PodStatus(Box<Pod>),
     DeploymentStatus(Box<Deployment>),
     ReplicaSetStatus(Box<ReplicaSet>),
@@ -61,7 +62,7 @@ pub(crate) enum Action {
     IngressStatus(Box<Ingress>),
 }
 
-/// A kind of workload that autoscalers scale.
+/// A kind of workload that an autoscaler can scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Workload {
     Deployment,
@@ -70,7 +71,7 @@ pub(crate) enum Workload {
     ReplicationController,
 }
 
-/// A namespaced type of the API server.
+/// A namespaced kind that actions write.
 trait Written:
     Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Serialize + DeserializeOwned
 {
@@ -81,7 +82,7 @@ impl<K> Written for K where
 {
 }
 
-/// Executes actions.
+/// The executor of actions.
 pub(crate) struct Executor {
     client: Client,
 }
@@ -91,7 +92,7 @@ impl Executor {
         Self { client }
     }
 
-    /// Executes an action and updates the cache. An error often means that another client changed the object first.
+    /// Executes an action and updates the cache. An error often means that another client has changed the object.
     pub(crate) async fn execute(
         &self,
         action: Action,
@@ -257,7 +258,7 @@ impl Executor {
     }
 }
 
-/// Stores the object that a write returned.
+/// Stores the object that the server returned for a write.
 fn put<K: Written>(kind: &mut ObjectCache<K>, written: DynamicObject) -> Result<(), kube::Error> {
     kind.put(decode(written).map_err(kube::Error::SerdeError)?);
     Ok(())

@@ -1,7 +1,7 @@
-//! HorizontalPodAutoscalers with a target CPU utilization, for workloads with a simulated load.
+//! HorizontalPodAutoscalers with a target for the CPU utilization, which scale workloads with a simulated load.
 //!
-//! The annotation [`CPU_LOAD`] of a workload is the CPU time that all its pods use together; the ready ones share it
-//! equally. The number of replicas changes at once: `behavior` and the sync period have no effect.
+//! The annotation [`CPU_LOAD`] of a workload is the CPU time that all pods of the workload use together. The ready pods
+//! share this load equally. The replicas change at once: `behavior` and the sync period have no effect.
 
 use berth_api::pod_requests;
 use berth_apimachinery::quantity::Quantity;
@@ -21,9 +21,9 @@ use crate::scale_target::ScaleTarget;
 use crate::scope::Scope;
 use crate::simulation_annotations::CPU_LOAD;
 
-/// Maximum relative deviation from the target utilization that causes no scaling.
+/// Maximum relative deviation from the target at which the replicas remain unchanged.
 const TOLERANCE: f64 = 0.1;
-/// Target CPU utilization, in percent, of an autoscaler without metrics.
+/// Target CPU utilization of an autoscaler without metrics, in percent.
 const DEFAULT_TARGET: i32 = 80;
 
 pub(crate) fn plan(cache: &Cache, scope: &Scope, now: jiff::Timestamp, actions: &mut Vec<Action>) {
@@ -76,14 +76,14 @@ fn plan_autoscaler(
     }
 }
 
-/// The CPU use of the pods of a workload.
+/// The CPU load and the CPU requests of the pods of a workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Usage {
     ready: i64,
     load: Quantity,
     /// The requests of the ready pods.
     ready_requests: Quantity,
-    /// All pods that are not finished, and their requests.
+    /// All unfinished pods, and their requests.
     pods: i64,
     requests: Quantity,
 }
@@ -99,7 +99,7 @@ enum UsageError {
     NoReadyPods(String),
     #[error("failed to get cpu utilization: missing request for cpu in pod {0}")]
     NoRequest(String),
-    #[error("the annotation {CPU_LOAD} of {0} is no quantity")]
+    #[error("the annotation {CPU_LOAD} of {0} is not a quantity")]
     InvalidLoad(String),
 }
 
@@ -138,7 +138,7 @@ impl Usage {
         percent(self.load, self.ready_requests)
     }
 
-    /// Returns the number of replicas at which the utilization reaches its target.
+    /// Returns the number of replicas at which the utilization equals the target.
     fn replicas(&self, current: i32, target: i32) -> i32 {
         let ratio = f64::from(self.utilization()) / f64::from(target);
         if (ratio - 1.0).abs() <= TOLERANCE {
@@ -147,7 +147,7 @@ impl Usage {
         if ratio < 1.0 || self.ready == self.pods {
             return scaled(self.ready, ratio);
         }
-        // Pods that are not ready yet will take a share of the load.
+        // Pods that are not ready yet take a share of the load later.
         let ratio = f64::from(percent(self.load, self.requests)) / f64::from(target);
         if ratio <= 1.0 + TOLERANCE {
             return current;
@@ -192,19 +192,19 @@ fn scaled(pods: i64, ratio: f64) -> i32 {
     (pods as f64 * ratio).ceil() as i32
 }
 
-/// The limit that changed the desired replicas.
+/// The limit of the autoscaler that changed the desired replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
     Min,
     Max,
 }
 
-/// The replicas that an autoscaler chooses.
+/// The decision of an autoscaler about the replicas of its target.
 struct Decision {
     replicas: i32,
     limit: Option<Limit>,
     scaled: bool,
-    /// True for a workload without replicas, which an autoscaler leaves alone.
+    /// True if the target has zero replicas. The autoscaler then changes nothing.
     disabled: bool,
     usage: Result<Usage, UsageError>,
 }
@@ -296,7 +296,7 @@ impl Decision {
     }
 }
 
-/// Returns the target of the utilization of CPU.
+/// Returns the target CPU utilization of an autoscaler, in percent.
 fn target_utilization(spec: &HorizontalPodAutoscalerSpec) -> Result<i32, UsageError> {
     let mut metrics = spec.metrics.iter().flatten().peekable();
     if metrics.peek().is_none() {
@@ -310,7 +310,7 @@ fn target_utilization(spec: &HorizontalPodAutoscalerSpec) -> Result<i32, UsageEr
         .ok_or(UsageError::OtherMetric)
 }
 
-/// Returns the conditions with their former transition times where the status is unchanged.
+/// Returns the new conditions. A condition with an unchanged status keeps its transition time.
 fn merge_conditions<const N: usize>(
     before: &HorizontalPodAutoscalerStatus,
     conditions: [(&str, bool, &str, String); N],

@@ -1,4 +1,4 @@
-//! The watched objects of the API server.
+//! The cache of the watched objects, and the changes since the last planning.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -22,7 +22,7 @@ use kube::{Client, Resource, ResourceExt as _};
 use crate::ownership::controller_of;
 use crate::scope::Scope;
 
-/// Namespace and name.
+/// The namespace and the name of an object.
 pub(crate) type Key = (String, String);
 
 /// Returns the key of an object.
@@ -30,16 +30,16 @@ pub(crate) fn key<K: Resource>(object: &K) -> Key {
     (object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// The objects of a kind.
+/// The cached objects of one kind.
 #[derive(Debug)]
 pub(crate) struct ObjectCache<K> {
     objects: BTreeMap<Key, K>,
-    /// The objects of the current list request so far.
+    /// The objects that the current list has returned so far.
     listed: Option<BTreeMap<Key, K>>,
     complete: bool,
-    /// UIDs of changed objects and their controllers since the last query.
+    /// UIDs of changed objects and of their controllers since the last call of [`Cache::changed`].
     changed: Vec<String>,
-    /// Namespaces with changes since the last query.
+    /// Namespaces with changes since the last call of [`Cache::changed`].
     touched: HashSet<String>,
 }
 
@@ -73,13 +73,13 @@ impl<K: Resource> ObjectCache<K> {
             .map(|(_, object)| object)
     }
 
-    /// Stores an object unless a later version is known.
+    /// Stores an object, unless the cache contains a later version.
     pub(crate) fn put(&mut self, mut object: K) {
         object.meta_mut().managed_fields = None;
         let key = key(&object);
         let version = version(&object);
         let known = self.objects.get(&key).map(self::version);
-        // The watch event of our own write is no change.
+        // The watch event of a write by this process changes nothing.
         let is_news = known.is_none_or(|known| known < version || version == 0);
         if is_news {
             self.mark_changed(&object);
@@ -137,7 +137,7 @@ impl<K: Resource> ObjectCache<K> {
     }
 }
 
-/// Returns the resource version, which is an increasing number on all supported servers.
+/// Returns the resource version as a number. This number increases with each write on all supported servers.
 fn version<K: Resource>(object: &K) -> u64 {
     let version = object.resource_version();
     version
@@ -145,7 +145,7 @@ fn version<K: Resource>(object: &K) -> u64 {
         .unwrap_or_default()
 }
 
-/// Watches a kind forever. Watches recover from errors by themselves.
+/// Watches a kind forever. The watch recovers from errors.
 fn watch_kind(
     client: &Client,
     resource: &ApiResource,
@@ -177,15 +177,15 @@ macro_rules! kinds {
                 }
             }
 
-            /// Returns the ReplicaSets and Jobs. Their pods inherit simulation options of Deployments and CronJobs.
+            /// Returns the ReplicaSets and Jobs. Their pods inherit the simulation options of Deployments and CronJobs.
             pub(crate) fn dependents(&self) -> impl Iterator<Item = &ObjectMeta> {
                 let sets = self.replica_sets.iter().map(|set| &set.metadata);
                 sets.chain(self.jobs.iter().map(|job| &job.metadata))
             }
 
-            /// Adds the changes since the last query to the scope.
+            /// Moves the changes since the last call into the scope.
             pub(crate) fn changed(&mut self, scope: &mut Scope) {
-                // DaemonSets depend on nodes, and pods of deleted nodes must be deleted.
+                // A change of a node affects DaemonSets, and the pods of a deleted node must be deleted.
                 if !self.nodes.changed.is_empty() {
                     scope.add_all();
                 }

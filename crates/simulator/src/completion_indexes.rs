@@ -1,13 +1,13 @@
-//! The completion indexes of pods of Indexed Jobs; each index has to succeed once.
+//! The completion indexes of the pods of Indexed Jobs. One pod must succeed for each index.
 
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, Pod};
 use kube::ResourceExt as _;
 
-/// The label and annotation with the index of a pod.
+/// The label and annotation that contain the index of a pod.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// The environment variable with the index.
+/// The environment variable that contains the index of a pod.
 const VARIABLE: &str = "JOB_COMPLETION_INDEX";
 
 /// Returns the index of a pod.
@@ -15,7 +15,7 @@ pub(crate) fn of(pod: &Pod) -> Option<usize> {
     pod.annotations().get(INDEX)?.parse().ok()
 }
 
-/// Formats indexes for a status: `0-2,5`.
+/// Formats indexes for the status of a Job, such as `0-2,5`.
 pub(crate) fn format_indexes(indexes: &BTreeSet<usize>) -> Option<String> {
     let mut spans: Vec<(usize, usize)> = Vec::new();
     for &index in indexes {
@@ -25,7 +25,7 @@ pub(crate) fn format_indexes(indexes: &BTreeSet<usize>) -> Option<String> {
         }
     }
     let text = spans.iter().map(|(first, last)| {
-        // A span of two is written as two numbers.
+        // Two consecutive indexes are written as two numbers.
         match last - first {
             0 => first.to_string(),
             1 => format!("{first},{last}"),

@@ -11,15 +11,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 /// The waiting reason of a container that crashes repeatedly.
 const BACK_OFF: &str = "CrashLoopBackOff";
 
-/// The error of a pull.
+/// The error of an image pull.
 pub(crate) const PULL_ERROR: &str = "simulated: the image cannot be pulled";
 
-/// The stage of a pod.
+/// The simulated stage of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Starting,
     Running,
-    /// Running, with a failing readiness probe.
+    /// The pod runs, and its readiness probe fails.
     Unready,
     Crashing,
     NoImage,
@@ -105,7 +105,7 @@ pub(crate) fn container_status(
     ContainerStatus {
         name: container.name.clone(),
         image,
-        // Resource changes take effect immediately.
+        // Changes of resources take effect at once.
         resources: container
             .resources
             .clone()
@@ -123,7 +123,7 @@ pub(crate) fn container_status(
     }
 }
 
-/// Returns the status of a debug container, which runs immediately.
+/// Returns the status of an ephemeral debug container, which runs at once.
 pub(crate) fn debugger_status(debugger: &EphemeralContainer, now: &Time) -> ContainerStatus {
     ContainerStatus {
         name: debugger.name.clone(),
@@ -138,13 +138,13 @@ pub(crate) fn debugger_status(debugger: &EphemeralContainer, now: &Time) -> Cont
     }
 }
 
-/// Returns the time of the last termination of the container.
+/// Returns the time of the last termination of a container.
 pub(crate) fn last_end(status: &ContainerStatus) -> Option<jiff::Timestamp> {
     let last = status.last_state.as_ref()?.terminated.as_ref()?;
     Some(last.finished_at.as_ref()?.0)
 }
 
-/// Returns the kubelet's back-off delay after a number of restarts.
+/// Returns the back-off delay of the kubelet after a number of restarts.
 pub(crate) fn back_off(restarts: i32) -> Duration {
     let doublings = u32::try_from(restarts.saturating_sub(1)).unwrap_or_default();
     let longest = Duration::from_mins(5);

@@ -1,4 +1,4 @@
-//! CronJobs: a Job at each scheduled time, and limits on finished Jobs.
+//! CronJobs: they create a Job at each scheduled time, and limit the number of finished Jobs.
 
 mod schedule;
 
@@ -18,7 +18,7 @@ use crate::plan::Plan;
 use crate::scope::Scope;
 use schedule::Schedule;
 
-/// The annotation with the scheduled time of a Job.
+/// The annotation that contains the scheduled time of a Job.
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
 pub(crate) fn plan(cache: &Cache, scope: &Scope, now: Timestamp, plan: &mut Plan) {
@@ -89,7 +89,7 @@ fn plan_cron_job(
         _ => {}
     }
     let job = job(cron, spec, time);
-    // A Job of this name with another owner stays unchanged.
+    // A Job of another owner with this name remains unchanged.
     if cache.jobs.get(&key(&job)).is_none() {
         plan.actions.push(Action::CreateJob(Box::new(job)));
     }
@@ -101,7 +101,7 @@ fn is_of(job: &Job, cron: &CronJob) -> bool {
         && owner.is_some_and(|owner| Some(&owner.uid) == cron.metadata.uid.as_ref())
 }
 
-/// Returns the status of a CronJob based on its Jobs.
+/// Returns the status of a CronJob, computed from its Jobs.
 fn status(own: &[&Job], active: &[&Job], before: CronJobStatus) -> CronJobStatus {
     let scheduled = own.iter().filter_map(|job| scheduled(job)).max();
     let done = own
@@ -120,7 +120,7 @@ fn status(own: &[&Job], active: &[&Job], before: CronJobStatus) -> CronJobStatus
     let known = before.active.unwrap_or_default();
     let references: Vec<ObjectReference> = references
         .map(|reference| {
-            // Keep the resource version that was recorded when the Job was created.
+            // The reference keeps the resource version that the Job had at its creation.
             let same = known.iter().find(|known| known.uid == reference.uid);
             same.cloned().unwrap_or(reference)
         })
@@ -136,7 +136,7 @@ fn scheduled(job: &Job) -> Option<Timestamp> {
     job.annotations().get(SCHEDULED)?.parse().ok()
 }
 
-/// Deletes the oldest finished Jobs beyond the history limits.
+/// Deletes the oldest finished Jobs that exceed the history limits.
 fn clear_history(spec: &CronJobSpec, own: &[&Job], plan: &mut Plan) {
     let limits = [
         (End::Complete, spec.successful_jobs_history_limit, 3),
@@ -157,7 +157,7 @@ fn clear_history(spec: &CronJobSpec, own: &[&Job], plan: &mut Plan) {
     }
 }
 
-/// Returns the Job for a scheduled time. Its name contains the minute, so there is one Job for each time.
+/// Returns the Job for a scheduled time. The name contains the minute, so each time has at most one Job.
 fn job(cron: &CronJob, spec: &CronJobSpec, time: Timestamp) -> Job {
     let template = &spec.job_template;
     let metadata = template.metadata.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! DaemonSets: a pod on each node that the template selects.
+//! DaemonSets: one pod for each node that the pod template selects.
 
 use std::collections::BTreeMap;
 
@@ -85,7 +85,7 @@ fn plan_set(
     }
 }
 
-/// Returns a pod for one node, which it selects by name.
+/// Returns the pod for one node.
 fn pod(set: &DaemonSet, spec: &DaemonSetSpec, revision: &str, name: String, node: &Node) -> Pod {
     let namespace = set.metadata.namespace.as_ref();
     let mut pod = pod_template::pod(

@@ -1,7 +1,7 @@
-//! Deployments: a ReplicaSet for each template, and rolling updates within the limits of the strategy.
+//! Deployments: one ReplicaSet for each template, and rolling updates within the limits of the strategy.
 //!
-//! The ReplicaSet of a former template keeps existing without pods, up to the history limit. Returning to a
-//! former template reuses its ReplicaSet, which becomes the latest revision.
+//! The ReplicaSet of an old template remains without pods, up to the history limit. If a Deployment returns to an old
+//! template, the ReplicaSet of this template is used again and becomes the latest revision.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ fn revision(set: &ReplicaSet) -> u64 {
         .unwrap_or_default()
 }
 
-/// The rollout of a Deployment from old templates to the current one.
+/// The rollout of a Deployment from its old templates to its current template.
 struct Rollout<'a> {
     deployment: &'a Deployment,
     spec: &'a DeploymentSpec,
@@ -63,9 +63,9 @@ struct Rollout<'a> {
     wanted: usize,
     current: Option<&'a ReplicaSet>,
     old: Vec<&'a ReplicaSet>,
-    /// The pods of the current ReplicaSet: all and ready ones.
+    /// The numbers of all pods and of ready pods of the current ReplicaSet.
     updated: (usize, usize),
-    /// The pods of all ReplicaSets: all and ready ones.
+    /// The numbers of all pods and of ready pods of all ReplicaSets.
     all: (usize, usize),
 }
 
@@ -102,7 +102,7 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// Returns the maximum surplus and the maximum unavailable pods during a rollout.
+    /// Returns the maximum numbers of surplus pods and of unavailable pods during a rollout.
     fn limits(&self) -> (usize, usize) {
         let strategy = self.spec.strategy.as_ref();
         let rolling = strategy.and_then(|s| s.rolling_update.as_ref());
@@ -116,7 +116,7 @@ impl<'a> Rollout<'a> {
             self.wanted,
             false,
         );
-        // With both limits 0 the rollout would never end.
+        // If both limits were 0, the rollout would never end.
         (surge, if surge == 0 { missing.max(1) } else { missing })
     }
 
@@ -125,7 +125,7 @@ impl<'a> Rollout<'a> {
         strategy.and_then(|s| s.type_.as_deref()) == Some("Recreate")
     }
 
-    /// Returns the desired pods of the current ReplicaSet, and of all old ones together.
+    /// Returns the desired pods of the current ReplicaSet, and the desired pods of all old ReplicaSets together.
     fn targets(&self) -> (usize, usize) {
         let old: usize = self.old.iter().map(|set| replica_sets::wanted(set)).sum();
         if old == 0 {
@@ -137,7 +137,7 @@ impl<'a> Rollout<'a> {
         }
         let (surge, missing) = self.limits();
         let current = (self.wanted + surge).saturating_sub(old).min(self.wanted);
-        // Removing pods that are not ready has no effect on availability.
+        // The removal of pods that are not ready does not affect availability.
         let needed = self
             .wanted
             .saturating_sub(missing)
@@ -153,7 +153,7 @@ impl<'a> Rollout<'a> {
     }
 }
 
-/// Resolves a number or a percentage of the whole; 25% by default.
+/// Resolves a number, or a percentage of `whole`. The default is 25%.
 fn share(value: Option<&IntOrString>, whole: usize, up: bool) -> usize {
     let percentage = match value {
         Some(IntOrString::Int(number)) => return usize::try_from(*number).unwrap_or_default(),
@@ -183,7 +183,7 @@ fn plan_rollout(rollout: &Rollout<'_>, now: jiff::Timestamp, actions: &mut Vec<A
         if let Some(last) = last.filter(|last| *last >= revision(current)) {
             actions.push(Action::Revise(key(current), last + 1));
         }
-        // The youngest of the old ReplicaSets keep their pods longest.
+        // The newest of the old ReplicaSets keep their pods longest.
         for set in rollout.old.iter().rev() {
             let has = replica_sets::wanted(set);
             let keeps = has.min(old);
@@ -202,7 +202,7 @@ fn plan_rollout(rollout: &Rollout<'_>, now: jiff::Timestamp, actions: &mut Vec<A
     }
 }
 
-/// Deletes old ReplicaSets without pods beyond the history limit.
+/// Deletes the old ReplicaSets without pods that exceed the history limit.
 fn delete_old_sets(rollout: &Rollout<'_>, actions: &mut Vec<Action>) {
     let kept = rollout.spec.revision_history_limit.unwrap_or(10);
     let kept = usize::try_from(kept).unwrap_or_default();
@@ -312,7 +312,7 @@ fn status(rollout: &Rollout<'_>, now: jiff::Timestamp) -> DeploymentStatus {
     }
 }
 
-/// Returns the condition, with its old transition time if the status is unchanged.
+/// Returns a condition. A condition with an unchanged status keeps its transition time.
 fn condition(
     known: &[DeploymentCondition],
     (kind, status, reason, message): (&str, bool, &str, String),

@@ -1,7 +1,7 @@
-//! PodDisruptionBudgets: counts healthy pods and allowed disruptions, as the disruption controller does.
+//! PodDisruptionBudgets: healthy pods and allowed disruptions are counted as in the disruption controller.
 //!
-//! An eviction decrements the allowed disruptions and records the pod. The budget is recounted when the pod is
-//! gone.
+//! An eviction decrements the allowed disruptions and records the pod in the status of the budget. When the pod is
+//! gone, the budget is counted again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::ownership::{self, controller_of, number};
 use crate::plan::Plan;
 use crate::scope::Scope;
 
-/// Time for which a recorded eviction excludes the pod from the count.
+/// Time for which an evicted pod is excluded from the healthy pods.
 const DELETION: Duration = Duration::from_mins(2);
 const ALLOWED: &str = "DisruptionAllowed";
 
@@ -35,7 +35,7 @@ pub(crate) fn plan(cache: &Cache, scope: &Scope, now: jiff::Timestamp, plan: &mu
     }
 }
 
-/// The healthy pods that a budget requires.
+/// The number of expected pods, and the number of healthy pods that a budget requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Requirement {
     pods: i32,
@@ -64,7 +64,7 @@ fn plan_budget(budget: &PodDisruptionBudget, cache: &Cache, now: jiff::Timestamp
     }
 }
 
-/// Returns the pods of a budget. A budget without selector has none.
+/// Returns the pods that a budget selects. A budget without a selector selects no pods.
 fn selected_pods<'a>(
     budget: &PodDisruptionBudget,
     spec: &PodDisruptionBudgetSpec,
@@ -95,7 +95,7 @@ fn compiled(selector: &meta::LabelSelector) -> Option<CompiledSelector> {
     selector.compile().ok()
 }
 
-/// Returns the expected and the required healthy pods, or the reason why they are unknown.
+/// Returns the requirement of a budget, or the reason why the requirement is unknown.
 fn requirement(
     spec: &PodDisruptionBudgetSpec,
     pods: &[&Pod],
@@ -130,7 +130,7 @@ fn requirement(
     Ok(wanted)
 }
 
-/// Resolves a number or a percentage of all pods, rounded up.
+/// Resolves a number, or a percentage of `all`, rounded up.
 fn share(value: &IntOrString, all: i32) -> Result<i32, String> {
     let text = match value {
         IntOrString::Int(number) => return Ok(*number),
@@ -145,7 +145,7 @@ fn share(value: &IntOrString, all: i32) -> Result<i32, String> {
     Ok(i32::try_from(share).unwrap_or(i32::MAX))
 }
 
-/// Returns the total replicas of the controllers of the pods; pods without a controller do not count.
+/// Returns the total replicas of the controllers of the pods. Pods without a controller add nothing.
 fn scale(pods: &[&Pod], cache: &Cache) -> Result<i32, String> {
     let mut controllers: BTreeMap<&str, i32> = BTreeMap::new();
     for pod in pods {
@@ -160,7 +160,7 @@ fn scale(pods: &[&Pod], cache: &Cache) -> Result<i32, String> {
         .fold(0, |sum, n| sum.saturating_add(*n)))
 }
 
-/// Returns the UID and replicas of the topmost controller of a pod.
+/// Returns the UID and the replicas of the topmost controller of a pod.
 fn controller<'a>(
     pod: &Pod,
     owner: &'a meta::OwnerReference,
@@ -206,7 +206,7 @@ fn controller<'a>(
     }
 }
 
-/// Returns the evicted pods that are about to be deleted.
+/// Returns the evicted pods whose deletion has not started, with the times of their evictions.
 fn evicted_pods(
     budget: &PodDisruptionBudget,
     before: &PodDisruptionBudgetStatus,
@@ -265,7 +265,7 @@ fn budget_status(
     }
 }
 
-/// Returns the conditions of a budget with the reason why disruptions are allowed or not.
+/// Returns the conditions of a budget. `reason` says why disruptions are allowed or forbidden.
 fn conditions(
     status: &PodDisruptionBudgetStatus,
     reason: &str,

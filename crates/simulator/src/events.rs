@@ -1,5 +1,5 @@
-//! The events that controllers, scheduler and kubelets record: a pure function of an action and the cache
-//! before it.
+//! The events that controllers, the scheduler and kubelets record. The events are a pure function of an action and of
+//! the cache before the action.
 
 use berth_events::{Event, EventRecorder, Note, Severity};
 use k8s_openapi::api::apps::v1::ReplicaSet;
@@ -19,7 +19,7 @@ use crate::replica_sets;
 const SCHEDULER: &str = "default-scheduler";
 const KUBELET: &str = "kubelet";
 
-/// An event with its component, and its host for components with one instance on each node.
+/// An event with its component. The host is set for components with one instance on each node.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SimulatedEvent {
     by: &'static str,
@@ -39,7 +39,7 @@ impl SimulatedEvent {
     }
 }
 
-/// Returns the events of a completed action.
+/// Returns the events for a completed action. `cache` is the cache before the action.
 pub(crate) fn of(action: &Action, cache: &Cache) -> Vec<SimulatedEvent> {
     match action {
         Action::CreatePod(pod) => by_owner(&pod.metadata, Operation::Create)
@@ -75,7 +75,7 @@ pub(crate) fn of(action: &Action, cache: &Cache) -> Vec<SimulatedEvent> {
         Action::DeleteJob(key) => cache
             .jobs
             .get(key)
-            // The TTL controller records no events.
+            // The TTL controller, which deletes Jobs with a TTL, records no events.
             .filter(|job| {
                 job.spec
                     .as_ref()
@@ -148,7 +148,7 @@ fn about_owner(
     }
 }
 
-/// The operation of a controller on a dependent.
+/// The operation of a controller on an object that it owns.
 #[derive(Clone, Copy)]
 enum Operation {
     Create,
@@ -232,8 +232,8 @@ fn rescaled(autoscaler: &HorizontalPodAutoscaler) -> Option<SimulatedEvent> {
     })
 }
 
-/// Returns the events for a deleted pod: its containers stop. Its controller records an event only if it
-/// deleted the pod itself.
+/// Returns the events for a deleted pod, whose containers stop. The controller of the pod records an event only if this
+/// controller deleted the pod.
 fn pod_deleted(pod: &Pod, cache: &Cache) -> Vec<SimulatedEvent> {
     let node = ownership::node(pod);
     let alive = node.is_none_or(|node| {

@@ -1,16 +1,16 @@
-//! Decides which images can be pulled.
+//! The simulated image registry, which decides which images can be pulled.
 
 use k8s_openapi::api::core::v1::Container;
 use regex::Regex;
 
-/// A registry with all images but those that match a pattern.
+/// A registry that contains all images, except the images that match a pattern.
 #[derive(Clone, Debug, Default)]
 pub struct ImageRegistry {
     unpullable: Option<Regex>,
 }
 
 impl ImageRegistry {
-    /// Creates a registry without the images that match `unpullable` anywhere in their name.
+    /// Creates a registry that lacks some images. `unpullable` matches a part of the names of these images.
     #[must_use]
     pub fn without(unpullable: Regex) -> Self {
         Self {

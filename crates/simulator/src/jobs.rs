@@ -1,5 +1,5 @@
-//! Jobs: pods until enough have succeeded or too many have failed, and deletion of finished Jobs after their
-//! TTL. Failure and success policies and limits for each index are not simulated.
+//! Jobs: they create pods until enough pods have succeeded or too many have failed. Finished Jobs are deleted after
+//! their TTL. Failure policies, success policies and limits for each index are not simulated.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub(crate) fn plan(
     }
 }
 
-/// Returns the end of a Job as its status reports it.
+/// Returns the end of a Job that its status reports.
 pub(crate) fn end(job: &Job) -> End {
     match last_condition(job).map(|condition| condition.type_.as_str()) {
         Some("Complete") => End::Complete,
@@ -46,7 +46,7 @@ pub(crate) fn end(job: &Job) -> End {
     }
 }
 
-/// Returns the condition that marks the end of a Job.
+/// Returns the condition that marks a Job as finished.
 fn last_condition(job: &Job) -> Option<&JobCondition> {
     let conditions = job.status.as_ref()?.conditions.as_ref()?;
     conditions
@@ -54,7 +54,7 @@ fn last_condition(job: &Job) -> Option<&JobCondition> {
         .find(|c| matches!(c.type_.as_str(), "Complete" | "Failed") && c.status == "True")
 }
 
-/// Deletes a finished Job when its TTL is over.
+/// Deletes a finished Job when its TTL has expired.
 fn plan_finished(job: &Job, spec: &JobSpec, now: jiff::Timestamp, plan: &mut Plan) {
     let lasts = spec.ttl_seconds_after_finished.map(u64::try_from);
     let since = last_condition(job).and_then(|condition| condition.last_transition_time.as_ref());
@@ -75,7 +75,7 @@ fn count(value: Option<i32>, otherwise: usize) -> usize {
     })
 }
 
-/// The progress of a Job.
+/// The pods of a Job, counted by their results.
 struct Tally<'a> {
     all: Vec<&'a Pod>,
     active: Vec<&'a Pod>,
@@ -86,7 +86,7 @@ struct Tally<'a> {
     end: End,
 }
 
-/// The end of a Job.
+/// The end of a Job, or the reason why the Job has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     NotYet,
@@ -112,7 +112,7 @@ impl<'a> Tally<'a> {
         let succeeded = indexes.as_ref().map_or(succeeded, BTreeSet::len);
         let live = all.iter().copied();
         let active: Vec<&Pod> = live.filter(|pod| !ownership::is_finished(pod)).collect();
-        // Without `completions`, one success completes the Job.
+        // A Job without `completions` is complete after one success.
         let complete = match spec.completions {
             Some(completions) => succeeded >= count(Some(completions), 1),
             None => succeeded > 0 && active.is_empty(),
@@ -136,8 +136,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Returns the indexes without a pod, lowest first; for Jobs without indexes, an unlimited number of
-    /// `None`.
+    /// Returns the indexes that need a pod, the lowest first. For a Job without indexes, yields `None` forever.
     fn unassigned_indexes(&self) -> Box<dyn Iterator<Item = Option<usize>> + '_> {
         let Some(done) = &self.indexes else {
             return Box::new(std::iter::repeat(None));
@@ -217,7 +216,7 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// Returns the condition, with its old transition time if it exists already.
+/// Returns a condition. An existing condition remains unchanged.
 fn condition(
     known: &[JobCondition],
     (kind, reason, message): (&str, &str, &str),

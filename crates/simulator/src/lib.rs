@@ -1,9 +1,9 @@
-//! Simulated workloads for clusters without controllers, scheduler and kubelets. Nothing actually runs.
+//! Simulated workloads for clusters that have no controllers, scheduler or kubelets. No container runs.
 //!
-//! Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets and Jobs get pods, and CronJobs
-//! get Jobs. Pods get nodes with enough capacity, and claims get volumes. Services get EndpointSlices, load
-//! balancers and Ingresses get addresses, autoscalers scale, and disruption budgets are counted. All of them get a status and
-//! events.
+//! Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets and Jobs get pods, and CronJobs get Jobs.
+//! Pods are bound to nodes with enough capacity, and claims to volumes. Services get EndpointSlices, and load balancers
+//! and Ingresses get addresses. Autoscalers scale workloads, and disruption budgets are counted. All of these objects
+//! get a status and events.
 //!
 //! ```text
 //! watches ──> cache ──> plan (pure: actions due now, and times of the next planning) ──> action ──> cache
@@ -12,18 +12,19 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `cache`, `scope`, `work_schedule` | the watched objects; the changed ones; the ones to plan |
-//! | `planner`, `plan` | the planner, which calls one module for each kind; the resulting actions |
+//! | `cache`, `scope`, `work_schedule` | the watched objects; the objects to plan; the schedule of their planning |
+//! | `planner`, `plan` | the planner, which calls one module for each kind; the planned actions |
 //! | `deployments`, `replica_sets`, `replication_controllers`, `stateful_sets`, `daemon_sets`, `jobs`, `cron_jobs` | the workload controllers |
-//! | `pod_scheduler`, `pods`, `image_registry` | nodes for pods; the lifecycle of pods; images |
+//! | `pod_scheduler`, `pods`, `image_registry` | binding of pods to nodes; the lifecycle of pods; the available images |
 //! | `autoscalers`, `services`, `load_balancers`, `volume_claims`, `disruption_budgets` | other controllers |
 //! | `scale_target` | the workload that an autoscaler scales |
-//! | `container_status`, `stateful_set_claims`, `completion_indexes`, `ownership`, `pod_template` | parts of the above |
+//! | `container_status`, `stateful_set_claims`, `completion_indexes`, `ownership`, `pod_template` | parts of the controllers |
 //! | `action`, `events` | writes, and the events of a write |
 //! | [`simulation_annotations`] | annotations that control start delay, run time and failures |
 //!
-//! One task owns the cache. It plans until there are no more actions, and skips objects that have not changed
-//! and depend on no change. Must not know: Karmada, and the control plane that the cluster belongs to.
+//! One task owns the cache. A planning computes the actions that are due. The task plans again until no action is left.
+//! A planning skips objects that are unchanged and depend on no change. The crate must not know Karmada and the control
+//! plane to which the cluster belongs.
 
 mod action;
 mod autoscalers;
@@ -67,9 +68,9 @@ use cache::Cache;
 pub use image_registry::ImageRegistry;
 use work_schedule::WorkSchedule;
 
-/// Maximum rounds of planning before other changes are considered.
+/// Maximum number of rounds of planning before watch events are handled again.
 const MAX_ROUNDS: usize = 100;
-/// Time to gather changes before planning.
+/// Time to gather watch events before planning.
 const BATCH_DELAY: Duration = Duration::from_millis(10);
 /// Delay before planning again after a failed write.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -83,7 +84,7 @@ pub async fn run(client: Client, images: ImageRegistry, shutdown: CancellationTo
     tokio::select! {
         () = shutdown.cancelled() => {}
         () = simulate(client, images, &recorder) => {}
-        // Events that are still queued at the end are dropped.
+        // Queued events are dropped when the simulation ends.
         () = writer.run(CancellationToken::new()) => {}
     }
 }
@@ -94,7 +95,7 @@ async fn simulate(client: Client, images: ImageRegistry, recorder: &EventRecorde
     let mut schedule = WorkSchedule::new(images);
     let executor = Executor::new(client);
     loop {
-        // Changes that have already arrived are considered first.
+        // Watch events that have already arrived are handled before planning.
         while let Some(change) = changes.next().now_or_never() {
             match change {
                 Some(change) => cache.take(change),
@@ -138,7 +139,7 @@ async fn work(
                 let left = wake.duration_since(now);
                 Duration::try_from(left).unwrap_or_default()
             };
-            // Rather plan a little late than too early.
+            // One millisecond is added, because planning must not start before the due time.
             return schedule
                 .next_time()
                 .map_or(MAX_PAUSE, |wake| until(wake) + Duration::from_millis(1));

@@ -1,5 +1,5 @@
-//! Addresses for Services of type LoadBalancer and for Ingresses, as assigned by cloud controllers. Nothing
-//! listens on them.
+//! Addresses for Services of type LoadBalancer and for Ingresses, as a cloud provider assigns them. No process listens
+//! at the addresses.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -15,7 +15,7 @@ use crate::cache::Cache;
 use crate::pod_template;
 use crate::scope::Scope;
 
-/// The networks for documentation (RFC 5737), which are never routed.
+/// The networks for documentation (RFC 5737). The Internet has no routes to them.
 const NETWORKS: [[u8; 3]; 3] = [[203, 0, 113], [198, 51, 100], [192, 0, 2]];
 const HOSTS: u16 = 254;
 
@@ -108,7 +108,7 @@ fn ingress_addresses(ingress: &Ingress) -> impl Iterator<Item = &str> {
         .filter_map(|point| point.ip.as_deref().or(point.hostname.as_deref()))
 }
 
-/// The assigned addresses, collected from the cache before the first assignment.
+/// The assigned addresses. The first assignment collects them from the cache.
 struct Pool(BTreeSet<String>);
 
 impl Pool {
@@ -120,7 +120,8 @@ impl Pool {
         })
     }
 
-    /// Returns the address derived from the UID, or the next free one; a used one if none is free.
+    /// Returns a free address. The search starts at an address that is derived from the UID. If no address is free, the
+    /// result is the first searched address.
     fn assign(&mut self, uid: Option<String>) -> String {
         let all: Vec<String> = NETWORKS
             .iter()

@@ -1,4 +1,4 @@
-//! Owner references and the properties of pods that controllers use.
+//! Owner references, and properties of pods that the simulated controllers read.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 
-/// Returns the reference to the controller of an object.
+/// Returns the owner reference to the controller of an object.
 pub(crate) fn controller_of(metadata: &ObjectMeta) -> Option<&OwnerReference> {
     let owners = metadata.owner_references.iter().flatten();
     owners
@@ -21,12 +21,12 @@ pub(crate) fn owner_references<K: Resource<DynamicType = ()>>(
     Some(vec![owner.controller_owner_ref(&())?])
 }
 
-/// Pods by the UID of their controller, oldest first.
+/// Pods by the UID of their controller, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Pods<'a>(HashMap<&'a str, Vec<&'a Pod>>);
 
 impl<'a> Pods<'a> {
-    /// Groups those of `all` whose controllers have one of the UIDs that `contains` accepts.
+    /// Groups the pods by controller. Includes only controllers with a UID that `contains` accepts.
     pub(crate) fn of(all: impl Iterator<Item = &'a Pod>, contains: impl Fn(&str) -> bool) -> Self {
         let mut pods: HashMap<&str, Vec<&Pod>> = HashMap::new();
         for pod in all {
@@ -42,7 +42,7 @@ impl<'a> Pods<'a> {
         Self(pods)
     }
 
-    /// Returns the pods of a controller, except for those in deletion.
+    /// Returns the pods of a controller, except the pods that are being deleted.
     pub(crate) fn controlled_by<K: Resource>(&self, owner: &K) -> Vec<&'a Pod> {
         let uid = owner.meta().uid.as_deref().unwrap_or_default();
         let pods = self.0.get(uid).into_iter().flatten();
@@ -78,18 +78,18 @@ pub(crate) fn is_finished(pod: &Pod) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
 
-/// Returns the node of a pod.
+/// Returns the name of the node to which a pod is bound.
 pub(crate) fn node(pod: &Pod) -> Option<&str> {
     let node = pod.spec.as_ref()?.node_name.as_deref()?;
     (!node.is_empty()).then_some(node)
 }
 
-/// Converts a number of pods for a status.
+/// Converts a number of pods to the type of a status field.
 pub(crate) fn number(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-/// Converts a number of pods for a status that omits zero.
+/// Converts a number of pods to the type of a status field that omits zero.
 pub(crate) fn nonzero(count: usize) -> Option<i32> {
     (count > 0).then(|| number(count))
 }

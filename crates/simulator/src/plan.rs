@@ -1,4 +1,4 @@
-//! The result of planning: actions, and times to plan again.
+//! The result of planning: the actions that are due now, and the times to plan objects again.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use crate::action::Action;
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) actions: Vec<Action>,
-    /// Times and UIDs of objects to plan again.
+    /// The UIDs of the objects to plan again, with the times.
     pub(crate) replan_at: Vec<(jiff::Timestamp, String)>,
 }
 
 impl Plan {
-    /// Schedules the next planning of an object.
+    /// Requests another planning of an object at the time `start + after`.
     pub(crate) fn replan_after(&mut self, uid: String, start: jiff::Timestamp, after: Duration) {
         let at = start.saturating_add(after).unwrap_or(jiff::Timestamp::MAX);
         self.replan_at.push((at, uid));

@@ -1,4 +1,4 @@
-//! The planner: a pure function of the cache and of the objects to plan.
+//! The planner, which calls all controllers. It is a pure function of the cache and of the objects to plan.
 
 use crate::cache::Cache;
 use crate::image_registry::ImageRegistry;
@@ -31,7 +31,7 @@ pub(crate) fn plan(
     volume_claims::plan(cache, scope, &mut plan.actions);
     services::plan(cache, scope, &mut plan.actions);
     load_balancers::plan(cache, scope, &mut plan.actions);
-    // Any deleted pod can free capacity for a pending one, so all pending pods are scheduled.
+    // A deleted pod can free capacity for any pending pod, so the scheduler plans all pending pods.
     pod_scheduler::plan(cache, now, &mut plan.actions);
     pods::plan(cache, scope, images, now, &mut plan);
     disruption_budgets::plan(cache, scope, now, &mut plan);

@@ -1,5 +1,6 @@
-//! The pod scheduler: assigns each pod to the emptiest ready node that it selects and tolerates and that has
-//! capacity. Affinities, spreading, priorities and volumes are ignored.
+//! The pod scheduler, which binds each pod to a node. The node must be ready, match the node selector, have no
+//! untolerated taint and have enough capacity. The emptiest such node is chosen. Affinities, spreading, priorities and
+//! volumes are ignored.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,8 +25,8 @@ fn tolerates(pod: &PodSpec, node: &Node) -> bool {
     taints(node).all(|taint| is_tolerated(pod, taint))
 }
 
-/// Reports whether a pod of a DaemonSet tolerates the taints of the node. It ignores taints of unhealthy and
-/// cordoned nodes.
+/// Reports whether a pod of a DaemonSet tolerates the taints of the node. DaemonSet pods tolerate the taints of
+/// unhealthy and cordoned nodes.
 pub(crate) fn tolerates_existing(pod: &PodSpec, node: &Node) -> bool {
     let own = |taint: &&Taint| !taint.key.starts_with("node.kubernetes.io/");
     taints(node)
@@ -123,7 +124,7 @@ pub(crate) fn plan(cache: &Cache, now: jiff::Timestamp, actions: &mut Vec<Action
     }
     let mut places: Vec<NodeCapacity<'_>> = places.into_values().collect();
     places.sort_by_key(|place| place.node.name_any());
-    // Oldest first.
+    // The oldest pods are scheduled first.
     waiting.sort_by_key(|pod| {
         let created = pod.creation_timestamp().map(|time| time.0);
         (created, pod.name_any())
@@ -137,7 +138,8 @@ pub(crate) fn plan(cache: &Cache, now: jiff::Timestamp, actions: &mut Vec<Action
     }
 }
 
-/// Returns the emptiest suitable node, or the number of nodes for each reason why they are unsuitable.
+/// Returns the emptiest suitable node. If no node is suitable, returns each reason with the number of nodes to which it
+/// applies.
 fn select_node(
     pod: &Pod,
     requests: &Amounts,
@@ -173,7 +175,7 @@ fn select_node(
     Ok(place.node.name_any())
 }
 
-/// Sets the PodScheduled condition to false if its message has changed.
+/// Returns an action that sets the condition PodScheduled to False, if the message of the condition has changed.
 fn unschedulable(
     pod: &Pod,
     reasons: BTreeMap<String, usize>,

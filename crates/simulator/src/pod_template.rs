@@ -1,13 +1,13 @@
-//! Pods from templates, and short hashes of templates.
+//! Creation of pods from templates, and short hashes for generated names.
 
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde::Serialize;
 
-/// The alphabet of generated names in Kubernetes, which forms no words.
+/// The alphabet of generated names in Kubernetes. It has no vowels, so that names form no words.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Returns a pod of this template.
+/// Returns a pod with the labels, annotations and spec of a template.
 pub(crate) fn pod(
     template: &PodTemplateSpec,
     namespace: Option<&String>,
@@ -30,7 +30,7 @@ pub(crate) fn pod(
     }
 }
 
-/// Returns names for new pods, which depend on the time.
+/// Returns names for new pods. The names depend on the time.
 pub(crate) fn fresh_names(prefix: String, now: jiff::Timestamp) -> impl Iterator<Item = String> {
     (0_u64..).map(move |number| {
         let salt = format!("{}.{number}", now.as_nanosecond());
@@ -38,7 +38,7 @@ pub(crate) fn fresh_names(prefix: String, now: jiff::Timestamp) -> impl Iterator
     })
 }
 
-/// Returns a hash of the value; a different `salt` gives a different hash.
+/// Returns a hash of a value. A different `salt` gives a different hash.
 pub(crate) fn hash(value: &impl Serialize, salt: &str) -> u64 {
     // Values from the server can always be serialised.
     let text = serde_json::to_vec(value).unwrap_or_default();
@@ -46,11 +46,11 @@ pub(crate) fn hash(value: &impl Serialize, salt: &str) -> u64 {
     for byte in text.iter().chain(salt.as_bytes()) {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    // The lowest bits are the weakest.
+    // The lowest bits of the hash have the lowest quality.
     hash ^ (hash >> 32)
 }
 
-/// Returns a short hash of the value; a different `salt` gives a different hash.
+/// Returns a short hash of a value as text. A different `salt` gives a different hash.
 pub(crate) fn short_name(value: &impl Serialize, salt: &str, length: usize) -> String {
     let mut rest = hash(value, salt);
     let mut name = String::with_capacity(length);

@@ -1,5 +1,5 @@
-//! The lifecycle of pods as a kubelet reports it: bound, starting, then ready or failing, and finished if the
-//! workload ends.
+//! The lifecycle of bound pods, as a kubelet reports it. A pod starts, and then is ready or fails. The pods of Jobs
+//! finish.
 
 use std::time::Duration;
 
@@ -42,7 +42,8 @@ pub(crate) fn plan(
     }
 }
 
-/// Returns the simulation options of a pod: its own, its controller's, or those of the controller's controller.
+/// Returns the simulation options of a pod. Each option comes from the annotations of the pod, of its controller, or of
+/// the controller's own controller. The first of these that has the annotation decides.
 fn simulation_options(pod: &Pod, cache: &Cache) -> SimulationOptions {
     let mut levels = vec![&pod.metadata];
     while let Some(owner) = levels.last().and_then(|metadata| owner_of(metadata, cache)) {
@@ -108,7 +109,7 @@ fn plan_pod(
     };
     let mut known = status.clone();
     if start.is_none() {
-        // Timestamps have no fractions, so add a second rather than start too early.
+        // The start time has whole seconds only. One second is added, so that the pod is not ready too early.
         let later = i64::from(!options.start_delay.is_zero());
         let start = jiff::Timestamp::from_second(now.as_second() + later);
         known.start_time = Some(Time(start.unwrap_or(now)));
@@ -142,7 +143,7 @@ fn lacks_image(pod: &Pod, images: &ImageRegistry) -> bool {
     containers.any(|container| !images.can_pull(container))
 }
 
-/// Returns the stage of a running pod, and passes the age at which its readiness changes to `replan_at`.
+/// Returns the stage of a running pod. Calls `replan_at` with the age at which the readiness changes next.
 fn readiness(
     options: &SimulationOptions,
     age: Duration,
@@ -161,7 +162,7 @@ fn readiness(
     }
 }
 
-/// Returns the status for a stage. With [`Stage::NoImage`] the containers that have an image run.
+/// Returns the status of a pod at a stage. At [`Stage::NoImage`], the containers with an available image run.
 fn pod_status(
     pod: &Pod,
     before: &PodStatus,
@@ -261,7 +262,7 @@ fn set(
     conditions.insert(known.unwrap_or(conditions.len()), condition);
 }
 
-/// Returns the internal address of a node.
+/// Returns the internal IP address of a node.
 fn host(node: &Node) -> Option<String> {
     let addresses = node.status.as_ref()?.addresses.as_ref()?;
     let internal = addresses
@@ -270,7 +271,7 @@ fn host(node: &Node) -> Option<String> {
     Some(internal.address.clone())
 }
 
-/// Returns an unused address, derived from the pod.
+/// Returns an address for a pod, derived from the UID of the pod.
 fn address(pod: &Pod) -> String {
     let name = pod_template::short_name(&pod.uid().unwrap_or_default(), "", 3);
     let octets: Vec<String> = name

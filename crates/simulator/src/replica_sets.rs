@@ -1,4 +1,4 @@
-//! ReplicaSets: the desired number of pods.
+//! ReplicaSets, and the creation and deletion of identical pods for all controllers with `replicas`.
 
 use std::collections::BTreeSet;
 
@@ -54,19 +54,19 @@ fn plan_set(set: &ReplicaSet, pods: &Pods<'_>, now: jiff::Timestamp, actions: &m
     }
 }
 
-/// The desired identical pods of a controller.
+/// The template and the desired number of the identical pods of a controller.
 pub(crate) struct Replicated<'a> {
     pub(crate) template: Option<&'a PodTemplateSpec>,
     pub(crate) replicas: Option<i32>,
 }
 
-/// The actual pods of a controller.
+/// The numbers of existing and ready pods of a controller.
 pub(crate) struct Count {
     pub(crate) existing: usize,
     pub(crate) ready: usize,
 }
 
-/// Creates missing pods and deletes surplus ones. Returns the actual pods.
+/// Creates missing pods, and deletes surplus and finished pods. Returns the numbers of pods before these actions.
 pub(crate) fn replicate<K: Resource<DynamicType = ()>>(
     owner: &K,
     replicated: &Replicated<'_>,
@@ -97,7 +97,7 @@ pub(crate) fn replicate<K: Resource<DynamicType = ()>>(
             actions.push(Action::CreatePod(Box::new(pod)));
         }
     }
-    // Delete the least useful pods first, and among them the youngest.
+    // Pods that are not ready or not bound are deleted first. Among equal pods, the youngest are deleted first.
     let surplus = there.len().saturating_sub(wanted);
     there.reverse();
     there.sort_by_key(|pod| (ownership::is_ready(pod), ownership::node(pod).is_some()));

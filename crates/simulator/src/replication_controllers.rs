@@ -1,4 +1,4 @@
-//! ReplicationControllers, the predecessors of ReplicaSets with the same behaviour.
+//! ReplicationControllers, the predecessors of ReplicaSets. Their behaviour is the same as that of ReplicaSets.
 
 use k8s_openapi::api::core::v1::{ReplicationController, ReplicationControllerStatus};
 

@@ -11,7 +11,7 @@ use crate::action::Workload;
 use crate::cache::{Cache, Key};
 use crate::ownership;
 
-/// A workload with its replicas and its selector.
+/// A workload with its replicas and its pod selector.
 pub(crate) struct ScaleTarget<'a> {
     workload: Workload,
     metadata: &'a ObjectMeta,
@@ -19,7 +19,7 @@ pub(crate) struct ScaleTarget<'a> {
     selector: Option<&'a BTreeMap<String, String>>,
 }
 
-/// The reason why an autoscaler has no target.
+/// The reason why the target of an autoscaler is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TargetError {
     #[error(
@@ -119,7 +119,7 @@ impl<'a> ScaleTarget<'a> {
         annotations.get(key).map(String::as_str)
     }
 
-    /// Returns the pods of the workload, except for those that are finished or in deletion.
+    /// Returns the pods of the workload, except finished pods and pods that are being deleted.
     pub(crate) fn pods(&self, cache: &'a Cache) -> impl Iterator<Item = &'a Pod> {
         let selector = self.selector.filter(|labels| !labels.is_empty());
         let pods = cache

@@ -1,5 +1,5 @@
-//! The objects to plan: changed ones and those that depend on them. A change of one pod must not cause a pass
-//! over thousands.
+//! The scope of a planning: the changed objects, and the objects that depend on a changed object. A change of one pod
+//! must not cause the planning of thousands of objects.
 
 use std::collections::HashSet;
 
@@ -10,10 +10,10 @@ use crate::ownership::controller_of;
 /// The objects to plan, by UID.
 #[derive(Debug, Default)]
 pub(crate) struct Scope {
-    /// Plans all objects: at the start, or because nodes have changed.
+    /// True if all objects must be planned: at the start, and after a change of a node.
     all: bool,
     uids: HashSet<String>,
-    /// The namespaces with changes, deletions included.
+    /// The namespaces in which an object was created, changed or deleted.
     namespaces: HashSet<String>,
 }
 
@@ -39,7 +39,7 @@ impl Scope {
         self.namespaces.extend(names);
     }
 
-    /// Reports whether something in a namespace has changed.
+    /// Reports whether an object in a namespace has changed.
     pub(crate) fn has_changes_in(&self, namespace: &str) -> bool {
         self.all || self.namespaces.contains(namespace)
     }
@@ -48,7 +48,7 @@ impl Scope {
         self.all = true;
     }
 
-    /// Adds those of `dependents` whose controllers it contains.
+    /// Adds the dependents whose controllers are in the scope.
     pub(crate) fn add_dependents<'a>(&mut self, dependents: impl Iterator<Item = &'a ObjectMeta>) {
         if self.all {
             return;

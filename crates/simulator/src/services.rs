@@ -1,4 +1,4 @@
-//! Services: EndpointSlices with the addresses of their pods. No traffic is routed.
+//! Services: EndpointSlices with the addresses of the selected pods. No traffic is routed.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const MANAGER: &str = "endpointslice.kubernetes.io/managed-by";
 const MANAGED_BY: &str = "endpointslice-controller.k8s.io";
 const HEADLESS: &str = "service.kubernetes.io/headless";
 const ZONE: &str = "topology.kubernetes.io/zone";
-/// Maximum addresses of a slice.
+/// Maximum number of addresses in a slice.
 const MAX_ADDRESSES: usize = 100;
 
 pub(crate) fn plan(cache: &Cache, scope: &Scope, actions: &mut Vec<Action>) {
@@ -77,7 +77,7 @@ fn semantically_eq(known: &EndpointSlice, wanted: &EndpointSlice) -> bool {
         && known.metadata.labels == wanted.metadata.labels
 }
 
-/// Returns the slices for these pods. Pods with different port numbers are in different slices.
+/// Returns the slices for the pods of a Service. Pods with different port numbers are in different slices.
 fn slices<'a>(
     service: &Service,
     spec: &ServiceSpec,
@@ -97,7 +97,7 @@ fn slices<'a>(
         }
     }
     if by_ports.is_empty() {
-        // A service without endpoints has one empty slice.
+        // A Service without endpoints has one empty slice.
         return vec![slice(service, spec, &[], &[], 0)];
     }
     let mut all = Vec::new();
@@ -123,7 +123,7 @@ fn slice(
     if spec.cluster_ip.as_deref() == Some("None") {
         labels.insert(HEADLESS.to_owned(), String::new());
     }
-    // The names of slices stay the same when addresses change.
+    // The names of slices remain the same when addresses change.
     let salt = format!("{} {place}", service.uid().unwrap_or_default());
     let suffix = if endpoints.is_empty() {
         pod_template::short_name(&declared(spec), &salt, 5)
@@ -144,7 +144,8 @@ fn slice(
     }
 }
 
-/// Returns the ports of a service if all of them have numbers, which is the usual case.
+/// Returns the ports of a Service as if all target ports were numbers. The port of the Service replaces a named target
+/// port.
 fn declared(spec: &ServiceSpec) -> Vec<EndpointPort> {
     let ports = spec.ports.iter().flatten();
     let target = |port: &ServicePort| match &port.target_port {
@@ -154,7 +155,7 @@ fn declared(spec: &ServiceSpec) -> Vec<EndpointPort> {
     ports.map(|port| published(port, target(port))).collect()
 }
 
-/// Resolves a port of a service for a pod, or returns `None` if the pod has no port of that name.
+/// Resolves a port of a Service for a pod. Returns `None` if the pod has no port with the name of the target port.
 fn number(port: &ServicePort, pod: &Pod) -> Option<EndpointPort> {
     let number = match &port.target_port {
         None | Some(IntOrString::Int(0)) => port.port,
@@ -182,7 +183,7 @@ fn published(port: &ServicePort, number: i32) -> EndpointPort {
     }
 }
 
-/// Returns the endpoint of a pod, if it has an address and is not finished.
+/// Returns the endpoint for a pod. Returns `None` if the pod has no address or is finished.
 fn endpoint(service: &Service, spec: &ServiceSpec, pod: &Pod, cache: &Cache) -> Option<Endpoint> {
     let address = pod.status.as_ref()?.pod_ip.clone()?;
     if ownership::is_finished(pod) {

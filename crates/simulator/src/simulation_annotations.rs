@@ -1,5 +1,5 @@
-//! Annotations of pods and workloads that control the simulation. Those of the pod take precedence over those
-//! of its workload.
+//! Annotations of pods and workloads that control the simulation. The annotations of a pod take precedence over the
+//! annotations of its workload.
 
 use std::time::Duration;
 
@@ -7,41 +7,41 @@ use std::time::Duration;
 pub const START_DELAY: &str = "simulation.berth/start-delay";
 /// Run time of the pods of Jobs, such as `1m`.
 pub const RUN_TIME: &str = "simulation.berth/run-time";
-/// Time for which a running pod is ready, then not ready, in turn, such as `20s`.
+/// Duration of the alternating periods in which a running pod is ready and not ready, such as `20s`.
 pub const READINESS_FLAP: &str = "simulation.berth/readiness-flap";
 /// CPU time that all pods of a workload use together, such as `1500m`.
 pub const CPU_LOAD: &str = "simulation.berth/cpu-load";
-/// The kind of failure: see [`Failure`].
+/// The kind of failure. [`Failure`] lists the values.
 pub const FAILS: &str = "simulation.berth/fails";
 
-/// Default start delay.
+/// Start delay of pods without the annotation.
 const DEFAULT_START_DELAY: Duration = Duration::from_secs(1);
 const DEFAULT_RUN_TIME: Duration = Duration::from_secs(5);
 
 /// A simulated failure of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// `crash`: containers crash and are restarted. Pods of Jobs fail.
+    /// The value `crash`: containers crash and are restarted. The pods of Jobs fail.
     Crash,
-    /// `pull`: images cannot be pulled.
+    /// The value `pull`: images cannot be pulled.
     Pull,
 }
 
 /// The simulation options of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimulationOptions {
-    /// Time until the pod is ready.
+    /// Time from the binding of the pod until it is ready.
     pub start_delay: Duration,
-    /// Time until a pod of a Job succeeds.
+    /// Run time of a pod of a Job.
     pub run_time: Duration,
-    /// Time for which a running pod is ready, then not ready, in turn.
+    /// Duration of the alternating periods in which the running pod is ready and not ready.
     pub readiness_flap: Option<Duration>,
-    /// The failure of the pod.
+    /// The simulated failure of the pod.
     pub failure: Option<Failure>,
 }
 
 impl SimulationOptions {
-    /// Parses the options from annotations. Malformed values are ignored.
+    /// Reads the options from annotations. `written` returns the value of an annotation. Malformed values are ignored.
     pub fn read<'a>(written: impl Fn(&str) -> Option<&'a str>) -> Self {
         let time = |key: &str, otherwise| written(key).and_then(duration).unwrap_or(otherwise);
         Self {
@@ -59,7 +59,7 @@ impl SimulationOptions {
     }
 }
 
-/// Parses a number with a unit: `ms`, `s`, `m` or `h`.
+/// Parses a number with one of the units `ms`, `s`, `m` and `h`.
 fn duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     let unit = text.find(|c: char| c.is_ascii_alphabetic())?;

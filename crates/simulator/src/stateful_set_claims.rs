@@ -1,4 +1,5 @@
-//! The claims of StatefulSets: one for each pod and template. They outlive their pods by default.
+//! The PersistentVolumeClaims of StatefulSets: one claim for each pod and claim template. By default, a claim remains
+//! when its pod is deleted.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use crate::action::Action;
 use crate::cache::{Cache, Key};
 use crate::ownership;
 
-/// Creates the missing claims of a pod and adds their volumes to the pod.
+/// Creates the missing claims of a pod, and adds the claims to the volumes of the pod.
 pub(crate) fn create_missing(
     set: &StatefulSet,
     spec: &StatefulSetSpec,
@@ -29,7 +30,7 @@ pub(crate) fn create_missing(
         let claim = claim(set, spec, template, pod.metadata.name.as_deref());
         let name = claim.name_any();
         let volumes = pod_spec.volumes.get_or_insert_default();
-        // The claim replaces a volume of the same name in the pod template.
+        // The claim replaces a volume with the same name in the pod template.
         volumes.retain(|known| known.name != volume);
         volumes.push(Volume {
             name: volume,
@@ -46,7 +47,7 @@ pub(crate) fn create_missing(
     }
 }
 
-/// Returns the claims to delete with a pod that the set no longer needs.
+/// Returns the claims that must be deleted together with a pod that the StatefulSet no longer needs.
 pub(crate) fn claims_to_delete<'a>(
     set: &'a StatefulSet,
     spec: &'a StatefulSetSpec,
@@ -65,7 +66,7 @@ pub(crate) fn claims_to_delete<'a>(
         .filter(|key| cache.claims.get(key).is_some())
 }
 
-/// Returns the name of a claim: `TEMPLATE-SET-NUMBER`, where the pod is named `SET-NUMBER`.
+/// Returns the name of a claim, such as `data-db-0` for the template `data` and the pod `db-0`.
 fn claim_name(template: &PersistentVolumeClaim, pod: Option<&str>) -> String {
     format!("{}-{}", template.name_any(), pod.unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! StatefulSets: numbered pods, created in order unless the pod management policy is Parallel.
+//! StatefulSets: numbered pods. The pods are created in order, unless the pod management policy is Parallel.
 
 use std::collections::BTreeMap;
 
@@ -105,7 +105,7 @@ enum Change<'a> {
     Remove(&'a Pod),
 }
 
-/// Returns the next changes; only one if the pods are ordered.
+/// Returns the next changes of pods. If `at_once` is false, returns at most one change.
 fn next_changes<'a>(
     pods: &BTreeMap<i32, &'a Pod>,
     wanted: std::ops::Range<i32>,
@@ -140,7 +140,7 @@ fn next_changes<'a>(
     if !changes.is_empty() {
         return Some(changes);
     }
-    // All pods exist: re-create the last one with a former template.
+    // All pods exist. The next change re-creates the outdated pod with the highest number.
     let strategy = spec.update_strategy.as_ref();
     if strategy.and_then(|s| s.type_.as_deref()) == Some("OnDelete") {
         return None;

@@ -1,5 +1,5 @@
-//! PersistentVolumeClaims: each gets its own volume of the requested size, regardless of its class. The volumes
-//! themselves do not exist.
+//! PersistentVolumeClaims: each claim is bound to a volume of the requested size, for any storage class. The volumes do
+//! not exist as objects.
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimStatus};
 

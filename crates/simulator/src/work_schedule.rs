@@ -1,4 +1,4 @@
-//! The schedule of planning: the objects to plan now, and those to plan at a later time.
+//! The schedule of planning: the objects to plan now, and the times at which other objects must be planned.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::image_registry::ImageRegistry;
 use crate::planner::plan;
 use crate::scope::Scope;
 
-/// The objects to plan.
+/// The objects to plan now and later.
 #[derive(Debug)]
 pub(crate) struct WorkSchedule {
     images: ImageRegistry,
@@ -17,7 +17,7 @@ pub(crate) struct WorkSchedule {
 }
 
 impl WorkSchedule {
-    /// Creates a schedule with all objects.
+    /// Creates a schedule in which all objects are planned now.
     pub(crate) fn new(images: ImageRegistry) -> Self {
         Self {
             images,
@@ -26,7 +26,8 @@ impl WorkSchedule {
         }
     }
 
-    /// Returns the actions that are due now. The planned objects are done when there are no more actions.
+    /// Plans the objects that are due, and returns their actions. Objects remain due until a planning returns no
+    /// action.
     pub(crate) fn next(&mut self, cache: &mut Cache, now: jiff::Timestamp) -> Vec<Action> {
         while let Some((at, _)) = self.later.first()
             && *at <= now
@@ -48,7 +49,7 @@ impl WorkSchedule {
         plan.actions
     }
 
-    /// Returns the time of the next planning that needs no change of an object.
+    /// Returns the time of the next planning that happens without a change of an object.
     pub(crate) fn next_time(&self) -> Option<jiff::Timestamp> {
         self.later.first().map(|(at, _)| *at)
     }

@@ -1,4 +1,5 @@
-//! The HTTP client of the exporter. The exporter has a thread of its own; requests run in the runtime that started it.
+//! The HTTP client of the trace exporter. The exporter runs in its own thread, and its requests run in the runtime of
+//! the process.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of a response body in bytes.
 const RESPONSE_LIMIT: usize = 1 << 20;
 
-/// A client for a collector.
+/// An HTTP client for an OpenTelemetry collector.
 #[derive(Clone, Debug)]
 pub(crate) struct CollectorClient {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
@@ -28,7 +29,7 @@ impl CollectorClient {
     /// Creates a client that sends its requests in `runtime`.
     ///
     /// # Errors
-    /// When the certificate authorities of the system cannot be used.
+    /// When the system's certificate authorities cannot be used.
     pub(crate) fn new(runtime: Handle) -> Result<Self, std::io::Error> {
         let provider = rustls::crypto::ring::default_provider();
         let connector = hyper_rustls::HttpsConnectorBuilder::new()

@@ -1,4 +1,4 @@
-//! The exporter: from its start to its end.
+//! The trace exporter: its start, and the flush of the last spans.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -13,28 +13,28 @@ use tokio::runtime::Handle;
 use crate::collector_client::CollectorClient;
 use crate::flags::TracingArgs;
 
-/// Time limit for the last spans when a process ends.
+/// Time limit for the export of the last spans when a process ends.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 static TRACER: OnceLock<SdkTracer> = OnceLock::new();
 
-/// An error that prevents tracing.
+/// An error of the start of the trace exporter.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The endpoint is no URL.
+    /// The endpoint is not an HTTP URL.
     #[error(
-        "--tracing-endpoint {0:?} is no http:// or https:// URL, such as http://127.0.0.1:4318"
+        "--tracing-endpoint {0:?} is not an http:// or https:// URL, such as http://127.0.0.1:4318"
     )]
     Endpoint(String),
     /// The system's certificate authorities cannot be read.
     #[error("cannot read the certificate authorities for --tracing-endpoint: {0}")]
     Authorities(#[from] std::io::Error),
-    /// The exporter refused its settings.
+    /// The exporter rejects its settings.
     #[error("cannot export traces: {0}")]
     Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
 }
 
-/// A running export of traces, or nothing without an endpoint. [`Self::finish`] sends the last spans.
+/// A running export of traces. The export is empty if no endpoint is set. [`Self::finish`] sends the last spans.
 #[derive(Debug)]
 #[must_use = "`finish` sends the last spans"]
 pub struct Export(Option<SdkTracerProvider>);
@@ -48,14 +48,14 @@ pub(crate) fn tracer() -> Option<&'static SdkTracer> {
     TRACER.get()
 }
 
-/// Starts the export of spans, if an endpoint is given. `service` becomes the `service.name`. The first call in a
-/// process wins.
+/// Starts the export of spans if an endpoint is set. `service` becomes the resource attribute `service.name`. Only the
+/// first call in a process has an effect: an exporter of a later call receives no spans.
 ///
 /// # Errors
-/// When the endpoint is no URL, or no client can be made for it.
+/// When the endpoint is not an HTTP URL, or when the HTTP client cannot be created.
 ///
 /// # Panics
-/// Outside a tokio runtime.
+/// When called outside a tokio runtime.
 pub fn start(
     args: &TracingArgs,
     service: &'static str,
@@ -90,7 +90,7 @@ pub fn start(
     Ok(Export(Some(provider)))
 }
 
-/// Returns the URL for spans: the base URL with `/v1/traces`, as the OTLP specification says.
+/// Returns the URL to which spans are sent: the base URL followed by `/v1/traces`, as in the OTLP specification.
 fn traces_url(endpoint: &str) -> Result<String, ExportError> {
     let invalid = || ExportError::Endpoint(endpoint.to_owned());
     let url: http::Uri = endpoint.parse().map_err(|_| invalid())?;
@@ -102,10 +102,10 @@ fn traces_url(endpoint: &str) -> Result<String, ExportError> {
 }
 
 impl Export {
-    /// Sends the last spans, for at most three seconds.
+    /// Sends the last spans. Waits for at most three seconds.
     pub async fn finish(self) {
         let Some(provider) = self.0 else { return };
-        // It blocks its thread until the exporter's thread has ended.
+        // The shutdown blocks its thread until the exporter's thread has ended.
         let ended =
             tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(FLUSH_TIMEOUT));
         if let Ok(Err(error)) = ended.await {

@@ -1,11 +1,11 @@
-//! The flags of the exporter of traces.
+//! The command-line flags for traces.
 
 use clap::Args;
 
 /// The sampling rate at which every trace is recorded.
 const ALL: u32 = 1_000_000;
 
-/// Flags of tracing, the same for each component.
+/// The flags for traces, which all components share.
 #[derive(Args, Clone, Debug)]
 pub struct TracingArgs {
     /// Base URL of an OpenTelemetry collector (OTLP over HTTP), such as http://127.0.0.1:4318; without it, nothing is
@@ -18,7 +18,7 @@ pub struct TracingArgs {
     )]
     pub tracing_endpoint: Option<String>,
 
-    /// Traces recorded of a million that begin here
+    /// Number of recorded traces per million traces that begin in this process
     #[arg(
         long,
         value_name = "N",
@@ -29,7 +29,7 @@ pub struct TracingArgs {
 }
 
 impl Default for TracingArgs {
-    /// Returns the values without any flag: nothing is traced.
+    /// Returns the values of a process without flags, which records no traces.
     fn default() -> Self {
         Self {
             tracing_endpoint: None,

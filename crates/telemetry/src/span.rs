@@ -1,4 +1,5 @@
-//! Spans, and their context in the form of the W3C header `traceparent`.
+//! Spans, and the trace context that links spans of different processes. The text form of the context is the W3C header
+//! `traceparent`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,11 +14,11 @@ use opentelemetry_sdk::trace::Span as SdkSpan;
 
 use crate::export::tracer;
 
-/// The place of a span in its trace.
+/// The context of a span: the IDs of the trace and of the span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceContext(SpanContext);
 
-/// An error: the text is no `traceparent` of version 00.
+/// An error of parsing a trace context: the text is not a `traceparent` of version 00.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected 00-<32 hexadecimal digits>-<16 hexadecimal digits>-<2 hexadecimal digits>")]
 pub struct TraceContextError;
@@ -69,18 +70,18 @@ impl FromStr for TraceContext {
     }
 }
 
-/// Returns the time of day at an earlier instant.
+/// Returns the start time of an operation that has run for `elapsed`.
 pub fn started_before(elapsed: Duration) -> SystemTime {
     let now = SystemTime::now();
     now.checked_sub(elapsed).unwrap_or(now)
 }
 
-/// A span. It ends when it is dropped. Without an exporter it records nothing.
+/// A span, which ends when it is dropped. Without an exporter, the span records nothing.
 #[derive(Debug, Default)]
 pub struct Span(Option<SdkSpan>);
 
 impl Span {
-    /// Starts a span that began at `start`. Without a parent it is the root of a new trace.
+    /// Starts a span with the start time `start`. A span without a parent is the root of a new trace.
     pub fn start(name: &'static str, parent: Option<&TraceContext>, start: SystemTime) -> Self {
         let Some(tracer) = tracer() else {
             return Self(None);
@@ -93,27 +94,27 @@ impl Span {
         Self(Some(tracer.build_with_context(builder, &context)))
     }
 
-    /// Returns the context for spans below this one, or `None` if the trace is not recorded.
+    /// Returns the context for child spans, or `None` if the trace is not recorded.
     pub fn context(&self) -> Option<TraceContext> {
         let context = self.0.as_ref()?.span_context();
         context.is_sampled().then(|| TraceContext(context.clone()))
     }
 
-    /// Sets an attribute.
+    /// Sets an attribute of the span.
     pub fn set(&mut self, key: &'static str, value: impl Into<Value>) {
         if let Some(span) = &mut self.0 {
             span.set_attribute(KeyValue::new(key, value.into()));
         }
     }
 
-    /// Marks the span as failed.
+    /// Marks the span as failed with a message.
     pub fn fail(&mut self, message: impl fmt::Display) {
         if let Some(span) = &mut self.0 {
             span.set_status(Status::error(message.to_string()));
         }
     }
 
-    /// Records a finished span below this one.
+    /// Records a finished child span.
     pub fn record_child(&self, name: &'static str, start: SystemTime, duration: Duration) {
         let Some(context) = self.context() else {
             return;
@@ -123,7 +124,7 @@ impl Span {
         }
     }
 
-    /// Records a finished span below this one that began at an instant and ends now.
+    /// Records a finished child span that started at `since` and ends now.
     pub fn record_child_since(&self, name: &'static str, since: Instant) {
         let duration = since.elapsed();
         self.record_child(name, started_before(duration), duration);
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_context_survives_its_text_form() {
+    fn a_context_is_parsed_from_its_text_form() {
         let text = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         assert_eq!(text.parse::<TraceContext>().unwrap().to_string(), text);
     }

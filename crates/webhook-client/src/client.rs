@@ -22,16 +22,16 @@ use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, service_fn};
 
-/// Maximum size of a response.
+/// Maximum size of a response, in bytes.
 const MAX_RESPONSE: usize = 8 << 20;
 /// Time until an idle connection is closed.
 const IDLE: Duration = Duration::from_secs(90);
-/// Timeout for one of several addresses.
+/// Timeout of a connection attempt to one of the addresses of a host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum characters of an error response in messages.
+/// Maximum length of the excerpt of a response in an error message, in characters.
 const MAX_EXCERPT: usize = 200;
 
-/// The address of a webhook, and the authorities of its certificate.
+/// The address of a webhook, and the certificate authorities that the client trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     url: String,
@@ -50,7 +50,8 @@ impl Target {
         }
     }
 
-    /// Returns the webhook behind a port of a Service. Its certificate is for `NAME.NAMESPACE.svc`.
+    /// Returns the webhook behind a port of a Service. The certificate of the webhook must be valid for
+    /// `NAME.NAMESPACE.svc`.
     pub fn service(namespace: &str, name: &str, port: u16, path: &str) -> Self {
         let slash = if path.starts_with('/') { "" } else { "/" };
         Self {
@@ -60,7 +61,8 @@ impl Target {
         }
     }
 
-    /// Sets the trusted authorities: certificates as PEM in base64. Without any the system's are trusted.
+    /// Sets the trusted certificate authorities, as PEM in base64. If the bundle is missing or empty, the client trusts
+    /// the authorities of the system.
     #[must_use]
     pub fn with_authorities(self, bundle: Option<&str>) -> Self {
         let bundle = bundle.filter(|bundle| !bundle.is_empty());
@@ -71,17 +73,17 @@ impl Target {
     }
 }
 
-/// Resolves a host, a port, and whether the host must be a Service, to addresses.
+/// A function that resolves a host and a port to addresses. The third argument is true if the host must be a Service.
 pub type Resolver = Arc<
     dyn Fn(String, u16, bool) -> BoxFuture<'static, Result<Vec<(String, u16)>, String>>
         + Send
         + Sync,
 >;
 
-/// A webhook that cannot be called.
+/// An error of a client or of a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// The authorities cannot be read.
+    /// The certificate authorities cannot be read.
     #[error("cannot use the caBundle of the webhook: {0}")]
     Authorities(String),
     /// TLS cannot be configured.
@@ -90,7 +92,7 @@ pub enum ClientError {
     /// The call failed.
     #[error("failed to call webhook: Post \"{url}\": {cause}")]
     Call {
-        /// The URL with the time limit.
+        /// The URL, including the time limit.
         url: String,
         /// The cause.
         cause: String,
@@ -98,14 +100,14 @@ pub enum ClientError {
     /// The webhook did not respond in time.
     #[error("failed to call webhook: Post \"{url}\": context deadline exceeded")]
     Timeout {
-        /// The URL with the time limit.
+        /// The URL, including the time limit.
         url: String,
     },
 }
 
 type Connector = HttpsConnector<BoxCloneSyncService<Uri, TokioIo<TcpStream>, BoxError>>;
 
-/// The connections to one webhook.
+/// A client of one webhook, with its connections.
 #[derive(Debug)]
 pub struct Client {
     http: legacy::Client<Connector, Full<Bytes>>,
@@ -117,7 +119,7 @@ impl Client {
     /// Creates a client that resolves hosts with `resolver`.
     ///
     /// # Errors
-    /// When the authorities cannot be used.
+    /// When the certificate authorities cannot be used.
     pub fn new(target: &Target, user_agent: &str, resolver: Resolver) -> Result<Self, ClientError> {
         let tls = tls_config(target.authorities.as_deref())?;
         let is_service = target.is_service;
@@ -137,7 +139,7 @@ impl Client {
         })
     }
 
-    /// Sends a JSON body and returns the body of the response. The URL names the time limit.
+    /// Sends a JSON body and returns the body of the response. The query of the URL contains the time limit.
     ///
     /// # Errors
     /// When the call fails, or takes too long.

@@ -1,6 +1,7 @@
 //! The HTTPS client of a webhook: pooled connections, bounded responses, and a time limit for each call.
 //!
-//! It knows no Kubernetes objects and no format of requests. The caller resolves Services to addresses.
+//! The crate is independent of Kubernetes objects and of the format of requests. The caller resolves Services to
+//! addresses.
 
 mod client;
 

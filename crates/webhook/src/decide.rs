@@ -1,6 +1,7 @@
-//! The admission rules applied to one review.
+//! The decision about one review, by the rules of [`berth_api::admission`].
 //!
-//! It must not know HTTP. It makes the decisions of the embedded API server's in-process admission.
+//! The decision is the same as in the in-process admission of Berth's embedded API server. This module must not depend
+//! on HTTP.
 
 use berth_api::admission::{
     self, GuardedKind, SystemEnvironment, check_deletion, check_no_execute,
@@ -12,12 +13,12 @@ use crate::endpoint::Endpoint;
 use crate::review::{AdmissionRequest, AdmissionReview, Operation};
 use crate::verdict::{Refusal, Verdict};
 
-/// Rule for ClusterTaintPolicies with the effect `NoExecute`.
+/// The rule for ClusterTaintPolicies that have a taint with the effect `NoExecute`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NoExecuteTaints {
-    /// They are allowed.
+    /// Such policies are allowed.
     Allowed,
-    /// They are denied, as karmada-webhook does by default.
+    /// Such policies are denied, as in karmada-webhook by default.
     #[default]
     Denied,
 }
@@ -65,7 +66,8 @@ pub(crate) fn verdict(
     }
 }
 
-/// Returns the operation and the object of a write that the rules of kinds cover, which do not cover subresources.
+/// Returns the operation and the object of a create or update request. Returns `None` for other requests and for
+/// subresources, because the rules of the kinds do not cover these requests.
 fn written(request: &AdmissionRequest) -> Result<Option<(admission::Operation, &Value)>, Verdict> {
     let operation = match request.operation {
         Operation::Create => admission::Operation::Create,

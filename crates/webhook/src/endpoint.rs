@@ -1,8 +1,9 @@
-//! The paths of the webhooks and what they review, with the names of karmada-webhook.
+//! The paths of the webhooks, and the resources that each webhook reviews. The paths are the same as in
+//! karmada-webhook.
 
 use berth_api::admission::GuardedKind;
 
-/// A webhook.
+/// A webhook of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// Sets ids, finalizers and defaults of a kind.
@@ -13,7 +14,8 @@ pub enum Endpoint {
     DeletionProtection,
 }
 
-/// Paths and their webhooks. karmada-webhook has none for clusters, because Karmada's aggregated API server checks them.
+/// The paths and their webhooks. karmada-webhook has no webhooks for Clusters, because Karmada's aggregated API server
+/// checks Clusters.
 const ENDPOINTS: &[(&str, Endpoint)] = &[
     ("/mutate-cluster", Endpoint::Mutate(GuardedKind::Cluster)),
     (
@@ -79,7 +81,7 @@ const ENDPOINTS: &[(&str, Endpoint)] = &[
     ),
 ];
 
-/// Paths of karmada-webhook for kinds without rules here.
+/// Paths that karmada-webhook serves for kinds without rules in Berth.
 const WITHOUT_RULES: &[&str] = &[
     "/convert",
     "/mutate-federatedhpa",
@@ -111,12 +113,12 @@ impl Endpoint {
             .find_map(|(path, endpoint)| (*endpoint == self).then_some(*path))
     }
 
-    /// Reports whether only karmada-webhook serves a path.
+    /// Reports whether karmada-webhook serves a path for which Berth has no rules.
     pub(crate) fn is_without_rules(path: &str) -> bool {
         WITHOUT_RULES.contains(&path)
     }
 
-    /// Reports whether the webhook reviews a resource.
+    /// Reports whether the webhook reviews objects of a resource.
     pub(crate) fn reviews(self, group: &str, resource: &str) -> bool {
         match self {
             Self::Mutate(kind) | Self::Validate(kind) => {

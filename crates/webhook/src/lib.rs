@@ -1,18 +1,18 @@
-//! Karmada's admission webhooks as an HTTPS server, for control planes with an API server of their own.
+//! Karmada's admission webhooks as an HTTPS server, for control planes whose API server is a separate program.
 //!
-//! The rules are those of [`berth_api::admission`], which the embedded API server applies in process. This crate reads
-//! reviews, applies the rules, and writes verdicts. It must not contain rules, and must not know schedulers,
-//! controllers or command lines.
+//! The rules are in [`berth_api::admission`]. Berth's embedded API server applies the same rules in process. This crate
+//! reads reviews, applies the rules, and writes responses. It must not contain rules, and must not depend on
+//! schedulers, controllers or command lines.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `server` | listener, TLS, connections, shutdown |
 //! | `service` | paths, limits and status codes of HTTP requests |
 //! | `request_metrics` | counts and latencies of requests |
-//! | `decide` | the rules applied to one review |
+//! | `decide` | the decision about one review |
 //! | `verdict` | the response to a review |
 //! | `review` | `AdmissionReview` of the API group `admission.k8s.io` |
-//! | `endpoint` | paths and what they review |
+//! | `endpoint` | paths, and the resources that each path reviews |
 //! | `self_managed` | certificates that the replicas issue themselves, in a Secret |
 
 mod decide;

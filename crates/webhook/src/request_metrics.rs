@@ -1,4 +1,5 @@
-//! Metrics of admission requests: the families of karmada-webhook, labelled by the path of the webhook.
+//! The metrics of admission requests, with the names that karmada-webhook uses. The label `webhook` is the path of the
+//! webhook.
 
 use std::time::Instant;
 
@@ -8,10 +9,10 @@ use http::StatusCode;
 
 use crate::endpoint::Endpoint;
 
-/// Upper bounds of controller-runtime: 10 ns to 1,000 s.
+/// Upper bounds of the latency buckets, as in controller-runtime: 10 ns to 1,000 s.
 static LATENCY: [f64; 12] = exponential(1e-8, 10.0);
 
-/// Counts, latencies and requests in progress.
+/// The counts and latencies of requests, and the number of requests in progress.
 #[derive(Debug)]
 pub struct RequestMetrics {
     latency: Histograms<1, 12>,
@@ -60,7 +61,7 @@ impl RequestMetrics {
         self.in_flight.encode(out);
     }
 
-    /// Counts a request as in progress until the result is finished or dropped.
+    /// Starts the measurement of a request. The request is in progress until the returned value is finished or dropped.
     pub(crate) fn start(&self, path: &'static str) -> RequestInProgress<'_> {
         self.in_flight.add([path], 1.0);
         RequestInProgress {
@@ -71,7 +72,8 @@ impl RequestMetrics {
     }
 }
 
-/// A request in progress. Dropped without a response, for example by a closed connection, it is not counted as finished.
+/// A request in progress. This value is dropped if the connection closes before the response. Then the request is not
+/// counted in the total and in the latencies.
 #[derive(Debug)]
 pub(crate) struct RequestInProgress<'a> {
     metrics: &'a RequestMetrics,

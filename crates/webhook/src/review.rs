@@ -1,6 +1,6 @@
-//! `AdmissionReview` of the API group `admission.k8s.io`, as API servers send it.
+//! The type `AdmissionReview` of the API group `admission.k8s.io`. API servers send reviews to webhooks.
 //!
-//! It must not know paths and rules.
+//! This module must not depend on paths and rules.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,7 +13,7 @@ const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 /// A review with its request.
 #[derive(Clone, Debug)]
 pub struct AdmissionReview {
-    /// API version of the review, which its response repeats.
+    /// API version of the review. The response repeats this version.
     pub(crate) api_version: String,
     pub(crate) request: AdmissionRequest,
 }
@@ -24,12 +24,12 @@ pub enum ReviewError {
     /// The body is not JSON, or lacks fields of a review.
     #[error("the body is not an AdmissionReview: {0}")]
     Json(#[from] serde_json::Error),
-    /// The body is another object.
+    /// The body is an object of another kind or version.
     #[error("the body is {api_version:?} {kind:?}: expected admission.k8s.io/v1 AdmissionReview")]
     Kind {
-        /// Its API version.
+        /// The API version of the object.
         api_version: String,
-        /// Its kind.
+        /// The kind of the object.
         kind: String,
     },
     /// The review has no request.
@@ -72,7 +72,7 @@ pub(crate) enum Operation {
     Connect,
 }
 
-/// A review as it is sent, whose kind is checked before its request.
+/// A received review. Its kind is checked before its request is parsed.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Unchecked {
@@ -88,7 +88,7 @@ impl AdmissionReview {
     /// Parses the body of a request.
     ///
     /// # Errors
-    /// When it is not a review of a supported version.
+    /// When the body is not a review of a supported version.
     pub fn parse(body: &[u8]) -> Result<Self, ReviewError> {
         let review: Unchecked = serde_json::from_slice(body)?;
         let version = review.api_version.strip_prefix(GROUP);

@@ -1,9 +1,11 @@
-//! Certificates that the replicas issue themselves: an authority and a serving certificate in a Secret, which are renewed
-//! before they expire, and the CA bundle of the webhook configurations.
+//! Certificates that the replicas of the webhook server issue and renew themselves.
 //!
-//! The replica that writes the Secret first wins; the others read it again. A new authority is added to the CA bundle
-//! before a certificate that it issued is used, and the old one stays in it, so that API servers accept the certificates of
-//! all replicas.
+//! A Secret stores a certificate authority and a serving certificate. The replicas renew both before they expire, and
+//! write the CA bundle into the webhook configurations.
+//!
+//! If several replicas write the Secret at the same time, the first write succeeds, and the other replicas read the
+//! Secret again. A replica adds a new authority to the CA bundle before it uses a certificate of this authority. The
+//! previous authority stays in the CA bundle. Therefore API servers accept the certificates of all replicas.
 
 mod certificates;
 mod configurations;
@@ -29,7 +31,7 @@ use crate::serving_certificate::{CertificateError, ServingCertificate};
 const INTERVAL: Duration = Duration::from_mins(1);
 /// Pause after a failed check.
 const RETRY: Duration = Duration::from_secs(5);
-/// Maximum attempts to write the Secret when other replicas write it at the same time.
+/// Maximum number of attempts to write the Secret while other replicas write it at the same time.
 const MAX_CONFLICTS: u32 = 5;
 
 /// The source of the current time.
@@ -38,7 +40,8 @@ pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 /// Names of the objects on the control plane.
 #[derive(Clone, Debug)]
 pub struct SelfManagedOptions {
-    /// The Service by which API servers reach the webhooks. The certificate is valid for its names.
+    /// The Service through which API servers call the webhooks. The certificate is valid for the DNS names of this
+    /// Service.
     pub service: NamespacedName,
     /// The Secret with the certificates.
     pub secret: NamespacedName,
@@ -48,7 +51,7 @@ pub struct SelfManagedOptions {
     pub validating_configuration: String,
 }
 
-/// Failure to issue or publish certificates.
+/// An error of issuing or publishing certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum SelfManagedError {
     /// A certificate cannot be generated.
@@ -70,7 +73,7 @@ pub enum SelfManagedError {
         /// The error of the API server.
         source: Box<kube::Error>,
     },
-    /// The Secret changed at each attempt to write it.
+    /// Other replicas changed the Secret during each attempt to write it.
     #[error("gave up after repeated conflicts on the secret {0}")]
     Conflicts(NamespacedName),
     /// A webhook configuration cannot be read or written.
@@ -83,7 +86,7 @@ pub enum SelfManagedError {
     },
 }
 
-/// The certificates of one replica.
+/// The certificate management of one replica.
 #[derive(Clone)]
 pub struct SelfManaged {
     client: Client,
@@ -100,7 +103,7 @@ impl fmt::Debug for SelfManaged {
 }
 
 impl SelfManaged {
-    /// Manages certificates on a control plane.
+    /// Creates the certificate management for a control plane.
     pub fn new(client: Client, options: SelfManagedOptions, clock: Clock) -> Self {
         Self {
             client,
@@ -126,10 +129,11 @@ impl SelfManaged {
         }
     }
 
-    /// Renews the certificates if they are due, publishes the CA bundle, and serves the certificate.
+    /// Renews certificates that expire soon, writes the CA bundle into the webhook configurations, and replaces the
+    /// certificate in `serving`.
     ///
     /// # Errors
-    /// When the control plane cannot be reached, or rejects a write. The served certificate stays.
+    /// When the control plane cannot be reached or rejects a write. The certificate in `serving` stays.
     pub async fn reconcile(&self, serving: &ServingCertificate) -> Result<(), SelfManagedError> {
         let current = self.current().await?;
         let options = &self.options;
@@ -159,7 +163,7 @@ impl SelfManaged {
             })
     }
 
-    /// Returns the certificates that all replicas agree on.
+    /// Returns the certificates in the Secret. Issues new certificates if they are missing, damaged or about to expire.
     async fn current(&self) -> Result<Certificates, SelfManagedError> {
         let failure = |source| SelfManagedError::Secret {
             secret: self.options.secret.clone(),
@@ -189,7 +193,7 @@ impl SelfManaged {
         Err(SelfManagedError::Conflicts(self.options.secret.clone()))
     }
 
-    /// Returns the names of the Service.
+    /// Returns the DNS names for which the certificate is valid: the names of the Service, and `localhost`.
     fn dns_names(&self) -> Vec<String> {
         let NamespacedName { namespace, name } = &self.options.service;
         let service = format!("{name}.{namespace}.svc");

@@ -22,21 +22,22 @@ use crate::request_metrics::RequestMetrics;
 use crate::service::Service;
 use crate::serving_certificate::{ServingCertificate, provider};
 
-/// Maximum open connections. API servers use one each.
+/// Maximum number of open connections. Each API server usually opens one connection.
 const MAX_CONNECTIONS: usize = 1000;
-/// Maximum concurrent streams of an HTTP/2 connection. The default of Go.
+/// Maximum number of concurrent streams of an HTTP/2 connection. Go's servers have the same default.
 const MAX_STREAMS: u32 = 250;
 /// Maximum time for a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum time for the head of an HTTP/1.1 request, idle time of the connection included.
+/// Maximum time until the head of an HTTP/1.1 request is complete, including the idle time before the request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(90);
-/// Interval and timeout of pings to an idle HTTP/2 client.
+/// Interval of pings to an idle HTTP/2 client.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// Maximum time for the response to a ping.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// Maximum time for requests in progress at shutdown. It is longer than the timeout of a review in API servers, and
-/// shorter than the termination grace period of a Pod.
+/// Maximum time to finish the requests in progress at shutdown. It is longer than the timeout of a review in API
+/// servers, and shorter than the termination grace period of a Pod.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
-/// Pause after a failed accept, which usually lacks file descriptors.
+/// Pause after a failed accept. The usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The lowest TLS version that the server accepts.
@@ -67,7 +68,7 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// The lowest TLS version.
     pub minimum_tls: MinimumTls,
-    /// Rule for taint policies that evict.
+    /// The rule for ClusterTaintPolicies with the effect `NoExecute`.
     pub no_execute: NoExecuteTaints,
     /// The certificate of new connections.
     pub certificate: ServingCertificate,
@@ -75,7 +76,7 @@ pub struct ServerOptions {
     pub metrics: Arc<RequestMetrics>,
 }
 
-/// The error of a start.
+/// An error that prevents the start of the server.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The server cannot listen on the address, usually because it is in use.
@@ -91,7 +92,7 @@ pub enum StartError {
     Tls(#[from] rustls::Error),
 }
 
-/// A server that listens. It accepts connections while it runs.
+/// A server that listens on an address. [`Self::run`] accepts the connections.
 #[derive(Debug)]
 pub struct WebhookServer {
     address: SocketAddr,
@@ -185,7 +186,8 @@ async fn connection(
     let stream = match handshake.await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => {
-            // An API server with another CA bundle ends the handshake: the usual mistake of an installation.
+            // The client ends the handshake if its CA bundle is wrong. This mistake is common, so the line has the info
+            // level.
             tracing::info!(%error, "a TLS handshake failed");
             return;
         }
@@ -200,7 +202,8 @@ async fn connection(
         async move { Ok::<_, Infallible>(service.respond(request).await) }
     });
     let io = TokioIo::new(stream);
-    // Serves either protocol until one of the ends. The server limits the time after the cancellation.
+    // Serves one of the two protocols until the connection ends. After the cancellation, `WebhookServer::run` limits
+    // the remaining time.
     macro_rules! run {
         ($served:expr) => {{
             let served = $served;

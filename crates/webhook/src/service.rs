@@ -1,6 +1,7 @@
-//! HTTP requests of the webhook server: paths, limits and status codes.
+//! The handler of HTTP requests to the webhook server: paths, limits and status codes.
 //!
-//! Requests that are not reviews get a `Status`, whose message API servers include in their error.
+//! If a request is not a review, the response is a `Status`. API servers include the message of this `Status` in their
+//! error.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +20,15 @@ use crate::endpoint::Endpoint;
 use crate::request_metrics::RequestMetrics;
 use crate::review::AdmissionReview;
 
-/// Maximum size of a review: two objects of 3 MiB each, and its other fields. The limit of karmada-webhook.
+/// Maximum size of a review, in bytes, as in karmada-webhook. A review has two objects of at most 3 MiB each, and other
+/// fields.
 const MAX_BODY: usize = 7 << 20;
 /// Maximum time for the body of a request.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum reviews in progress. It bounds the memory for their bodies.
+/// Maximum number of reviews in progress. It limits the memory for the bodies of reviews.
 const MAX_REVIEWS: usize = 100;
 
-/// The service behind all connections.
+/// The handler of the requests from all connections.
 #[derive(Debug)]
 pub(crate) struct Service {
     no_execute: NoExecuteTaints,
@@ -144,7 +146,8 @@ impl Service {
                 Failure::new(StatusCode::REQUEST_TIMEOUT, "Timeout", message)
             })??;
         let no_execute = self.no_execute;
-        // A large review must not delay others, and a defect in a rule must not end the connection.
+        // On another thread, a large review does not delay other reviews, and a panic in a rule does not end the
+        // connection.
         let decided = tokio::task::spawn_blocking(move || {
             let review = AdmissionReview::parse(&body)?;
             Ok(decide(endpoint, no_execute, &review))
@@ -176,7 +179,7 @@ fn internal(message: &str) -> Failure {
 fn unknown_path(path: &str) -> Failure {
     let message = if Endpoint::is_without_rules(path) {
         format!(
-            "there are no rules for {path}: remove this webhook from its configuration, or send it to karmada-webhook"
+            "there are no rules for {path}: remove this webhook from its configuration, or send its reviews to karmada-webhook"
         )
     } else {
         format!("there is no webhook at {path}")

@@ -1,4 +1,4 @@
-//! The response to a review.
+//! The decision about a review, and the response that contains this decision.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use crate::review::AdmissionReview;
 /// The decision about a write.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Verdict {
-    /// The write proceeds, with changes to its object.
+    /// The write is allowed, with these changes to its object.
     Allowed(Patch),
     /// The write is denied.
     Denied {
@@ -21,14 +21,14 @@ pub(crate) enum Verdict {
     },
 }
 
-/// Reason for a denial.
+/// The reason for a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The review does not belong to the webhook.
+    /// The request is malformed, or another webhook reviews the resource.
     BadRequest,
-    /// A rule denies it. karmada-webhook answers with this reason.
+    /// A rule denies the write. karmada-webhook uses this reason.
     Forbidden,
-    /// A rule denies it. Karmada's aggregated API server answers with this reason.
+    /// A rule denies the write. Karmada's aggregated API server uses this reason.
     Invalid,
 }
 
@@ -89,7 +89,7 @@ impl Verdict {
         matches!(self, Self::Allowed(_))
     }
 
-    /// Returns the review with this response.
+    /// Returns the review with this decision as its response.
     pub(crate) fn respond(&self, review: &AdmissionReview) -> Value {
         let mut response = json!({ "uid": review.request.uid, "allowed": self.is_allowed() });
         match self {

@@ -1,4 +1,4 @@
-//! The server over HTTPS: reviews, certificates that change, TLS versions, and shutdown.
+//! Tests of the server over HTTPS: reviews, changes of the certificate, TLS versions, and shutdown.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -64,7 +64,7 @@ async fn start(certificate: ServingCertificate, minimum_tls: MinimumTls) -> Runn
     }
 }
 
-/// Opens a connection that trusts only one certificate.
+/// Opens a connection as a client that trusts only one certificate.
 async fn connect(
     address: SocketAddr,
     trusted: &str,
@@ -144,7 +144,7 @@ async fn reviews_are_answered_over_both_protocols() {
     let answer = json_of(sender.send_request(review()).await.unwrap()).await;
     assert_eq!(answer["response"]["uid"], "a");
 
-    // Idle connections do not delay the end.
+    // Idle connections do not delay the shutdown.
     server.cancel.cancel();
     server.task.await.unwrap();
     drop((first.await, second.await));
@@ -240,7 +240,7 @@ async fn the_minimum_version_of_tls_is_enforced() {
 }
 
 #[tokio::test]
-async fn an_address_in_use_is_named() {
+async fn the_error_names_an_address_in_use() {
     let pair = pair();
     let certificate =
         ServingCertificate::from_pem(pair.certificate.as_bytes(), pair.key.as_bytes()).unwrap();

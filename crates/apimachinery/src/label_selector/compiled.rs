@@ -1,17 +1,17 @@
-//! Label selectors that were validated and are ready to match.
+//! Compiled label selectors. A compiled selector is validated and can match labels.
 
 use std::collections::BTreeMap;
 
 use super::syntax::{LabelSyntaxError, validate_label_key, validate_label_value};
 use super::{LabelSelector, LabelSelectorRequirement};
 
-/// The reason why a selector is invalid and matches nothing.
+/// The reason for which a selector is invalid. Callers let such a selector match nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
-    /// The operator is unknown or not allowed here.
+    /// The operator is unknown, or is invalid in this kind of selector.
     #[error("{0:?} is not a valid selector operator")]
     Operator(String),
-    /// `In` or `NotIn` without values.
+    /// A requirement with the operator `In` or `NotIn` has no values.
     #[error("operator {operator} on {key:?} needs at least one value")]
     NoValues {
         /// The operator.
@@ -19,7 +19,7 @@ pub enum SelectorError {
         /// The label key.
         key: String,
     },
-    /// `Exists` or `DoesNotExist` with values.
+    /// A requirement with the operator `Exists` or `DoesNotExist` has values.
     #[error("operator {operator} on {key:?} takes no values")]
     UnwantedValues {
         /// The operator.
@@ -27,7 +27,7 @@ pub enum SelectorError {
         /// The label key.
         key: String,
     },
-    /// `Gt` or `Lt` without exactly one integer.
+    /// The value of a requirement with the operator `Gt` or `Lt` is not exactly one integer.
     #[error("operator {operator} on {key:?} needs exactly one integer")]
     NotOneInteger {
         /// The operator.
@@ -35,30 +35,30 @@ pub enum SelectorError {
         /// The label key.
         key: String,
     },
-    /// A malformed label key or value.
+    /// A label key or value is malformed.
     #[error(transparent)]
     Syntax(#[from] LabelSyntaxError),
 }
 
-/// The condition of a requirement on the value of a label.
+/// The condition that a requirement sets on the value of a label.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Relation {
-    /// Present, with one of the values.
+    /// The label is present, and its value is in the list.
     In(Vec<String>),
-    /// Absent, or with none of the values.
+    /// The label is absent, or its value is missing in the list.
     NotIn(Vec<String>),
-    /// Present.
+    /// The label is present.
     Exists,
-    /// Absent.
+    /// The label is absent.
     DoesNotExist,
-    /// Present and a greater integer.
+    /// The label's value is an integer greater than the bound.
     GreaterThan(i64),
-    /// Present and a lesser integer.
+    /// The label's value is an integer less than the bound.
     LessThan(i64),
 }
 
 impl Relation {
-    /// Reports whether a label value satisfies the relation; `None` is an absent label.
+    /// Reports whether a label value satisfies the relation. `None` stands for an absent label.
     pub fn holds(&self, value: Option<&str>) -> bool {
         let integer = |value: Option<&str>| value.and_then(|value| value.parse::<i64>().ok());
         match self {
@@ -84,10 +84,11 @@ pub struct LabelRequirement {
 }
 
 impl LabelRequirement {
-    /// Validates and builds a requirement, as `labels.NewRequirement` of Kubernetes does.
+    /// Validates the parts of a requirement, and builds the requirement, as `labels.NewRequirement` of Kubernetes does.
     ///
     /// # Errors
-    /// When the operator is unknown, the number of values does not fit it, or the key or a value is malformed.
+    /// When the operator is unknown, when the number of values does not fit the operator, or when the key or a value is
+    /// malformed.
     pub fn new(key: &str, operator: &str, values: &[String]) -> Result<Self, SelectorError> {
         validate_label_key(key)?;
         let owned = || (operator.to_owned(), key.to_owned());
@@ -136,7 +137,7 @@ impl LabelRequirement {
         })
     }
 
-    /// Builds a requirement without validating key and values.
+    /// Builds a requirement without a validation of the key and the values.
     pub fn unvalidated(key: String, relation: Relation) -> Self {
         Self { key, relation }
     }
@@ -168,7 +169,7 @@ impl CompiledSelector {
         })
     }
 
-    /// Returns the requirements, all of which must hold.
+    /// Returns the requirements. Labels match if they satisfy every requirement.
     pub fn requirements(&self) -> &[LabelRequirement] {
         &self.requirements
     }
@@ -205,8 +206,8 @@ impl LabelSelector {
     /// ```
     ///
     /// # Errors
-    /// When an operator is not `In`, `NotIn`, `Exists` or `DoesNotExist`, the number of values does not fit
-    /// it, or a key or value is malformed. Such a selector matches nothing.
+    /// When an operator is not `In`, `NotIn`, `Exists` or `DoesNotExist`, when the number of values does not fit the
+    /// operator, or when a key or value is malformed. Callers let such a selector match nothing.
     pub fn compile(&self) -> Result<CompiledSelector, SelectorError> {
         let mut requirements =
             Vec::with_capacity(self.match_labels.len() + self.match_expressions.len());

@@ -1,4 +1,4 @@
-//! Conversion of a label selector to the text form of the `labelSelector` parameter.
+//! Conversion of a label selector in JSON to the text for the query parameter `labelSelector`.
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! The syntax of label keys and values.
 
-/// Maximum bytes of a label value and of the name part of a key.
+/// Maximum length of a label value and of the name in a label key, in bytes.
 const MAX_NAME: usize = 63;
-/// Maximum bytes of the prefix of a key, which is a DNS subdomain.
+/// Maximum length of the prefix in a label key, in bytes. The prefix is a DNS subdomain.
 const MAX_PREFIX: usize = 253;
 
 /// The reason why a label key or value is malformed.
@@ -11,7 +11,7 @@ pub enum LabelSyntaxError {
     /// The prefix of a key is not a DNS subdomain.
     #[error("the prefix of {0:?} must be a lower-case DNS subdomain of at most 253 characters")]
     Prefix(String),
-    /// The key, or its part after the prefix, is malformed.
+    /// The name in a key is malformed. The name is the part after the prefix.
     #[error(
         "{0:?} must be a name of 1 to 63 letters, digits, '-', '_' or '.', which starts and ends with a letter or digit, after an optional DNS prefix and '/'"
     )]
@@ -23,7 +23,7 @@ pub enum LabelSyntaxError {
     Value(String),
 }
 
-/// Validates a label key: a name with an optional prefix, a DNS subdomain and a slash.
+/// Validates a label key. A key is a name after an optional prefix, which is a DNS subdomain with a slash.
 ///
 /// # Errors
 /// When the key is malformed.
@@ -44,7 +44,7 @@ pub fn validate_label_key(key: &str) -> Result<(), LabelSyntaxError> {
     }
 }
 
-/// Validates a label value: empty or a name.
+/// Validates a label value. A value is empty or a name.
 ///
 /// # Errors
 /// When the value is malformed.

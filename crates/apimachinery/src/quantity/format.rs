@@ -4,15 +4,15 @@ use std::fmt;
 
 use super::number::{Format, NANO, Quantity};
 
-/// Decimal suffixes by power of 1000, starting with billionths.
+/// Decimal suffixes. The first suffix stands for a billionth, and each further suffix for 1000 times the previous one.
 const DECIMAL_SUFFIXES: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
-/// Binary suffixes by power of 1024.
+/// Binary suffixes. Each suffix stands for 1024 times the previous suffix.
 const BINARY_SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-/// The exponent of the smallest step, a billionth.
+/// The decimal exponent of a billionth, which is the smallest step of quantities.
 const NANO_EXPONENT: i32 = -9;
 
-/// Writes the canonical text, which has the largest suffix that needs no fraction. Binary notation falls back to
-/// decimal below 1024 and for fractions.
+/// Writes the canonical text. It has the largest suffix that leaves an integer before the suffix. A quantity in binary
+/// notation is written in decimal notation if it is less than 1024 or has a fraction.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_zero() {

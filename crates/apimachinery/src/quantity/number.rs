@@ -1,15 +1,15 @@
-//! The exact number behind a quantity and its arithmetic.
+//! The type [`Quantity`], which is an exact number, and its arithmetic.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::ops::{Add, Sub};
 
-/// Billionths in one.
+/// Number of billionths in one.
 pub(super) const NANO: i128 = 1_000_000_000;
-/// Billionths in a thousandth.
+/// Number of billionths in a thousandth.
 const NANO_PER_MILLI: i128 = 1_000_000;
 
-/// The notation that a quantity is written in; it decides how the number is printed.
+/// The notation of a quantity. A quantity is printed in this notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// `500m`, `12`, `3G`.
@@ -20,10 +20,10 @@ pub enum Format {
     DecimalExponent,
 }
 
-/// An exact number with the notation it is written in.
+/// An exact number and its notation.
 ///
-/// The number is counted in billionths, the smallest step of Kubernetes quantities; parsing rounds smaller
-/// fractions away from zero. Equality, order and hash ignore the notation (see [`Format`]).
+/// The number is counted in billionths, which are the smallest step of Kubernetes quantities. The parser rounds smaller
+/// fractions away from zero. Equality, order and hash ignore the notation.
 ///
 /// ```
 /// use berth_apimachinery::quantity::Quantity;
@@ -92,12 +92,13 @@ impl Quantity {
         self.nano % NANO == 0
     }
 
-    /// Returns the number as an integer: fractions are rounded away from zero, and the range of `i64` bounds it.
+    /// Returns the number as an integer. Fractions are rounded away from zero. A number outside the range of `i64`
+    /// becomes the minimum or the maximum of `i64`.
     pub fn value(self) -> i64 {
         rounded_away_from_zero(self.nano, NANO)
     }
 
-    /// Returns the number in thousandths, rounded and bounded as by [`Self::value`].
+    /// Returns the number in thousandths. The result is rounded and limited as in [`Self::value`].
     pub fn milli_value(self) -> i64 {
         rounded_away_from_zero(self.nano, NANO_PER_MILLI)
     }
@@ -111,7 +112,7 @@ impl Quantity {
         self.nano as f64 / other.nano as f64
     }
 
-    /// Returns the product with an integer in the same notation.
+    /// Returns the product of the number and an integer, in the same notation.
     #[must_use]
     pub fn times(self, factor: i64) -> Self {
         Self {
@@ -120,9 +121,11 @@ impl Quantity {
         }
     }
 
-    /// Splits the number into `shares` that are as equal as multiples of `step` allow, larger shares first.
+    /// Splits the number into shares. Each share is a multiple of `step`. Shares differ by at most one step, and the
+    /// larger shares are first.
     ///
-    /// The first share also gets the remainder that is smaller than a step, and everything if `step` is not positive.
+    /// The remainder that is smaller than a step is added to the first share. If `step` is zero or negative, the first
+    /// share gets the whole number.
     pub fn split(self, shares: u32, step: Self) -> impl Iterator<Item = Self> {
         let (steps, left) = if step.nano > 0 {
             (self.nano / step.nano, self.nano % step.nano)
@@ -206,7 +209,7 @@ impl Ord for Quantity {
 }
 
 fn rounded_away_from_zero(nano: i128, unit: i128) -> i64 {
-    // Most quantities fit into 64 bits, where division is much cheaper.
+    // Most quantities fit into 64 bits. A 64-bit division is much cheaper than a 128-bit division.
     let whole = match (i64::try_from(nano), i64::try_from(unit)) {
         (Ok(nano), Ok(unit)) => {
             let rest = if nano % unit == 0 { 0 } else { nano.signum() };

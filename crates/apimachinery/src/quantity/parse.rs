@@ -5,7 +5,7 @@ use super::number::{Format, NANO, Quantity};
 /// The reason why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// The text has no digits, or characters that quantities never have.
+    /// The text lacks digits, or contains characters that quantities never contain.
     #[error("{0:?} is not a quantity: a number with an optional suffix such as m, k, Gi or e3")]
     Malformed(String),
     /// The suffix is unknown.
@@ -31,7 +31,8 @@ impl Quantity {
     /// Parses any notation that Kubernetes accepts: `2`, `0.5`, `500m`, `1Gi`, `12e6`, `-3k`.
     ///
     /// # Errors
-    /// When the text is not a quantity, or is larger than about 10^29 in either direction.
+    /// When the text is not a quantity, or when a number with a binary suffix is too large or has too many decimal
+    /// places.
     pub fn parse(text: &str) -> Result<Self, QuantityError> {
         parse(text)
     }
@@ -107,7 +108,8 @@ fn unit_of(suffix: &str) -> Option<Unit> {
     }
 }
 
-/// Returns `whole.fraction * 10^exponent` in billionths, rounded up; `None` if it does not fit.
+/// Returns `whole.fraction * 10^exponent` in billionths, rounded up. Returns `None` if an intermediate result does not
+/// fit into 128 bits.
 fn decimal(whole: &str, fraction: &str, exponent: i32) -> Option<i128> {
     let digits = || {
         whole
@@ -119,7 +121,7 @@ fn decimal(whole: &str, fraction: &str, exponent: i32) -> Option<i128> {
     if significant == 0 {
         return Some(0);
     }
-    // The power of ten by which to multiply the digits, read as one integer.
+    // The digits form one integer, which is multiplied by this power of ten.
     let shift = i64::from(exponent) + 9 - i64::try_from(fraction.len()).ok()?;
     if shift >= 0 {
         let integer = integer_of(digits())?;
@@ -132,9 +134,10 @@ fn decimal(whole: &str, fraction: &str, exponent: i32) -> Option<i128> {
     }
 }
 
-/// Returns `whole.fraction * 2^bits` in billionths, rounded up and at most `i64::MAX`.
+/// Returns `whole.fraction * 2^bits` in billionths, rounded up and limited to [`MOST`], and the notation. Returns
+/// `None` if the fraction has too many digits, or if a result does not fit into 128 bits.
 fn binary(whole: &str, fraction: &str, bits: u32) -> Option<(i128, Format)> {
-    // A number of more than 19 digits exceeds the bound.
+    // A number of more than 19 digits exceeds [`MOST`].
     let whole_digits = whole.trim_start_matches('0');
     if whole_digits.len() > 19 {
         return Some((MOST, Format::BinarySi));
@@ -169,7 +172,7 @@ fn binary(whole: &str, fraction: &str, bits: u32) -> Option<(i128, Format)> {
 }
 
 fn integer_of(digits: impl Iterator<Item = u8>) -> Option<i128> {
-    // Up to 18 digits fit into 64 bits, where arithmetic is much cheaper.
+    // Up to 18 digits fit into 64 bits. 64-bit arithmetic is much cheaper than 128-bit arithmetic.
     let mut small: i64 = 0;
     let mut wide: Option<i128> = None;
     for (position, digit) in digits.enumerate() {

@@ -1,4 +1,4 @@
-//! A cycle: one pass through the extension points, from PreFilter to Assign.
+//! The run of one cycle, which is one pass through the extension points from PreFilter to Assign.
 
 use super::plugin_calls::{Calls, catch_panics};
 use super::targets::{add_empty_shares, check_shares, prior_shares, targets};
@@ -13,7 +13,7 @@ use crate::framework::{
 use crate::outcome::Target;
 
 impl Engine {
-    /// Runs all points for one affinity term, or for a placement without terms.
+    /// Runs all extension points for one affinity term, or for a placement without affinity terms.
     pub(super) fn run<T: Trace>(
         &mut self,
         cycle: &CycleContext<'_>,
@@ -111,7 +111,8 @@ impl Engine {
     }
 }
 
-/// Returns the passing clusters as candidates, sorted by name. Only their tiers and held replicas are set.
+/// Returns the passing clusters as candidates, sorted by name. The tiers and the current replicas are set. Scores and
+/// capacities are 0.
 fn candidates(passing: &Bits, tiers: Option<&[u32]>, prior: &[Share]) -> Vec<Candidate> {
     let mut candidates = Vec::with_capacity(passing.count());
     let candidate = |ordinal, tier| Candidate {

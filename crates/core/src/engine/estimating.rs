@@ -1,4 +1,6 @@
-//! The estimate step: the capacity of clusters, computed only if selection or assignment depend on it.
+//! The engine's implementation of the Estimate point, which computes how many replicas fit into each candidate.
+//!
+//! The engine runs this point if selection or assignment depends on capacity, or if the decision is explained.
 
 use super::plugin_calls::Calls;
 use super::{Engine, Trace};
@@ -8,7 +10,7 @@ use crate::estimate::{Assumed, EstimateContext, UNBOUNDED};
 use crate::framework::{BindingContext, Point};
 
 impl Engine {
-    /// Reports whether selection or assignment depend on capacity.
+    /// Reports whether selection or assignment depends on the capacity of clusters.
     pub(super) fn needs_estimates<T: Trace>(
         &self,
         context: &BindingContext<'_>,
@@ -23,7 +25,7 @@ impl Engine {
         needs_estimates
     }
 
-    /// Runs all estimators and stores the lowest estimate in each candidate.
+    /// Runs all estimators, and stores in each candidate the lowest estimate for its cluster.
     pub(super) fn estimate<T: Trace>(
         &self,
         context: &BindingContext<'_>,
@@ -51,7 +53,7 @@ impl Engine {
         let mut estimates = vec![UNBOUNDED; clusters.len()];
         for (index, listed) in self.plugins.estimators.iter().enumerate() {
             let mut separate = Vec::new();
-            // The first estimator needs no separate list, because there is nothing to compare with yet.
+            // The first estimator writes directly into `estimates`, because there are no earlier estimates to compare.
             let answers = if index == 0 {
                 &mut estimates
             } else {

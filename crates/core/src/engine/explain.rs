@@ -1,4 +1,4 @@
-//! Explanations of decisions, cluster by cluster.
+//! The explanation of a decision, which covers each tried affinity term and each cluster of the fleet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use crate::estimate::Basis;
 use crate::fleet::Snapshot;
 use crate::framework::{DivisionStep, Reason, SelectionExplanation, Share};
 
-/// The last stage that a cluster reached.
+/// The last stage of a decision that a cluster reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Stage {
-    /// The cluster is being deleted and was not considered.
+    /// The cluster is being deleted, so the engine did not consider it.
     Deleting,
-    /// A filter rejected it.
+    /// A filter rejected the cluster.
     Filtered,
-    /// It passed the filters but was not selected.
+    /// The cluster passed the filters but was not selected.
     Considered,
-    /// It was selected but got no replicas.
+    /// The cluster was selected but got no replicas.
     Selected,
-    /// It is part of the result.
+    /// The cluster is part of the result.
     Placed,
 }
 
@@ -34,28 +34,29 @@ pub enum Stage {
 pub struct ClusterExplanation {
     /// The last stage that the cluster reached.
     pub stage: Stage,
-    /// The filter that rejected it.
+    /// The filter that rejected the cluster, and its reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
-    /// The weighted score of each plugin.
+    /// The weighted scores of the cluster, by plugin name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: BTreeMap<String, i64>,
-    /// The estimate of each estimator, in replicas.
+    /// The number of further replicas (or component sets) that fit into the cluster, by estimator name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub estimates: BTreeMap<String, i32>,
-    /// The basis of the estimates, for estimators that provide one.
+    /// The bases of the estimates, by estimator name. Only some estimators provide a basis.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub bases: BTreeMap<String, Basis>,
-    /// The tier, above 0 only for overflow groups.
+    /// The tier of the cluster. Tiers above 0 contain overflow groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<u32>,
-    /// The free capacity plus the held replicas.
+    /// The number of replicas that the cluster can have in total: the further replicas that fit, plus the current
+    /// replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available: Option<i64>,
-    /// The replicas held before.
+    /// The replicas that the cluster had before the decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<i64>,
-    /// The assigned replicas.
+    /// The replicas that the decision assigns to the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i64>,
 }
@@ -66,49 +67,51 @@ pub struct ClusterExplanation {
 pub struct Refusal {
     /// The name of the plugin.
     pub plugin: String,
-    /// The reason given by the plugin.
+    /// The reason that the plugin returned.
     pub reason: String,
 }
 
-/// The explanation of one affinity term, or of a placement without terms.
+/// The explanation of the cycle for one affinity term. A placement without affinity terms has a single cycle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TermExplanation {
-    /// The name of the term.
+    /// The name of the affinity term. Absent if the placement has no affinity terms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<String>,
-    /// The reason why the term was not used.
+    /// The error that makes the affinity term infeasible. Absent if the term is feasible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// The weights of the score plugins.
+    /// The weights of the score plugins, by plugin name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<String, i64>,
-    /// The choice of the select plugin; absent if it uses every cluster.
+    /// The explanation of the selection. Absent if every candidate is selected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selection: Option<SelectionExplanation>,
-    /// The steps of the assign plugin.
+    /// The steps in which the assign plugin divided the replicas.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub division: Vec<DivisionStep>,
-    /// The explanations of all clusters of the fleet.
+    /// The explanations for all clusters of the fleet, by cluster name.
     pub clusters: BTreeMap<String, ClusterExplanation>,
 }
 
-/// The explanation of a decision: all tried terms in order.
+/// The explanation of a decision.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// The terms; one without a name if the placement has none.
+    /// The explanations of all tried affinity terms, in order. For a placement without affinity terms, there is one
+    /// explanation without a name.
     pub terms: Vec<TermExplanation>,
 }
 
 impl Explanation {
-    /// Returns the clusters of the deciding term, which is the last one tried.
+    /// Returns the explanations for the clusters in the last tried affinity term. After a success, this is the term in
+    /// use.
     pub fn clusters(&self) -> Option<&BTreeMap<String, ClusterExplanation>> {
         self.terms.last().map(|term| &term.clusters)
     }
 }
 
-/// Collects an explanation during a decision.
+/// A [`Trace`] that collects the explanation while the engine decides.
 #[derive(Debug, Default)]
 pub(super) struct Explainer {
     explanation: Explanation,

@@ -1,4 +1,5 @@
-//! The PreFilter and Filter steps, which decide the clusters that can run the workload.
+//! The engine's implementation of the PreFilter and Filter points, which determine the clusters that can run the
+//! workload.
 
 use std::sync::Arc;
 
@@ -13,15 +14,16 @@ use crate::framework::{
     BindingContext, CycleContext, CycleState, Filter, PluginError, Point, PreFilterResult, Reason,
 };
 
-/// The result of PreFilter.
+/// The result of the PreFilter point.
 #[derive(Debug, Default)]
 pub(super) struct PreFiltered {
     skipped: Skipped,
-    /// The clusters that plugins restrict the cycle to, with the index of the plugin.
+    /// The restrictions by PreFilter plugins. Each entry contains the index of a plugin and the clusters that the
+    /// plugin allows.
     only: Vec<(usize, Bits)>,
 }
 
-/// The reason why a cluster does not pass.
+/// A cluster that does not pass the filters, with the rejecting plugin and its reason.
 struct Rejected<'a> {
     ordinal: usize,
     plugin: &'a Arc<str>,
@@ -48,9 +50,7 @@ impl Engine {
                             PreFilterResult::Only(clusters)
                                 if clusters.len() != context.snapshot().len() =>
                             {
-                                Err(PluginError::failed(
-                                    "answered for clusters of another snapshot",
-                                ))
+                                Err(PluginError::failed("returned clusters of another snapshot"))
                             }
                             result => Ok(result),
                         }
@@ -65,7 +65,8 @@ impl Engine {
         })
     }
 
-    /// Returns the passing clusters and the prepared placement.
+    /// Returns the prepared placement, and the clusters that pass all filters. If no cluster passes, returns an error
+    /// with the reasons.
     pub(super) fn filter<T: Trace>(
         &mut self,
         context: &BindingContext<'_>,
@@ -152,7 +153,8 @@ impl Engine {
         Ok(passing)
     }
 
-    /// Returns plugin and reason for each cluster that does not pass, except for clusters in deletion.
+    /// Returns the rejecting plugin and its reason for each cluster that does not pass. Omits clusters that are being
+    /// deleted.
     fn rejected<T: Trace>(
         &self,
         context: &BindingContext<'_>,

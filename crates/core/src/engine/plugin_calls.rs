@@ -1,7 +1,8 @@
-//! Calls of plugins: notifies observers, and converts a panic to an error that names the plugin.
+//! The engine's calls of plugins. A call notifies the observer, and converts a panic of the plugin to an error that
+//! names the plugin.
 //!
-//! Panics are caught once for a whole cycle, which is cheaper than for each call. A cycle that a plugin aborts
-//! is discarded anyway.
+//! Panics are caught once for each cycle, because this is cheaper than once for each call. After a panic, the engine
+//! discards the whole cycle.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -11,13 +12,13 @@ use super::trace::Trace;
 use crate::error::ScheduleError;
 use crate::framework::{PluginError, Point, Status};
 
-/// The plugin calls of one cycle.
+/// The plugin calls of one cycle. The fields record which extension point and which plugin are running.
 #[derive(Debug)]
 pub(super) struct Calls<'a, T> {
     pub(super) trace: &'a mut T,
-    /// The current point.
+    /// The running extension point.
     open: Option<Point>,
-    /// The current plugin, by its index in the list of the point.
+    /// The running plugin: its extension point, and its index in the list of the point.
     current: Option<(Point, usize)>,
 }
 
@@ -30,7 +31,7 @@ impl<'a, T: Trace> Calls<'a, T> {
         }
     }
 
-    /// Calls a plugin.
+    /// Calls a plugin at a point where plugins cannot skip the cycle.
     #[inline]
     pub(super) fn call<P, R>(
         &mut self,
@@ -42,7 +43,7 @@ impl<'a, T: Trace> Calls<'a, T> {
         self.call_skipping(point, index, listed, |_| false, call)
     }
 
-    /// Calls a plugin that may skip the cycle.
+    /// Calls a plugin. `skips` reports whether a result means that the plugin skips this cycle.
     #[inline]
     pub(super) fn call_skipping<P, R>(
         &mut self,
@@ -70,17 +71,17 @@ impl<'a, T: Trace> Calls<'a, T> {
         result
     }
 
-    /// Records the start of a call, so that a panic is attributed to the plugin.
+    /// Records that a plugin is running, so that the engine attributes a panic to this plugin.
     pub(super) fn begin_call(&mut self, point: Point, index: usize) {
         self.current = Some((point, index));
     }
 
-    /// Records the end of a call.
+    /// Records that no plugin is running.
     pub(super) fn end_call(&mut self) {
         self.current = None;
     }
 
-    /// Runs a point and notifies observers of its start and end.
+    /// Runs an extension point, and notifies the observer of its start and end.
     #[inline]
     pub(super) fn point<R>(
         &mut self,
@@ -101,14 +102,15 @@ impl<'a, T: Trace> Calls<'a, T> {
     }
 }
 
-/// Runs a cycle and converts a panic of a plugin to an error of that plugin. Other panics propagate.
+/// Runs a cycle, and converts a panic of a plugin to an error of this plugin. Other panics propagate.
 pub(super) fn catch_panics<T: Trace, R>(
     engine: &mut Engine,
     trace: &mut T,
     run: impl FnOnce(&mut Engine, &mut Calls<'_, T>) -> Result<R, ScheduleError>,
 ) -> Result<R, ScheduleError> {
     let mut calls = Calls::new(trace);
-    // This is unwind safe: incomplete state belongs to the plugin or to the cycle, which is discarded.
+    // Unwinding is safe: a panic leaves incomplete state only in the plugin and in the cycle, and the cycle is
+    // discarded.
     let payload = match catch_unwind(AssertUnwindSafe(|| run(engine, &mut calls))) {
         Ok(result) => return result,
         Err(payload) => payload,

@@ -1,4 +1,7 @@
-//! The engine's own lists of its plugins, with names, weights and other properties that it reads once.
+//! The engine's internal lists of plugins, one for each extension point.
+//!
+//! The public form of these lists is [`Plugins`]. The internal lists also contain the names of plugins and other
+//! properties, which are read once when the engine is created.
 
 use std::sync::Arc;
 
@@ -7,12 +10,13 @@ use crate::framework::{
     Assign, Filter, Plugins, Point, PreFilter, PreScore, Score, Select, Weighted,
 };
 
-/// A plugin in its list.
+/// A plugin in the list of an extension point.
 #[derive(Debug)]
 pub(super) struct ListedPlugin<P> {
     pub(super) name: Arc<str>,
     pub(super) plugin: P,
-    /// The index of the PreFilter or PreScore that can skip it.
+    /// The index of the PreFilter or PreScore plugin with the same name. This plugin can skip the call of the listed
+    /// plugin.
     pub(super) skipped_by: Option<usize>,
 }
 
@@ -78,7 +82,7 @@ impl PluginLists {
 }
 
 impl PluginLists {
-    /// Returns the name of the plugin at an index of a point's list.
+    /// Returns the name of the plugin at `index` in the list of `point`.
     pub(super) fn name(&self, point: Point, index: usize) -> Option<&Arc<str>> {
         match point {
             Point::PreFilter => self.pre_filters.get(index).map(|listed| &listed.name),
@@ -114,7 +118,8 @@ fn index_of<P>(list: &[ListedPlugin<P>], name: &str) -> Option<usize> {
     list.iter().position(|listed| &*listed.name == name)
 }
 
-/// The skipped plugins of a point, by index; empty if none is skipped.
+/// The indices of the PreFilter or PreScore plugins that returned Skip in this cycle. The engine does not call the
+/// Filter or Score plugins with the same names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Skipped(Vec<usize>);
 

@@ -1,6 +1,8 @@
-//! The engine's cache of results that depend only on the placement and the topology of the fleet.
+//! The engine's cache of filter results, tiers and static weights.
 //!
-//! Decisions, and anything that depends on free capacity or the binding, are never cached.
+//! These results depend only on the placement and on the [`Topology`], which contains the properties of clusters that
+//! placement filters read. The engine never caches decisions, because they also depend on free capacity and on the
+//! binding.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,19 +15,22 @@ use crate::fleet::topology::Topology;
 use crate::framework::{Filter, PlacementContext, PluginError, Point};
 use crate::request::{CompiledPlacement, Strategy};
 
-/// The tier of clusters that no affinity of the term matches.
+/// The tier of clusters that no affinity of the affinity term matches.
 const NO_TIER: u32 = 1000;
 
-/// The results that depend only on the placement and the topology.
+/// The cached results for one placement and one topology.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// The clusters that are not being deleted and pass all filters that apply to every cluster.
+    /// The clusters that pass all placement filters that apply to every cluster. Clusters that are being deleted are
+    /// not included.
     pub(super) passing: Bits,
-    /// The clusters that pass all filters that exempt clusters with the workload; `None` means all clusters.
+    /// The clusters that pass all placement filters that exempt clusters with the workload
+    /// (`PlacementFilter::spares_prior`). `None` means that there are no such filters, or that all clusters pass them.
     pub(super) passing_if_new: Option<Bits>,
-    /// The tier of each cluster; `None` without affinity terms.
+    /// The tier of each cluster, indexed by ordinal. `None` if the placement has no affinity terms.
     pub(super) tiers: Option<Vec<u32>>,
-    /// The clusters that each static weight rule matches, with the weight.
+    /// The static weight rules of the placement. Each entry contains the clusters that a rule matches, and the weight
+    /// of the rule.
     pub(super) static_weights: Vec<(Bits, i64)>,
 }
 
@@ -78,7 +83,7 @@ fn tiers(context: &PlacementContext<'_>) -> Option<Vec<u32>> {
     let fleet = &context.snapshot().topology;
     let mut tiers = vec![NO_TIER; fleet.len()];
     let affinities = std::iter::once(term.primary()).chain(term.overflow());
-    // The first matching tier counts, so it is written last.
+    // A cluster belongs to its first matching tier, so the loop assigns the tiers in reverse order.
     for (tier, affinity) in affinities.enumerate().collect::<Vec<_>>().into_iter().rev() {
         for ordinal in affinity.mask(fleet).iter() {
             tiers[ordinal] = u32::try_from(tier).unwrap_or(NO_TIER);
@@ -98,26 +103,27 @@ fn static_weights(context: &PlacementContext<'_>) -> Vec<(Bits, i64)> {
         .collect()
 }
 
-/// The cache key within one topology.
+/// The key of a cache entry. A lookup also compares the placement and the topology of the entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) placement_hash: u64,
     pub(super) term: Option<usize>,
     pub(super) is_workload: bool,
-    /// The filters that the cycle skips.
+    /// The plugins that skip their filters in the cycle.
     pub(super) skipped: Skipped,
 }
 
 #[derive(Debug)]
 struct Entry {
     placement: Arc<CompiledPlacement>,
-    /// Kept alive so that no other topology can reuse the address.
+    /// The topology, which a lookup compares by address. The entry keeps the topology alive, so that no other topology
+    /// can reuse this address.
     topology: Arc<Topology>,
     prepared: Arc<Prepared>,
     last_used: u64,
 }
 
-/// The cache of the most recently used placements.
+/// A cache of the results for the most recently used placements.
 #[derive(Debug)]
 pub(super) struct PreparedCache {
     entries: BTreeMap<Key, Entry>,
@@ -134,7 +140,8 @@ impl PreparedCache {
         }
     }
 
-    /// Returns the cached value for a placement and topology, or caches the result of `prepare`.
+    /// Returns the cached results for a placement and a topology. On a cache miss, calls `prepare` and caches its
+    /// results.
     pub(super) fn get_or_prepare(
         &mut self,
         key: Key,
@@ -166,7 +173,7 @@ impl PreparedCache {
         Ok(prepared)
     }
 
-    /// Evicts the least recently used half.
+    /// Evicts the less recently used half of the entries.
     fn evict_half(&mut self) {
         let mut ages: Vec<u64> = self.entries.values().map(|entry| entry.last_used).collect();
         ages.sort_unstable();

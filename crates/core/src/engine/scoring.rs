@@ -1,4 +1,4 @@
-//! The PreScore and Score steps, which rank the passing clusters.
+//! The engine's implementation of the PreScore and Score points, which rank the clusters that passed the filters.
 
 use super::plugin_calls::Calls;
 use super::plugin_lists::{ListedPlugin, Skipped, WeightedScore};
@@ -72,7 +72,7 @@ impl Engine {
     }
 }
 
-/// Runs one score plugin and adds its weighted scores to the candidates.
+/// Runs one score plugin, and adds its weighted scores to the candidates.
 fn run_score_plugin<T: Trace>(
     index: usize,
     listed: &ListedPlugin<WeightedScore>,

@@ -1,4 +1,4 @@
-//! Conversion between shares (by ordinal) and targets (by cluster name).
+//! Conversion between [`Share`]s, which identify clusters by ordinal, and [`Target`]s, which identify clusters by name.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use crate::fleet::Snapshot;
 use crate::framework::{CycleContext, PluginError, Share};
 use crate::outcome::{Target, TargetComponent};
 
-/// Returns the clusters of `spec.clusters` that still exist, in the same order.
+/// Returns the shares of the clusters in `spec.clusters` of the binding, in the same order. Omits clusters that no
+/// longer exist.
 pub(super) fn prior_shares(context: &CycleContext<'_>) -> Vec<Share> {
     let prior = context.request().prior().iter();
     prior
@@ -22,7 +23,7 @@ pub(super) fn prior_shares(context: &CycleContext<'_>) -> Vec<Share> {
         .collect()
 }
 
-/// Adds a share of 0 replicas for each selected cluster that has none.
+/// Adds a share of 0 replicas for each selected cluster without a share.
 pub(super) fn add_empty_shares(clusters: usize, selected: &[Candidate], shares: &mut Vec<Share>) {
     let mut present = Bits::none(clusters);
     for share in &*shares {
@@ -37,10 +38,11 @@ pub(super) fn add_empty_shares(clusters: usize, selected: &[Candidate], shares: 
     }));
 }
 
-/// Rejects impossible shares, which are a bug in the assign plugin.
+/// Returns an error for impossible shares: an unknown cluster, negative replicas, or two shares of one cluster. Such
+/// shares are a bug in the assign plugin.
 pub(super) fn check_shares(snapshot: &Snapshot, shares: &[Share]) -> Result<(), PluginError> {
-    // Fast path for shares in ascending order of ordinals. A wrong order, a duplicate or a negative share sets the
-    // sign bit.
+    // Fast path for valid shares in ascending order of ordinals. A wrong order, a duplicate or a negative share makes
+    // `sign` negative.
     let first = shares.first().map_or(0, |share| share.replicas);
     let sign = shares.windows(2).fold(first, |sign, pair| match pair {
         [one, other] => {
@@ -70,7 +72,7 @@ pub(super) fn check_shares(snapshot: &Snapshot, shares: &[Share]) -> Result<(), 
     Ok(())
 }
 
-/// Converts checked shares to named targets.
+/// Converts shares to targets. The shares must have passed [`check_shares`].
 pub(super) fn targets(context: &CycleContext<'_>, shares: &[Share]) -> Vec<Target> {
     let names = context.snapshot().names();
     let request = context.request();

@@ -1,4 +1,5 @@
-//! The loop over affinity terms: each term is a cycle, and the first feasible term decides.
+//! The loop over the affinity terms of a placement. The engine runs one cycle for each term, and the first feasible
+//! term decides.
 
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ impl Engine {
         for (index, term) in terms.iter().enumerate().skip(first_term(request)) {
             let name = term.name();
             trace.term(snapshot, Some(name));
-            // If several terms have the same name, the first one is used.
+            // If several terms have this name, the cycle uses the first of these terms.
             let term = request.placement().term_named(name);
             let cycle = CycleContext::new(snapshot, request, term, unit);
             state = CycleState::new();
@@ -64,7 +65,8 @@ impl Engine {
     }
 }
 
-/// Returns the first term to try: the one in use, or the first one after a request for rescheduling.
+/// Returns the index of the first affinity term to try. This is the index of the term in use. It is 0 if no term is in
+/// use, or if rescheduling was requested.
 fn first_term(request: &Request) -> usize {
     match request.observed_term() {
         Some(name) if request.mode() == Mode::Steady => {

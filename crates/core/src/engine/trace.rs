@@ -1,4 +1,5 @@
-//! Hooks for observers and explanations, without cost when unused.
+//! The events that the engine reports while it decides. Observers and the collector of explanations receive these
+//! events.
 
 use crate::candidate::Candidate;
 use crate::error::ScheduleError;
@@ -8,49 +9,51 @@ use crate::framework::{
     DivisionStep, Observer, Point, Reason, SelectionExplanation, Share, Status,
 };
 
-/// Receives the events of a decision. The engine is compiled once for each implementation, so the silent one
-/// costs nothing.
+/// A receiver for the events of a decision. The engine is compiled once for each implementation, so events that
+/// [`Silent`] ignores take no time.
 pub(super) trait Trace {
-    /// True if explanations are recorded. Otherwise their data is not computed.
+    /// True if the receiver records explanations. If false, the engine does not compute the data for explanations.
     const EXPLAINS: bool;
 
-    /// An affinity term is tried; `None` without terms.
+    /// Receives the start of a cycle, with the name of the affinity term. `None` means that the placement has no
+    /// affinity terms.
     fn term(&mut self, _snapshot: &Snapshot, _term: Option<&str>) {}
-    /// A point begins.
+    /// Receives the start of an extension point.
     fn point_begins(&mut self, _point: Point) {}
-    /// A point ends.
+    /// Receives the end of an extension point.
     fn point_ends(&mut self, _point: Point, _status: Status) {}
-    /// Reports whether calls of single plugins are recorded.
+    /// Reports whether the receiver needs the events of single plugin calls.
     fn observes_plugins(&self) -> bool {
         false
     }
-    /// A plugin call begins.
+    /// Receives the start of a plugin call.
     fn plugin_begins(&mut self, _point: Point, _plugin: &str) {}
-    /// A plugin call ends.
+    /// Receives the end of a plugin call.
     fn plugin_ends(&mut self, _point: Point, _plugin: &str, _status: Status) {}
-    /// A cluster was rejected.
+    /// Receives the rejection of a cluster by a plugin.
     fn rejected(&mut self, _ordinal: usize, _plugin: &str, _reason: &Reason) {}
-    /// A plugin added these scores, multiplied by its weight, to the candidates.
+    /// Receives the scores that a plugin added to the candidates. `added` contains scores that are already multiplied
+    /// by the weight.
     fn scored(&mut self, _plugin: &str, _weight: i64, _candidates: &[Candidate], _added: &[i64]) {}
-    /// An estimator returned these estimates.
+    /// Receives the estimates of one estimator.
     fn estimated(&mut self, _estimator: &str, _clusters: &[usize], _estimates: &[i32]) {}
-    /// An estimator explained its estimate of a cluster.
+    /// Receives the basis of an estimator's estimate for one cluster.
     fn estimate_basis(&mut self, _estimator: &str, _ordinal: usize, _basis: Basis) {}
-    /// The candidates have all values that selection uses.
+    /// Receives the candidates before the selection, with their scores and estimates.
     fn candidates(&mut self, _candidates: &[Candidate]) {}
-    /// The select plugin explained its choice.
+    /// Receives the explanation of the select plugin.
     fn selection(&mut self, _selection: SelectionExplanation) {}
-    /// The clusters were selected.
+    /// Receives the selected clusters.
     fn selected(&mut self, _selected: &[Candidate]) {}
-    /// The assign plugin explained its steps.
+    /// Receives the steps in which the assign plugin divided the replicas.
     fn division(&mut self, _steps: Vec<DivisionStep>) {}
-    /// The replicas were assigned; `prior` has the replicas that clusters held before.
+    /// Receives the assigned replicas. `prior` contains the replicas that clusters had before the decision.
     fn assigned(&mut self, _shares: &[Share], _prior: &[Share]) {}
-    /// A term is infeasible.
+    /// Receives the error of an infeasible affinity term.
     fn failed(&mut self, _error: &ScheduleError) {}
 }
 
-/// Ignores all events.
+/// A receiver that ignores all events.
 #[derive(Debug)]
 pub(super) struct Silent;
 
@@ -58,7 +61,7 @@ impl Trace for Silent {
     const EXPLAINS: bool = false;
 }
 
-/// Forwards the start and end of points and calls to an observer; explains nothing.
+/// A receiver that forwards the start and end of points and plugin calls to an observer. It records no explanation.
 pub(super) struct Observed<'a> {
     observer: &'a mut dyn Observer,
     observes_plugins: bool,

@@ -1,4 +1,7 @@
-//! Workloads that clusters do not report correctly yet: recently placed or recently removed.
+//! Corrections of the free capacity that clusters report.
+//!
+//! Clusters report their free capacity with a delay. The report does not include recently placed workloads, and still
+//! includes recently removed workloads.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +9,17 @@ use berth_api::quantity::Quantity;
 
 use crate::request::ResourceRequest;
 
-/// A workload that occupies capacity of a cluster.
+/// A workload by which the reported capacity of a cluster is corrected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AssumedWorkload {
-    /// Replicas and request of each pod template.
+    /// The number of replicas of each pod template, and the resource request of one replica.
     pub components: Vec<(i32, ResourceRequest)>,
 }
 
-/// Corrections of the capacity that clusters report.
+/// Corrections of the free capacity that clusters report.
 ///
-/// The caller decides which workloads to correct for. The scheduler adds recent placements (gate
-/// SchedulingOvercommitProtection), and frees workloads to simulate a fleet without them.
+/// The scheduler adds recently placed workloads (feature gate SchedulingOvercommitProtection). It removes workloads to
+/// simulate a fleet without these workloads, for example before a preemption.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assumed {
     clusters: BTreeMap<String, Adjustments>,
@@ -25,27 +28,27 @@ pub struct Assumed {
 /// The corrections for one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Adjustments {
-    /// Workloads that occupy capacity reported as free.
+    /// Workloads whose capacity the cluster still reports as free.
     pub(crate) added: Vec<AssumedWorkload>,
-    /// Workloads that free capacity reported as occupied.
+    /// Removed workloads whose capacity the cluster still reports as used.
     pub(crate) removed: Vec<AssumedWorkload>,
 }
 
 impl Adjustments {
-    /// No corrections.
+    /// The value without corrections.
     pub(crate) const NONE: &Self = &Self {
         added: Vec::new(),
         removed: Vec::new(),
     };
 }
 
-/// No corrections for any cluster.
+/// The value without corrections for any cluster.
 pub(crate) static NO_ASSUMPTIONS: Assumed = Assumed {
     clusters: BTreeMap::new(),
 };
 
 impl Assumed {
-    /// Adds a workload to a cluster.
+    /// Corrects the capacity of a cluster by a workload that the cluster does not report yet.
     pub fn add(&mut self, cluster: &str, workload: AssumedWorkload) {
         self.clusters
             .entry(cluster.to_owned())
@@ -54,7 +57,7 @@ impl Assumed {
             .push(workload);
     }
 
-    /// Removes a workload that a cluster still reports.
+    /// Corrects the capacity of a cluster by a removed workload that the cluster still reports.
     pub fn free(&mut self, cluster: &str, workload: AssumedWorkload) {
         self.clusters
             .entry(cluster.to_owned())
@@ -68,12 +71,12 @@ impl Assumed {
         self.clusters.is_empty()
     }
 
-    /// Returns the workloads added to a cluster.
+    /// Returns the workloads that [`Self::add`] stored for a cluster.
     pub fn of(&self, cluster: &str) -> &[AssumedWorkload] {
         &self.adjustments(cluster).added
     }
 
-    /// Iterates over the clusters with added workloads, by name.
+    /// Iterates over the clusters for which [`Self::add`] stored workloads, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[AssumedWorkload])> {
         let clusters = self.clusters.iter();
         clusters
@@ -86,7 +89,8 @@ impl Assumed {
     }
 }
 
-/// The net capacity that workloads occupy; negative if more was freed than added.
+/// The total request of the added workloads minus the total request of the removed workloads. The values can be
+/// negative.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Demand {
     pub(crate) pods: i64,

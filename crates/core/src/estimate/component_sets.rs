@@ -1,4 +1,5 @@
-//! Estimates for workloads with several pod templates: the number of complete sets that fit.
+//! Estimates for workloads with several pod templates, which are called components. The estimate is the number of
+//! complete sets that fit into a cluster. One set contains all replicas of all components.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::fleet::row::Row;
 use crate::request::ComponentRequest;
 use crate::resource_vector::PodShape;
 
-/// The total request of one set.
+/// The resource requests of one set of components.
 #[derive(Clone, Debug)]
 pub(crate) struct ComponentSet {
     pods: i64,
@@ -40,7 +41,7 @@ impl ComponentSet {
         }
     }
 
-    /// Returns the number of sets that fit into a cluster. Amounts are compared as exact numbers, regardless of
+    /// Returns the number of sets that fit into a cluster. Quantities are compared by value, regardless of their
     /// notation.
     pub(crate) fn fit(&self, row: &Row, assumed: &Adjustments, modelling: Modelling) -> i32 {
         let demand = Demand::of(assumed);

@@ -1,4 +1,4 @@
-//! The general estimator, based on the resource summaries of clusters.
+//! The general estimator, which computes estimates from the resource summaries in the status of Cluster objects.
 
 use berth_api::quantity::Quantity;
 
@@ -12,17 +12,18 @@ use crate::fleet::row::Row;
 use crate::request::{Request, ResourceRequest};
 use crate::resource_vector::{PodShape, in_units};
 
-/// Estimates from the resource summary: the free amount divided by the request.
+/// An estimator that divides the free amount of each resource by the amount that one replica requests.
 #[derive(Clone, Debug)]
 pub struct GeneralEstimator {
     modelling: Modelling,
 }
 
 impl GeneralEstimator {
-    /// The name in explanations.
+    /// The estimator name in explanations.
     pub const NAME: &'static str = "general-estimator";
 
-    /// Creates the estimator; `customized_modelling` is the gate CustomizedClusterResourceModeling.
+    /// Creates the estimator. `customized_modelling` is the value of the feature gate
+    /// CustomizedClusterResourceModeling.
     pub fn new(customized_modelling: bool) -> Self {
         Self {
             modelling: if customized_modelling {
@@ -76,7 +77,7 @@ impl GeneralEstimator {
             .copied()
             .zip(estimates.iter_mut())
             .peekable();
-        // Clusters are in ascending order, so each block is visited once.
+        // The ordinals are in ascending order, so the loop visits each block once.
         while let Some(&(first, _)) = pending.peek() {
             let block_index = first / BLOCK;
             let Some(block) = snapshot.blocks.get(block_index) else {
@@ -99,7 +100,8 @@ impl GeneralEstimator {
         }
     }
 
-    /// Estimates one cluster, with resource models and assumed workloads taken into account.
+    /// Estimates one cluster from its row. This is slower than an estimate from columns, but it includes resource
+    /// models and assumed workloads.
     fn estimate_cluster(
         &self,
         row: &Row,
@@ -140,9 +142,10 @@ impl GeneralEstimator {
     }
 }
 
-/// A request mapped to the columns of a snapshot.
+/// The requested resources of a replica, mapped to the columns of a snapshot.
 struct RequestColumns {
-    /// The column of each requested resource (`None` if no cluster offers it) and the requested units.
+    /// For each requested resource, the index of its column and the requested amount. The index is `None` if no cluster
+    /// reports the resource.
     asks: Vec<(Option<usize>, i64)>,
 }
 
@@ -174,7 +177,7 @@ impl RequestColumns {
     }
 }
 
-/// A request mapped to the columns of a block.
+/// The requested resources of a replica, mapped to the columns of one block.
 struct BlockColumns<'a> {
     pods: &'a [i64; BLOCK],
     asks: Vec<(&'a [i64; BLOCK], i64)>,
@@ -185,7 +188,7 @@ impl BlockColumns<'_> {
         let mut fits = self.pods[lane];
         for &(free, units) in &self.asks {
             let free = free[lane];
-            // Avoid the division unless this resource is scarcer than the previous ones.
+            // Divide only if this resource allows fewer replicas than the previous resources.
             if fits.saturating_mul(units) > free {
                 fits = free / units;
             }

@@ -1,27 +1,31 @@
-//! Estimates from resource models: first-fit placement on nodes of the minimum size of their grade.
+//! Estimates from the resource models of a cluster.
+//!
+//! Resource models count the nodes of a cluster by grade, which is a range of node sizes. The estimate assumes that
+//! each node has the minimum size of its grade. It places pods by first fit: each pod on the first node with enough
+//! capacity.
 
 use super::UNBOUNDED;
 use super::assumed::{Adjustments, AssumedWorkload};
 use crate::fleet::capacity::Models;
 use crate::resource_vector::{NodeShape, PodShape};
 
-/// The treatment of resource models.
+/// The use of resource models in estimates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Modelling {
-    /// Models are used instead of the resource summary.
+    /// Resource models are used instead of the resource summary.
     Used,
-    /// Models are ignored.
+    /// Resource models are ignored.
     Ignored,
 }
 
-/// Nodes in first-fit order, as runs of equal nodes.
+/// The nodes of a cluster in first-fit order, stored as runs of equal nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct Nodes {
     runs: Vec<(i64, NodeShape)>,
 }
 
 impl Nodes {
-    /// Returns the nodes of a cluster, or `None` without usable models.
+    /// Returns the nodes of a cluster, or `None` if the cluster has no usable resource models.
     pub(crate) fn new(models: &Models) -> Option<Self> {
         match models {
             Models::Nodes(runs) => Some(Self { runs: runs.clone() }),
@@ -29,7 +33,7 @@ impl Nodes {
         }
     }
 
-    /// Places pods, each on the first node with capacity; returns the number of pods that did not fit.
+    /// Places equal pods, each on the first node with enough capacity. Returns the number of pods that do not fit.
     fn place(&mut self, pod: &PodShape, pods: i64) -> i64 {
         let mut missing = pods;
         let mut runs = Vec::with_capacity(self.runs.len() + 2);
@@ -58,17 +62,19 @@ impl Nodes {
         missing
     }
 
-    /// Places one set and reports whether it fits completely. If not, the pods that fit stay placed.
+    /// Places one set of pods, and reports whether all pods of the set fit. If some do not fit, the other pods stay
+    /// placed.
     fn place_set(&mut self, set: &[(i64, PodShape)]) -> bool {
         set.iter()
             .all(|(replicas, pod)| self.place(pod, *replicas) == 0)
     }
 
-    /// Applies the corrections: added workloads are placed set by set, removed ones free capacity.
+    /// Applies corrections: adds free nodes for the removed workloads, and then places the pods of the added workloads.
     pub(crate) fn take(&mut self, assumed: &Adjustments) {
         for workload in &assumed.removed {
             for (replicas, pod) in pods_of(workload) {
-                // The nodes of removed pods are unknown, so each pod becomes a free node of its own size.
+                // The nodes on which the removed pods run are unknown. Each removed pod therefore becomes a free node
+                // of the pod's size.
                 self.runs.push((replicas, NodeShape::freed_by(&pod)));
             }
         }
@@ -77,7 +83,7 @@ impl Nodes {
         }
     }
 
-    /// Returns the number of complete sets that fit, at most `bound`.
+    /// Places complete sets until a set does not fit or `bound` sets are placed. Returns the number of placed sets.
     pub(crate) fn sets_that_fit(&mut self, set: &[(i64, PodShape)], bound: i64) -> i64 {
         let mut sets = 0;
         while sets < bound && self.place_set(set) {
@@ -86,7 +92,7 @@ impl Nodes {
         sets
     }
 
-    /// Returns the number of pods that fit. All pods are equal, so the sum over the nodes is exact.
+    /// Returns the number of equal pods that fit. The sum over all nodes is exact, because all pods are equal.
     fn pods_that_fit(&self, pod: &PodShape) -> i64 {
         self.runs
             .iter()
@@ -97,7 +103,7 @@ impl Nodes {
     }
 }
 
-/// Returns the pods of a workload.
+/// Returns the number and the shape of the pods of each component.
 fn pods_of(workload: &AssumedWorkload) -> Vec<(i64, PodShape)> {
     let components = workload.components.iter();
     components
@@ -105,7 +111,8 @@ fn pods_of(workload: &AssumedWorkload) -> Vec<(i64, PodShape)> {
         .collect()
 }
 
-/// Returns the number of pods that fit on the nodes of a cluster, or `None` without usable models.
+/// Returns the number of pods that fit on the nodes of a cluster, or `None` if the cluster has no usable resource
+/// models.
 pub(crate) fn pods_that_fit(models: &Models, pod: &PodShape, assumed: &Adjustments) -> Option<i64> {
     let Models::Nodes(_) = models else {
         return None;
@@ -146,7 +153,7 @@ mod tests {
             (&[(1, "4")], vec![(1, pod("1"))], 3, 3),
             (&[(2, "3")], vec![(1, pod("2"))], 100, 2),
             (&[(2, "3")], vec![(1, pod("2")), (1, pod("1"))], 100, 2),
-            // The second set does not fit: 1 + 1 cpu are left, on different nodes.
+            // The second set does not fit: each of the two nodes has only 1 cpu left.
             (&[(2, "3")], vec![(2, pod("1")), (1, pod("2"))], 100, 1),
             (&[(1, "1"), (1, "4")], vec![(1, pod("2"))], 100, 2),
             (&[(0, "4")], vec![(1, pod("1"))], 100, 0),
@@ -171,7 +178,7 @@ mod tests {
         }
     }
 
-    /// Places pods one by one, each on the first node with capacity, and returns the complete sets.
+    /// Places pods one by one, each on the first node with enough capacity. Returns the number of complete sets.
     fn sets_one_by_one(counts: &[(i64, u32)], set: &[(i64, u32)], bound: i64) -> i64 {
         let mut free: Vec<u32> = Vec::new();
         for &(count, cpu) in counts {

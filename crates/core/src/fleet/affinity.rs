@@ -1,4 +1,4 @@
-//! Compiled cluster affinities, matched against one cluster or a whole fleet.
+//! Compiled cluster affinities. A compiled affinity matches one cluster, or all clusters of a fleet at once.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use super::symbols::{NONE, Symbol};
 use super::topology::Topology;
 use crate::bits::Bits;
 
-/// A selector as a part of an affinity.
+/// A label selector or field selector of an affinity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Part<T> {
-    /// Absent; matches every cluster.
+    /// The selector is absent, so every cluster matches.
     Any,
-    /// Present and valid.
+    /// The selector is valid.
     Must(T),
-    /// Present and invalid; matches no cluster.
+    /// The selector is invalid, so no cluster matches.
     Never,
 }
 
@@ -42,18 +42,19 @@ impl<T> Part<T> {
     }
 }
 
-/// A compiled cluster affinity. All parts must match; an empty affinity matches every cluster.
+/// A compiled cluster affinity. A cluster matches if it matches all parts of the affinity. An empty affinity matches
+/// every cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CompiledAffinity {
     labels: Part<CompiledSelector>,
     fields: Part<CompiledFieldSelector>,
-    /// Sorted; empty means any.
+    /// The allowed cluster names. If empty, all names are allowed.
     names: Vec<String>,
     excluded: Vec<String>,
 }
 
 impl CompiledAffinity {
-    /// Compiles an affinity. An invalid selector matches nothing, as in Kubernetes.
+    /// Compiles an affinity. An invalid selector matches no cluster, as in Kubernetes.
     pub fn new(affinity: &ClusterAffinity) -> Self {
         Self {
             labels: Part::new(
@@ -111,7 +112,7 @@ impl CompiledAffinity {
             && (self.names.is_empty() || self.names.iter().any(|wanted| wanted == cluster.name()))
     }
 
-    /// Returns the clusters of a fleet that match.
+    /// Returns the set of the clusters in a fleet that match.
     pub(crate) fn mask(&self, fleet: &Topology) -> Bits {
         let len = fleet.len();
         if matches!(self.labels, Part::Never) || matches!(self.fields, Part::Never) {
@@ -184,8 +185,8 @@ fn field_mask(fleet: &Topology, requirement: &FieldRequirement) -> Bits {
     }
 }
 
-/// Returns the clusters whose label value satisfies a requirement. `None` as column means that no cluster has the
-/// label.
+/// Returns the clusters whose value of a label satisfies a requirement. `column` contains the values of all clusters.
+/// `None` means that no cluster has the label.
 fn label_mask(fleet: &Topology, column: Option<&[Symbol]>, requirement: &LabelRequirement) -> Bits {
     let Some(column) = column else {
         return if requirement.relation().holds(None) {
@@ -206,14 +207,14 @@ fn label_mask(fleet: &Topology, column: Option<&[Symbol]>, requirement: &LabelRe
         Relation::Exists => Bits::from_column(column, |value| value != NONE),
         Relation::DoesNotExist => Bits::from_column(column, |value| value == NONE),
         relation @ (Relation::GreaterThan(_) | Relation::LessThan(_)) => {
-            // Comparisons are rare, so testing all strings of the fleet is acceptable.
+            // The operators `Gt` and `Lt` are rare, so testing all strings of the fleet is acceptable.
             let holds: Vec<Symbol> = fleet.symbols.satisfying(|text| relation.holds(Some(text)));
             Bits::from_column(column, |value| holds.binary_search(&value).is_ok())
         }
     }
 }
 
-/// Returns the symbols of the values, in ascending order. Values that no cluster has are left out.
+/// Returns the symbols of the values, in ascending order. Omits values that no cluster has.
 fn symbols_of(fleet: &Topology, values: &[String]) -> Vec<Symbol> {
     let mut symbols: Vec<Symbol> = values
         .iter()

@@ -1,7 +1,8 @@
-//! The fast-changing half of a snapshot: free capacity in blocks of clusters.
+//! The part of a snapshot that changes often: the free capacity of clusters.
 //!
-//! A change of a cluster copies only its block. A block has a column of integers for each resource, with one lane
-//! for each cluster.
+//! Clusters with consecutive ordinals form a block. A block has a column of integers for each resource. The lane of a
+//! cluster is its index in these columns. After a change of a cluster, the next snapshot copies only the block of this
+//! cluster.
 
 use std::sync::Arc;
 
@@ -12,18 +13,19 @@ use crate::resource_vector::in_units;
 /// The number of clusters in a block.
 pub(crate) const BLOCK: usize = 128;
 
-/// The index of a resource name in a snapshot.
+/// The index of a resource's column in the blocks of a snapshot.
 pub(crate) type ResourceId = usize;
 
 /// The rows of up to [`BLOCK`] clusters with consecutive ordinals.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     pub(crate) rows: Vec<Arc<Row>>,
-    /// Free pods, at least 0.
+    /// The free pods of each cluster, at least 0.
     pub(crate) pods: [i64; BLOCK],
-    /// The free amount of each resource, at least 0: thousandths of cpu, whole units of other resources.
+    /// The free amounts: one column for each [`ResourceId`]. Amounts are at least 0. They are in thousandths for cpu,
+    /// and in whole units for other resources.
     pub(crate) free: Vec<[i64; BLOCK]>,
-    /// A bit for each cluster with a resource model.
+    /// The clusters that report resource models. The bit of a cluster is at its lane.
     pub(crate) modelled: u128,
 }
 

@@ -1,4 +1,4 @@
-//! The free capacity of clusters, as numbers for estimates.
+//! The free capacity of one cluster, read from the resource summary and the resource models of its Cluster object.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,28 @@ use crate::resource_vector::{NodeShape, POD_LIMIT_OF_MODEL_NODES};
 /// The free capacity that a cluster reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Capacity {
-    /// Free pods, computed from rounded numbers; may be negative. `None` without a summary.
+    /// The number of free pods, which can be negative. `None` means that the cluster reports no resource summary. The
+    /// quantities are converted to whole numbers before the subtraction.
     pub(crate) pods: Option<i64>,
-    /// `allocatable - allocated - allocating` for each resource of `allocatable`.
+    /// The free amount of each resource in `allocatable`: `allocatable - allocated - allocating`.
     pub(crate) free: BTreeMap<String, Quantity>,
-    /// The nodes by model grade.
+    /// The number of nodes of each grade of the resource models.
     pub(crate) models: Models,
 }
 
-/// The nodes of a cluster by model grade.
+/// The nodes of a cluster, counted by the grades of its resource models.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Models {
-    /// The cluster reports no model.
+    /// The cluster reports no node counts.
     #[default]
     Absent,
-    /// The report is inconsistent: there are no grades, or a count is negative.
+    /// The report is inconsistent: the spec defines no grades, or a node count is negative.
     Unusable,
-    /// The number of nodes of each shape, smallest grade first.
+    /// The number of nodes and the minimum node size of each grade, the smallest grade first.
     Nodes(Vec<(i64, NodeShape)>),
 }
 
-/// The reason why the capacity of a cluster cannot be read.
+/// An error of reading the reported capacity of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("resource {resource:?}: {source}")]
 pub struct CapacityError {
@@ -41,7 +42,8 @@ pub struct CapacityError {
 }
 
 impl Capacity {
-    /// Reads the reported capacity. A malformed quantity counts as zero; the first error is returned as well.
+    /// Reads the reported capacity. A malformed quantity counts as zero. Also returns the error of the first malformed
+    /// quantity.
     pub(crate) fn read(
         spec: &ClusterSpec,
         status: &ClusterStatus,

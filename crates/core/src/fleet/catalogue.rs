@@ -1,11 +1,12 @@
-//! A number for each API resource that any cluster serves, so that filters compare numbers instead of names.
+//! Numbers for the API resources that clusters serve. Filters compare these numbers instead of names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use berth_api::cluster::ApiEnablement;
 
-/// Assigns a number to each pair of `groupVersion` and kind. Numbers are never reused, because kinds are few.
+/// A table that assigns a number to each API resource. An API resource is a pair of `groupVersion` and kind. Numbers
+/// are never reused, because there are few kinds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Catalogue {
     numbers: BTreeMap<Arc<str>, BTreeMap<Arc<str>, u32>>,
@@ -13,17 +14,17 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Returns the number of a resource that some cluster has served.
+    /// Returns the number of an API resource, or `None` if no cluster has ever served the resource.
     pub(crate) fn get(&self, group_version: &str, kind: &str) -> Option<u32> {
         self.numbers.get(group_version)?.get(kind).copied()
     }
 
-    /// Returns the count of numbered resources.
+    /// Returns the number of API resources in the table.
     pub(crate) fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Reports whether the numbers represent exactly these resources in this order.
+    /// Reports whether `numbers` are the numbers of exactly the resources in `enablements`, in the same order.
     pub(crate) fn represents(&self, numbers: &[u32], enablements: &[ApiEnablement]) -> bool {
         let mut numbers = numbers.iter();
         for (group_version, kind) in pairs(enablements) {
@@ -37,14 +38,14 @@ impl Catalogue {
         numbers.next().is_none()
     }
 
-    /// Returns the numbers of these resources, or `None` if one is new.
+    /// Returns the numbers of the resources in `enablements`, or `None` if a resource has no number yet.
     pub(crate) fn numbers(&self, enablements: &[ApiEnablement]) -> Option<Vec<u32>> {
         pairs(enablements)
             .map(|(group_version, kind)| self.get(group_version, kind))
             .collect()
     }
 
-    /// Assigns numbers to new resources.
+    /// Assigns numbers to the resources in `enablements` that have no number yet.
     pub(crate) fn extend(&mut self, enablements: &[ApiEnablement]) {
         for (group_version, kind) in pairs(enablements) {
             if self.get(group_version, kind).is_none() {

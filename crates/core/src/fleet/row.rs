@@ -8,28 +8,29 @@ use k8s_openapi::api::core::v1::Taint;
 use super::capacity::Capacity;
 use super::symbols::Symbol;
 
-/// A taint that repels workloads. Taints with the effect `PreferNoSchedule` are ignored.
+/// A taint that repels workloads: its effect is `NoSchedule` or `NoExecute`. The engine ignores taints with the effect
+/// `PreferNoSchedule`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RepellingTaint {
     /// The key.
     pub key: String,
-    /// The value; empty if absent.
+    /// The value, empty if the taint has no value.
     pub value: String,
     /// The effect.
     pub effect: RepellingEffect,
 }
 
-/// The effects that repel workloads.
+/// An effect of a taint that repels workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RepellingEffect {
     /// Prevents new placements.
     NoSchedule,
-    /// Also evicts workloads.
+    /// Prevents new placements, and evicts workloads.
     NoExecute,
 }
 
 impl RepellingEffect {
-    /// Returns the effect as in the API.
+    /// Returns the name of the effect in the Kubernetes API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoSchedule => "NoSchedule",
@@ -53,7 +54,7 @@ impl RepellingTaint {
     }
 }
 
-/// Formats as `key=value:Effect`, or `key:Effect` without a value.
+/// Formats the taint as `key=value:Effect`, or as `key:Effect` if it has no value.
 impl std::fmt::Display for RepellingTaint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.value.is_empty() {
@@ -64,14 +65,14 @@ impl std::fmt::Display for RepellingTaint {
     }
 }
 
-/// A string and its symbol.
+/// An interned string with its symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interned {
     pub(crate) symbol: Symbol,
     pub(crate) text: Arc<str>,
 }
 
-/// The data that the engine keeps of a cluster.
+/// The data of one cluster that decisions read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) name: Arc<str>,
@@ -81,13 +82,14 @@ pub(crate) struct Row {
     pub(crate) region: Option<Interned>,
     pub(crate) zones: Vec<Interned>,
     pub(crate) taints: Arc<[RepellingTaint]>,
-    /// The index of `taints` among the distinct lists of taints.
+    /// The index of `taints` in the fleet's list of distinct taint lists.
     pub(crate) taint_list: u32,
-    /// The served API resources as catalogue numbers, in reported order.
+    /// The API resources that the cluster serves, as numbers of the [`Catalogue`](super::catalogue::Catalogue), in
+    /// reported order.
     pub(crate) apis: Arc<[u32]>,
     pub(crate) deleting: bool,
     pub(crate) capacity: Arc<Capacity>,
-    /// The object, if the fleet keeps objects.
+    /// The Cluster object, if the fleet keeps objects.
     pub(crate) object: Option<Arc<Cluster>>,
 }
 

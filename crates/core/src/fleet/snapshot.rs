@@ -1,4 +1,5 @@
-//! Immutable snapshots of the fleet that are cheap to share.
+//! Immutable snapshots of the fleet, and views of the clusters in a snapshot. Snapshots share their data, so clones are
+//! cheap.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use super::symbols::{NONE, Symbol};
 use super::topology::Topology;
 use crate::bits::Bits;
 
-/// The state of the fleet at one time. Ordinals number the clusters in the order of their names.
+/// The state of the fleet at one time. A snapshot sorts its clusters by name. The ordinal of a cluster is its index in
+/// this order.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub(crate) topology: Arc<Topology>,
@@ -22,7 +24,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Returns the number of clusters, including those in deletion.
+    /// Returns the number of clusters, including clusters that are being deleted.
     pub fn len(&self) -> usize {
         self.topology.len()
     }
@@ -32,7 +34,7 @@ impl Snapshot {
         self.len() == 0
     }
 
-    /// Returns the ordinal of a cluster.
+    /// Returns the ordinal of the cluster with this name.
     pub fn ordinal(&self, name: &str) -> Option<usize> {
         self.topology.ordinal(name)
     }
@@ -46,12 +48,12 @@ impl Snapshot {
         })
     }
 
-    /// Returns a view of each cluster, by name.
+    /// Returns a view of each cluster, sorted by name.
     pub fn clusters(&self) -> impl Iterator<Item = ClusterView<'_>> {
         (0..self.len()).filter_map(|ordinal| self.cluster(ordinal))
     }
 
-    /// Returns the clusters that serve an API resource, or `None` if it was never served.
+    /// Returns the clusters that serve an API resource, or `None` if no cluster has ever served the resource.
     pub fn serving(&self, api_version: &str, kind: &str) -> Option<&Bits> {
         let number = self.topology.catalogue.get(api_version, kind)?;
         self.topology
@@ -60,7 +62,7 @@ impl Snapshot {
             .map(|clusters| &**clusters)
     }
 
-    /// Returns the clusters in deletion.
+    /// Returns the clusters that are being deleted.
     pub fn deleting(&self) -> &Bits {
         &self.topology.deleting
     }
@@ -70,8 +72,8 @@ impl Snapshot {
         affinity.mask(&self.topology)
     }
 
-    /// Returns the clusters whose value of a label satisfies a predicate, which is called once for each
-    /// distinct value.
+    /// Returns the clusters that have the label `key` with a value that satisfies a predicate. Calls the predicate once
+    /// for each distinct value.
     pub fn with_label(&self, key: &str, holds: impl Fn(&str) -> bool) -> Bits {
         let topology = &self.topology;
         let column = topology
@@ -102,7 +104,7 @@ impl Snapshot {
         Bits::from_column(&self.topology.regions, |region| region != NONE)
     }
 
-    /// Returns the clusters with zones.
+    /// Returns the clusters with at least one zone.
     pub fn with_zones(&self) -> Bits {
         let zones = &self.topology.zones;
         Bits::from_fn(self.len(), |ordinal| {
@@ -110,13 +112,15 @@ impl Snapshot {
         })
     }
 
-    /// Returns a number for the region of a cluster, equal for equal regions of this snapshot.
+    /// Returns a number that identifies the region of a cluster in this snapshot, or `None` if the cluster has no
+    /// region.
     pub fn region_number(&self, ordinal: usize) -> Option<u32> {
         let region = self.topology.regions.get(ordinal).copied();
         region.filter(|&region| region != NONE)
     }
 
-    /// Returns the clusters whose taints satisfy a predicate, which is called once for each distinct list.
+    /// Returns the clusters whose taints satisfy a predicate. Calls the predicate once for each distinct list of
+    /// taints.
     pub fn with_taints(&self, holds: impl Fn(&[RepellingTaint]) -> bool) -> Bits {
         let topology = &self.topology;
         let holding: Vec<bool> = topology
@@ -129,7 +133,7 @@ impl Snapshot {
         })
     }
 
-    /// Returns the names of all clusters, by ordinal.
+    /// Returns the names of all clusters, indexed by ordinal.
     pub(crate) fn names(&self) -> &[Arc<str>] {
         &self.topology.names
     }
@@ -138,7 +142,7 @@ impl Snapshot {
         self.blocks.get(ordinal / BLOCK)?.rows.get(ordinal % BLOCK)
     }
 
-    /// Returns the shared name of the cluster with this ordinal.
+    /// Returns the name of the cluster with this ordinal.
     pub fn name(&self, ordinal: usize) -> Option<&Arc<str>> {
         self.topology.names.get(ordinal)
     }
@@ -153,17 +157,17 @@ pub struct ClusterView<'a> {
 }
 
 impl<'a> ClusterView<'a> {
-    /// Returns the ordinal: the rank by name.
+    /// Returns the ordinal of the cluster.
     pub fn ordinal(&self) -> usize {
         self.ordinal
     }
 
-    /// Returns the name.
+    /// Returns the name of the cluster.
     pub fn name(&self) -> &'a str {
         &self.row.name
     }
 
-    /// Returns the value of a label.
+    /// Returns the value of the label with this key.
     pub fn label(&self, key: &str) -> Option<&'a str> {
         self.row
             .labels
@@ -172,7 +176,7 @@ impl<'a> ClusterView<'a> {
             .map(|(_, value)| &*value.text)
     }
 
-    /// Returns all labels, by key.
+    /// Returns the keys and values of all labels, sorted by key.
     pub fn labels(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.row
             .labels
@@ -180,7 +184,7 @@ impl<'a> ClusterView<'a> {
             .map(|(key, value)| (&*key.text, &*value.text))
     }
 
-    /// Returns the provider; empty if absent.
+    /// Returns the provider, or an empty string if the cluster has no provider.
     pub fn provider(&self) -> &'a str {
         self.row
             .provider
@@ -188,7 +192,7 @@ impl<'a> ClusterView<'a> {
             .map_or("", |provider| &provider.text)
     }
 
-    /// Returns the region; empty if absent.
+    /// Returns the region, or an empty string if the cluster has no region.
     pub fn region(&self) -> &'a str {
         self.row.region.as_ref().map_or("", |region| &region.text)
     }
@@ -215,7 +219,7 @@ impl<'a> ClusterView<'a> {
         self.row.deleting
     }
 
-    /// Returns the object without `managedFields`, if the fleet keeps objects.
+    /// Returns the Cluster object without its `managedFields`, or `None` if the fleet does not keep objects.
     pub fn object(&self) -> Option<&'a Arc<Cluster>> {
         self.row.object.as_ref()
     }
@@ -225,7 +229,8 @@ impl<'a> ClusterView<'a> {
         self.row.capacity.free.get(resource).copied()
     }
 
-    /// Returns the number of free pods; negative if overcommitted, `None` without a summary.
+    /// Returns the number of free pods, which is negative if the cluster is overcommitted. Returns `None` if the
+    /// cluster reports no resource summary.
     pub fn free_pods(&self) -> Option<i64> {
         self.row.capacity.pods
     }

@@ -1,18 +1,19 @@
-//! Interned strings of the fleet: label keys and values, providers, regions and zones.
+//! Interned strings of the fleet: label keys and values, providers, regions and zones. Each distinct string has a
+//! number, its symbol.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The number of an interned string; 0 means "none".
+/// The number of an interned string. 0 means that there is no string.
 pub(crate) type Symbol = u32;
 
 /// The symbol of an absent string.
 pub(crate) const NONE: Symbol = 0;
 
-/// The number of shards. Interning a new string copies one of them, so shards must be small.
+/// The number of shards in [`Symbols`]. Interning a new string copies one shard, so shards must be small.
 const SHARDS: usize = 64;
 
-/// The strings of a snapshot by text; cheap to share and to change.
+/// The symbols of all strings in a snapshot, keyed by text. Shards make clones and changes cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct Symbols {
     shards: Vec<Arc<BTreeMap<Arc<str>, Symbol>>>,
@@ -25,12 +26,12 @@ impl Symbols {
         }
     }
 
-    /// Returns the symbol of a text that some cluster has.
+    /// Returns the symbol of a text, or `None` if no cluster has the text.
     pub(crate) fn get(&self, text: &str) -> Option<Symbol> {
         self.shards.get(shard_of(text))?.get(text).copied()
     }
 
-    /// Returns the symbols of all texts that satisfy a predicate, ascending.
+    /// Returns the symbols of all texts that satisfy a predicate, in ascending order.
     pub(crate) fn satisfying(&self, holds: impl Fn(&str) -> bool) -> Vec<Symbol> {
         let mut symbols: Vec<Symbol> = self
             .shards
@@ -45,14 +46,14 @@ impl Symbols {
 }
 
 fn shard_of(text: &str) -> usize {
-    // FNV-1a is deterministic across runs; any distribution is good enough.
+    // FNV-1a is deterministic across runs. Its distribution is good enough for shards.
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     (hash >> 32) as usize % SHARDS
 }
 
-/// Reference-counted symbols, freed with their last use.
+/// The symbols of a fleet with their reference counts. A symbol is freed when its last use is released.
 #[derive(Clone, Debug)]
 pub(crate) struct SymbolTable {
     symbols: Symbols,
@@ -65,19 +66,19 @@ impl SymbolTable {
     pub(crate) fn new() -> Self {
         Self {
             symbols: Symbols::new(),
-            // The slot of `NONE`.
+            // The first entry belongs to `NONE`.
             texts: vec![None],
             uses: vec![0],
             free: Vec::new(),
         }
     }
 
-    /// Returns the current strings.
+    /// Returns the symbols of all strings that are in use.
     pub(crate) fn symbols(&self) -> &Symbols {
         &self.symbols
     }
 
-    /// Interns a text, adds one use and returns its symbol with the shared text.
+    /// Interns a text and adds one use. Returns the symbol and the shared text.
     pub(crate) fn acquire(&mut self, text: &str) -> (Symbol, Arc<str>) {
         if let Some(symbol) = self.symbols.get(text)
             && let Some(Some(shared)) = self.texts.get(symbol as usize)
@@ -102,7 +103,7 @@ impl SymbolTable {
         (symbol, shared)
     }
 
-    /// Releases one use of a symbol.
+    /// Releases one use of a symbol. Frees the symbol if this was the last use.
     pub(crate) fn release(&mut self, symbol: Symbol) {
         let index = symbol as usize;
         let Some(uses) = self.uses.get_mut(index).filter(|uses| **uses > 0) else {

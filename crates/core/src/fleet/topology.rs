@@ -1,7 +1,8 @@
-//! The slow-changing half of a snapshot: the clusters and the properties that filters use.
+//! The part of a snapshot that changes rarely: the names of clusters and the properties that filters read. Free
+//! capacity changes often, and is in [`super::block`].
 //!
-//! Each property is a column or a set, indexed by ordinal, so a filter evaluates the whole fleet at once. Free
-//! capacity changes often and is in [`super::block`].
+//! Each property is stored as a column with one value for each cluster, or as a set of clusters. A filter can therefore
+//! evaluate the whole fleet at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,16 +12,16 @@ use super::row::{RepellingTaint, Row};
 use super::symbols::{NONE, Symbol, Symbols};
 use crate::bits::Bits;
 
-/// One value for each cluster, by ordinal.
+/// One value for each cluster, indexed by ordinal.
 pub(crate) type Column = Arc<Vec<Symbol>>;
 
-/// The properties of clusters that filters use, by ordinal.
+/// The names of clusters and the properties that filters read, indexed by ordinal.
 #[derive(Clone, Debug)]
 pub(crate) struct Topology {
-    /// Names, ascending.
+    /// The names of the clusters, in ascending order.
     pub(crate) names: Arc<Vec<Arc<str>>>,
     pub(crate) symbols: Symbols,
-    /// The values of each label key.
+    /// The column of values of each label key.
     pub(crate) labels: BTreeMap<Symbol, Column>,
     pub(crate) providers: Column,
     pub(crate) regions: Column,
@@ -28,17 +29,17 @@ pub(crate) struct Topology {
     pub(crate) zones: Arc<Vec<Arc<[Symbol]>>>,
     /// The index of each cluster's taints in `taint_lists`.
     pub(crate) taint_list_of: Column,
-    /// The distinct lists of taints; the first is empty.
+    /// The distinct lists of taints. The first list is empty.
     pub(crate) taint_lists: Arc<Vec<Arc<[RepellingTaint]>>>,
     pub(crate) catalogue: Arc<Catalogue>,
-    /// The clusters that serve each numbered API resource.
+    /// The clusters that serve each API resource, indexed by the number of the resource in `catalogue`.
     pub(crate) served_by: Arc<Vec<Arc<Bits>>>,
-    /// The clusters in deletion.
+    /// The clusters that are being deleted.
     pub(crate) deleting: Arc<Bits>,
 }
 
 impl Topology {
-    /// Builds the columns from rows sorted by name.
+    /// Builds the columns from rows that are sorted by name.
     pub(crate) fn new<'a>(
         rows: impl ExactSizeIterator<Item = &'a Row> + Clone,
         symbols: Symbols,
@@ -93,7 +94,7 @@ impl Topology {
             .ok()
     }
 
-    /// Updates one cluster and copies only the columns that change.
+    /// Updates one cluster. Copies only the columns that change.
     pub(crate) fn update(&mut self, ordinal: usize, old: &Row, new: &Row) {
         let len = self.len();
         for (key, _) in &old.labels {
@@ -148,7 +149,7 @@ fn zone_symbols(row: &Row) -> Arc<[Symbol]> {
     row.zones.iter().map(|zone| zone.symbol).collect()
 }
 
-/// Writes a value and copies the column only if the value differs.
+/// Writes a value into a column. Copies the column only if the value differs.
 fn write(column: &mut Column, ordinal: usize, value: Symbol) {
     if column.get(ordinal) != Some(&value)
         && let Some(current) = Arc::make_mut(column).get_mut(ordinal)

@@ -1,4 +1,4 @@
-//! The Assign point, which decides the number of replicas in each selected cluster.
+//! The interface of the plugin for the Assign point, which decides the number of replicas in each selected cluster.
 
 use std::fmt::Debug;
 
@@ -8,7 +8,7 @@ use super::error::PluginError;
 use super::select::Selection;
 use crate::bits::Bits;
 
-/// Assigns replicas to the selected clusters.
+/// A plugin that assigns replicas to the selected clusters.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no Assign point",
     note = "implement `name` and `assign`"
@@ -17,25 +17,27 @@ pub trait Assign: Debug + Send + Sync {
     /// Returns the plugin name.
     fn name(&self) -> &str;
 
-    /// Reports whether the assignment depends on capacity. Nothing is estimated if neither selection nor
-    /// assignment need it.
+    /// Reports whether the assignment depends on the capacity of clusters. If neither the selection nor the assignment
+    /// depends on capacity, the engine calls no estimators.
     fn needs_estimates(&self, context: &BindingContext<'_>) -> bool {
         let _ = context;
         true
     }
 
-    /// Assigns the replicas, with at most one share for each cluster, in any order. Clusters without replicas
-    /// are left out. A resource without replicas has a share of 0 in each cluster.
+    /// Returns the share of each cluster: the number of replicas that the cluster gets. A cluster has at most one
+    /// share, and the shares may be in any order. A cluster without a share gets no replicas. If the resource has no
+    /// replicas, each cluster of the result has a share of 0.
     ///
     /// # Errors
-    /// When the clusters cannot take the replicas.
+    /// Returns an error if the replicas cannot be assigned to the selected clusters.
     fn assign(
         &self,
         context: &AssignContext<'_>,
         selected: &mut Selection,
     ) -> Result<Vec<Share>, PluginError>;
 
-    /// Explains the assignment step by step. Called only for explanations, before [`Self::assign`].
+    /// Explains the assignment step by step. The engine calls this method only when it explains a decision, before it
+    /// calls [`Self::assign`].
     fn explain(&self, context: &AssignContext<'_>, selected: &Selection) -> Vec<DivisionStep> {
         let _ = (context, selected);
         Vec::new()
@@ -62,7 +64,8 @@ impl<'a> AssignContext<'a> {
         self.binding
     }
 
-    /// Returns the clusters that each static weight rule matches, with the weight.
+    /// Returns the static weight rules of the placement. Each entry contains the clusters that a rule matches, and the
+    /// weight of the rule.
     pub fn static_weights(&self) -> &'a [(Bits, i64)] {
         self.static_weights
     }

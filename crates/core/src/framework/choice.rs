@@ -1,31 +1,32 @@
-//! The explanation that a Select plugin gives: which clusters or groups it chose, and by which rule.
+//! The explanation of a selection, which the select plugin returns: the groups of clusters that spread constraints
+//! form, and the chosen groups.
 
 use serde::{Deserialize, Serialize};
 
-/// The explanation of a selection: the required capacity, and the choice by each constraint in order.
+/// The explanation of a selection: the required capacity, and the choice for each spread constraint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SelectionExplanation {
-    /// The total capacity that the selected clusters must have; absent if capacity is ignored.
+    /// The total capacity that the selected clusters must have. Absent if the selection ignores capacity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_capacity: Option<i64>,
-    /// The choices, one for each constraint that was evaluated.
+    /// The choices, one for each evaluated spread constraint, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<GroupChoice>,
 }
 
-/// The choice among the groups that one property forms.
+/// The choice among groups of clusters. Clusters with the same value of one property form a group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GroupChoice {
-    /// The property: `cluster`, `region`, `zone`, `provider`, or `label KEY`.
+    /// The property by which clusters are grouped: `cluster`, `region`, `zone`, `provider`, or `label KEY`.
     pub by: String,
     /// The minimum number of groups.
     pub min: usize,
-    /// The maximum number of groups; absent without a limit.
+    /// The maximum number of groups. Absent if there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<usize>,
-    /// The groups, the most preferred ones first.
+    /// The groups, the most preferred group first.
     pub groups: Vec<GroupExplanation>,
 }
 
@@ -33,13 +34,13 @@ pub struct GroupChoice {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GroupExplanation {
-    /// The value of the property.
+    /// The value of the property that the clusters of the group have.
     pub name: String,
-    /// The clusters, the most preferred ones first.
+    /// The names of the clusters, the most preferred cluster first.
     pub clusters: Vec<String>,
     /// The score of the group.
     pub score: i64,
-    /// The capacity of its clusters, including the held replicas.
+    /// The number of replicas that the clusters can have in total, including their current replicas.
     pub available: i64,
     /// True if the group was chosen.
     pub chosen: bool,

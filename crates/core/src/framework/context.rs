@@ -1,20 +1,21 @@
-//! The contexts that plugins receive.
+//! The contexts that the engine passes to plugins. A context contains the inputs of a decision that are known at an
+//! extension point.
 
 use super::cycle_state::CycleState;
 use crate::estimate::Unit;
 use crate::fleet::Snapshot;
 use crate::request::{CompiledPlacement, Request, Term};
 
-/// The replicas that a cluster gets or holds.
+/// A cluster and a number of replicas: its current replicas, or the replicas that a decision assigns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// The ordinal of the cluster: its rank by name.
+    /// The ordinal of the cluster in the snapshot.
     pub ordinal: usize,
     /// The number of replicas.
     pub replicas: i64,
 }
 
-/// The context of filters that depend only on the placement.
+/// The context of filters that depend only on the placement and the fleet.
 #[derive(Clone, Copy, Debug)]
 pub struct PlacementContext<'a> {
     snapshot: &'a Snapshot,
@@ -24,7 +25,7 @@ pub struct PlacementContext<'a> {
 }
 
 impl<'a> PlacementContext<'a> {
-    /// Returns the fleet.
+    /// Returns the snapshot of the fleet.
     pub fn snapshot(&self) -> &'a Snapshot {
         self.snapshot
     }
@@ -34,12 +35,12 @@ impl<'a> PlacementContext<'a> {
         self.placement
     }
 
-    /// Returns the affinity term being evaluated.
+    /// Returns the affinity term being evaluated, or `None` if the placement has no affinity terms.
     pub fn term(&self) -> Option<&'a Term> {
         self.placement.terms().get(self.term?)
     }
 
-    /// Reports whether the resource is a workload: it has replicas, requirements or components.
+    /// Reports whether the resource is a workload. A workload has replicas, resource requirements or components.
     pub fn is_workload(&self) -> bool {
         self.is_workload
     }
@@ -74,27 +75,27 @@ impl<'a> CycleContext<'a> {
         }
     }
 
-    /// Returns the fleet.
+    /// Returns the snapshot of the fleet.
     pub fn snapshot(&self) -> &'a Snapshot {
         self.snapshot
     }
 
-    /// Returns the binding.
+    /// Returns the parsed binding.
     pub fn request(&self) -> &'a Request {
         self.request
     }
 
-    /// Returns the affinity term being evaluated.
+    /// Returns the affinity term being evaluated, or `None` if the placement has no affinity terms.
     pub fn term(&self) -> Option<&'a Term> {
         self.request.placement().terms().get(self.term?)
     }
 
-    /// Returns the unit of estimates: replicas, or complete sets of components.
+    /// Returns the unit in which estimators count: replicas, or complete sets of components.
     pub fn unit(&self) -> Unit {
         self.unit
     }
 
-    /// Reports whether candidates have tiers to fill in order, because the term has overflow groups.
+    /// Reports whether the affinity term has overflow groups. Replicas then fill the tiers of candidates in order.
     pub fn is_tiered(&self) -> bool {
         self.request.placement().affinity().is_none()
             && self
@@ -112,7 +113,8 @@ impl<'a> CycleContext<'a> {
     }
 }
 
-/// The context after PreFilter: the cycle and the state of plugins.
+/// The context of the points after PreFilter. It adds the state of plugins and the current replicas to
+/// [`CycleContext`].
 #[derive(Clone, Copy, Debug)]
 pub struct BindingContext<'a> {
     cycle: CycleContext<'a>,
@@ -134,17 +136,18 @@ impl<'a> BindingContext<'a> {
         self.cycle
     }
 
-    /// Returns the fleet.
+    /// Returns the snapshot of the fleet.
     pub fn snapshot(&self) -> &'a Snapshot {
         self.cycle.snapshot
     }
 
-    /// Returns the binding.
+    /// Returns the parsed binding.
     pub fn request(&self) -> &'a Request {
         self.cycle.request
     }
 
-    /// Returns the existing clusters that hold the workload, in the order of the binding.
+    /// Returns the current replicas of the workload in each cluster (`spec.clusters`), in the order of the binding.
+    /// Omits clusters that no longer exist.
     pub fn prior(&self) -> &'a [Share] {
         self.prior
     }

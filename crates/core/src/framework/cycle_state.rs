@@ -1,14 +1,15 @@
-//! State that plugins pass from point to point within a cycle.
+//! State that plugins pass from one extension point to the next within a cycle.
 
 use std::any::Any;
 use std::fmt;
 
-/// The state of plugins within one cycle, keyed by type. Each plugin uses its own type.
+/// The values that plugins store within one cycle, keyed by type. Each plugin uses its own type.
 ///
-/// The engine returns it with the decision, for later points of the scheduling cycle.
+/// The engine returns the state with the decision, so that plugins can read it at the points that the scheduler runs
+/// afterwards.
 #[derive(Default)]
 pub struct CycleState {
-    /// A list suffices: there is at most one entry for each plugin.
+    /// The values, at most one of each type. There are few values, so a list is sufficient.
     entries: Vec<Box<dyn Any + Send>>,
 }
 
@@ -18,7 +19,7 @@ impl CycleState {
         Self::default()
     }
 
-    /// Stores a value and returns the previous one of the same type.
+    /// Stores a value. Returns the previous value of the same type.
     pub fn insert<T: Any + Send>(&mut self, value: T) -> Option<T> {
         if let Some(kept) = self.get_mut() {
             return Some(std::mem::replace(kept, value));
@@ -32,7 +33,7 @@ impl CycleState {
         self.entries.iter().find_map(|entry| entry.downcast_ref())
     }
 
-    /// Returns the value of this type, mutably.
+    /// Returns a mutable reference to the value of this type.
     pub fn get_mut<T: Any + Send>(&mut self) -> Option<&mut T> {
         self.entries
             .iter_mut()

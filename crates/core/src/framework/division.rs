@@ -1,25 +1,25 @@
-//! The explanation that an Assign plugin gives: how it divided the replicas, step by step.
+//! The explanation of an assignment, which the assign plugin returns: the steps in which it divided the replicas.
 
 use serde::{Deserialize, Serialize};
 
-/// A step of an assignment: one division of a number of replicas among clusters.
+/// A step of an assignment: the division of a number of replicas among clusters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DivisionStep {
-    /// The operation.
+    /// The operation of the step.
     pub operation: DivisionOperation,
-    /// The tier whose clusters take part, if the term has overflow groups.
+    /// The tier whose clusters take part. Absent if the affinity term has no overflow groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<u32>,
-    /// The replicas to divide.
+    /// The number of replicas to divide.
     pub replicas: i64,
-    /// The meaning of the weights.
+    /// The meaning of the weights in `shares`.
     pub weights: WeightBasis,
-    /// The order of names that breaks the last ties.
+    /// The order of names that decides between clusters that are equal in all other respects.
     pub ties: TieBreak,
-    /// The clusters that take part, by name.
+    /// The shares of the clusters that take part. The shares of a division are sorted by cluster name.
     pub shares: Vec<DividedShare>,
-    /// The replicas beyond the floors, in the order in which they were given.
+    /// The replicas that clusters got in addition to the floors of their shares, in the order in which they were given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remainders: Vec<Remainder>,
 }
@@ -30,13 +30,13 @@ pub struct DivisionStep {
 pub enum DivisionOperation {
     /// Every cluster gets all replicas.
     Copy,
-    /// The clusters keep the replicas that they hold, because the number is unchanged.
+    /// The clusters keep their current replicas, because the requested number is unchanged.
     Keep,
     /// All replicas are divided.
     DivideAll,
-    /// The missing replicas are divided and added to the held ones.
+    /// The missing replicas are divided, and added to the current replicas.
     Add,
-    /// The workload shrinks: the remaining replicas are divided among the clusters that hold it.
+    /// The workload shrinks. The remaining replicas are divided among its current clusters.
     Shrink,
 }
 
@@ -44,69 +44,70 @@ pub enum DivisionOperation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WeightBasis {
-    /// Nothing is weighted.
+    /// The step has no weights.
     None,
-    /// The greatest static weight of the rules that match the cluster.
+    /// The weight is the greatest static weight of the rules that match the cluster.
     Rules,
-    /// 1 for every cluster, because no rule matches any cluster.
+    /// The weight is 1 for every cluster, because no rule matches any cluster.
     Equal,
-    /// The free capacity.
+    /// The weight is the number of further replicas that fit.
     Free,
-    /// The free capacity plus the held replicas.
+    /// The weight is the number of further replicas that fit, plus the current replicas.
     Available,
-    /// The held replicas.
+    /// The weight is the number of current replicas.
     Held,
 }
 
-/// The order of names that decides between otherwise equal clusters.
+/// The order of names that decides between clusters that are equal in all other respects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TieBreak {
-    /// The first name wins.
+    /// The cluster whose name sorts first wins.
     FirstName,
-    /// The last name wins.
+    /// The cluster whose name sorts last wins.
     LastName,
 }
 
-/// The part of one cluster in a step.
+/// The share of one cluster in a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DividedShare {
-    /// The cluster.
+    /// The name of the cluster.
     pub cluster: String,
-    /// The weight.
+    /// The weight of the cluster.
     pub weight: i64,
-    /// The exact proportional share.
+    /// The exact proportional share, before rounding.
     pub exact: f64,
     /// The exact share, rounded down.
     pub floor: i64,
-    /// The replicas beyond the floor; rarely negative, because the method does not guarantee the floor.
+    /// The number of replicas beyond the floor. In rare cases, this number is negative, because the method of division
+    /// does not guarantee the floor.
     pub remainder: i64,
-    /// The replicas given in this step.
+    /// The replicas that the cluster gets in this step.
     pub replicas: i64,
 }
 
-/// A replica beyond the floors.
+/// A replica that a cluster got in addition to the floor of its share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Remainder {
-    /// The cluster that got it.
+    /// The name of the cluster that got the replica.
     pub cluster: String,
-    /// The claim: `weight / (2 * replicas + 1)`, with the replicas that the cluster had at that time. The greatest
-    /// claim gets the next replica.
+    /// The claim of the cluster: `weight / (2 * replicas + 1)`. `replicas` is the number of replicas that the step had
+    /// given to the cluster before. The next replica goes to the cluster with the greatest claim.
     pub claim: f64,
-    /// The rule that decided against the next cluster in order.
+    /// The rule by which this claim precedes the next claim.
     pub decided_by: RemainderRule,
 }
 
-/// The rule that gave a remainder to one cluster rather than to the next in order.
+/// The rule by which a claim precedes the next claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RemainderRule {
-    /// The greater claim.
+    /// The claim is greater.
     Claim,
-    /// Equal claims: the cluster with fewer replicas.
+    /// The claims are equal, and the cluster has fewer replicas.
     FewerReplicas,
-    /// Equal claims and replicas: the order of names.
+    /// The claims and the replicas are equal, and the order of names decides.
     Name,
 }

@@ -1,4 +1,4 @@
-//! Errors of plugins, with plugin name, extension point and consequence.
+//! Errors of plugins. An error contains the plugin name, the extension point, and the consequence for the binding.
 
 use std::any::Any;
 use std::fmt;
@@ -9,21 +9,22 @@ use super::point::Point;
 /// The message of an error, and its consequence for the binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The workload cannot be scheduled now; it waits for a change.
+    /// The workload cannot be scheduled now. The binding waits for a change.
     Unschedulable(String),
-    /// The plugin failed; the binding is retried.
+    /// The plugin failed. The scheduler retries the binding.
     Failed(String),
-    /// The plugin panicked; the binding is retried.
+    /// The plugin panicked. The scheduler retries the binding.
     Panicked(String),
 }
 
 /// An error with which a plugin aborts the cycle.
 ///
-/// Plugins create it with [`Self::unschedulable`] or [`Self::failed`]; the engine adds plugin name and point.
+/// Plugins create an error with [`Self::unschedulable`] or [`Self::failed`]. The engine adds the plugin name and the
+/// extension point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginError(Box<ErrorDetails>);
 
-/// The content of an error. It is boxed to keep results small, because errors are rare.
+/// The content of an error. Errors are rare, so [`PluginError`] boxes this content to keep results small.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ErrorDetails {
     origin: Option<(Arc<str>, Point)>,
@@ -31,12 +32,12 @@ struct ErrorDetails {
 }
 
 impl PluginError {
-    /// Creates an error for a workload that cannot be scheduled now; it waits for a change.
+    /// Creates an error for a workload that cannot be scheduled now. The binding waits for a change.
     pub fn unschedulable(message: impl Into<String>) -> Self {
         Self::new(Failure::Unschedulable(message.into()))
     }
 
-    /// Creates an error for a failed plugin; the binding is retried.
+    /// Creates an error for a failed plugin. The scheduler retries the binding.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(Failure::Failed(message.into()))
     }
@@ -58,7 +59,7 @@ impl PluginError {
         }))
     }
 
-    /// Sets the plugin and the point.
+    /// Sets the plugin name and the extension point.
     #[must_use]
     #[cold]
     pub fn of(mut self, plugin: &Arc<str>, point: Point) -> Self {
@@ -66,12 +67,12 @@ impl PluginError {
         self
     }
 
-    /// Returns the plugin name; empty before it is set.
+    /// Returns the plugin name, or an empty string if the name is not set.
     pub fn plugin(&self) -> &str {
         self.0.origin.as_ref().map_or("", |(plugin, _)| plugin)
     }
 
-    /// Returns the point; `None` before it is set.
+    /// Returns the extension point, or `None` if the point is not set.
     pub fn point(&self) -> Option<Point> {
         self.0.origin.as_ref().map(|(_, point)| *point)
     }
@@ -81,7 +82,7 @@ impl PluginError {
         &self.0.failure
     }
 
-    /// Reports whether the binding waits for a change instead of a retry.
+    /// Reports whether the binding waits for a change. After other errors, the scheduler retries the binding.
     pub fn is_unschedulable(&self) -> bool {
         matches!(self.0.failure, Failure::Unschedulable(_))
     }
@@ -89,7 +90,7 @@ impl PluginError {
 
 impl std::error::Error for PluginError {}
 
-/// Formats like Karmada, which does not name the plugins for selection and assignment.
+/// Formats the error like Karmada. Errors of selection and assignment do not contain the plugin name.
 impl fmt::Display for PluginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plugin = self.plugin();

@@ -1,7 +1,8 @@
-//! The PreFilter and Filter points: the clusters that can run the workload.
+//! The interfaces of plugins for the PreFilter and Filter points, which determine the clusters that can run the
+//! workload.
 //!
-//! A filter checks single clusters and may also evaluate the whole fleet at once. Results that depend only on
-//! the placement are cached, because clusters change less often than bindings.
+//! A filter checks single clusters. It may also evaluate the whole fleet at once. The engine caches the results of
+//! filters that depend only on the placement and the fleet, because many decisions can share these results.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -13,22 +14,22 @@ use super::error::PluginError;
 use crate::bits::Bits;
 use crate::fleet::ClusterView;
 
-/// The human-readable reason why a cluster does not pass.
+/// The human-readable reason why a cluster does not pass a filter.
 pub type Reason = Cow<'static, str>;
 
-/// Prepares data for its Filter or a later point.
+/// A plugin that prepares data for the Filter with the same name, or for a later point.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no PreFilter point",
     note = "implement `name` and `pre_filter`"
 )]
 pub trait PreFilter: Debug + Send + Sync {
-    /// Returns the plugin name, which its Filter shares.
+    /// Returns the plugin name. If the plugin also has a Filter, the Filter has the same name.
     fn name(&self) -> &str;
 
     /// Prepares data and stores it in `state`.
     ///
     /// # Errors
-    /// When the cycle cannot go on.
+    /// Returns an error if the plugin must abort the cycle.
     fn pre_filter(
         &self,
         context: &CycleContext<'_>,
@@ -36,14 +37,14 @@ pub trait PreFilter: Debug + Send + Sync {
     ) -> Result<PreFilterResult, PluginError>;
 }
 
-/// The clusters to consider.
+/// The result of a PreFilter plugin: the clusters that this cycle considers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PreFilterResult {
     /// All clusters.
     All,
-    /// These clusters only.
+    /// Only these clusters.
     Only(Bits),
-    /// All clusters; the Filter of this plugin is skipped in this cycle.
+    /// All clusters. The engine skips the Filter with the same name in this cycle.
     Skip,
 }
 
@@ -65,7 +66,7 @@ impl Filter {
         }
     }
 
-    /// Returns the reason why the cluster does not pass.
+    /// Returns the reason as an error if the cluster does not pass.
     pub(crate) fn check(
         &self,
         context: &BindingContext<'_>,
@@ -85,17 +86,18 @@ impl Filter {
 
 /// A filter that depends only on the placement and the fleet.
 ///
-/// Its result is cached until the fleet changes in anything but free capacity, so it must not depend on
-/// anything else.
+/// The engine caches the result until the labels, the provider, the region, the zones, the repelling taints, the API
+/// resources or the deletion timestamp of a cluster change. The filter must therefore read no other data of clusters,
+/// such as free capacity or annotations.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no filter over placements",
-    note = "implement `name` and `check`; `mask` is worth it for answers that set operations can give"
+    message = "`{Self}` is not a placement filter",
+    note = "implement `name` and `check`; implement `mask` too if set operations can compute the result"
 )]
 pub trait PlacementFilter: Debug + Send + Sync {
     /// Returns the plugin name.
     fn name(&self) -> &str;
 
-    /// Reports whether clusters that already hold the workload always pass.
+    /// Reports whether clusters that already have the workload always pass this filter.
     fn spares_prior(&self) -> bool {
         false
     }
@@ -103,14 +105,14 @@ pub trait PlacementFilter: Debug + Send + Sync {
     /// Checks whether the cluster passes.
     ///
     /// # Errors
-    /// The human-readable reason why it does not.
+    /// Returns the human-readable reason if the cluster does not pass.
     fn check(
         &self,
         context: &PlacementContext<'_>,
         cluster: &ClusterView<'_>,
     ) -> Result<(), Reason>;
 
-    /// Returns the clusters that pass; `None` means all.
+    /// Returns the clusters that pass. `None` means that all clusters pass.
     fn mask(&self, context: &PlacementContext<'_>) -> Option<Bits> {
         let snapshot = context.snapshot();
         Some(Bits::from_fn(snapshot.len(), |ordinal| {
@@ -121,28 +123,28 @@ pub trait PlacementFilter: Debug + Send + Sync {
     }
 }
 
-/// A filter that depends on the binding or the state of the cycle. It runs in each cycle on the clusters that
-/// passed the previous filters.
+/// A filter that depends on the binding or on the state of the cycle. The engine runs it in each cycle, on the clusters
+/// that passed the previous filters.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no filter over bindings",
-    note = "implement `name` and `check`; `restrict` is worth it for answers that set operations can give"
+    message = "`{Self}` is not a binding filter",
+    note = "implement `name` and `check`; implement `restrict` too if set operations can compute the result"
 )]
 pub trait BindingFilter: Debug + Send + Sync {
     /// Returns the plugin name.
     fn name(&self) -> &str;
 
-    /// Checks whether the cluster passes. Also called for clusters that [`Self::restrict`] removed, to get the
-    /// reason.
+    /// Checks whether the cluster passes. To get the reason, the engine also calls this method for clusters that
+    /// [`Self::restrict`] removed.
     ///
     /// # Errors
-    /// The human-readable reason why it does not.
+    /// Returns the human-readable reason if the cluster does not pass.
     fn check(&self, context: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Result<(), Reason>;
 
-    /// Removes the clusters that do not pass from the candidates. `prior` contains the clusters that already
-    /// hold the workload.
+    /// Removes from `candidates` the clusters that do not pass. `prior` contains the clusters that already have the
+    /// workload.
     ///
     /// # Errors
-    /// When the cycle cannot go on.
+    /// Returns an error if the plugin must abort the cycle.
     fn restrict(
         &self,
         context: &BindingContext<'_>,

@@ -1,4 +1,4 @@
-//! The plugins that an engine is created with, in a list for each extension point.
+//! The plugins from which an engine is created, in one list for each extension point.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::options::PluginSet;
 /// The reason why an engine cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// Two plugins of a list have the same name.
+    /// Two plugins in the list of one extension point have the same name.
     #[error("a plugin named {0:?} exists already")]
     DuplicatePlugin(String),
 }
@@ -23,12 +23,12 @@ pub enum EngineError {
 pub struct Weighted<P> {
     /// The plugin.
     pub plugin: P,
-    /// The factor for its scores; 0 ignores them.
+    /// The factor by which the engine multiplies the scores of the plugin. With 0, the scores have no effect.
     pub weight: u32,
 }
 
-/// The plugins of an engine, in call order. [`Plugins::in_tree`] returns the plugins of this crate; the engine
-/// adds no others.
+/// The plugins of an engine, in call order. The engine calls no other plugins. [`Plugins::in_tree`] returns the plugins
+/// of this crate.
 #[derive(Clone, Debug)]
 pub struct Plugins {
     /// The plugins that prepare data for filters.
@@ -39,7 +39,7 @@ pub struct Plugins {
     pub pre_scores: Vec<Arc<dyn PreScore>>,
     /// The plugins that rank clusters.
     pub scores: Vec<Weighted<Arc<dyn Score>>>,
-    /// The plugins that estimate capacity; the lowest estimate is used.
+    /// The plugins that estimate capacity. The engine uses the lowest estimate.
     pub estimators: Vec<Arc<dyn Estimator>>,
     /// The plugin that selects clusters.
     pub select: Arc<dyn Select>,
@@ -60,7 +60,7 @@ impl Plugins {
             .retain(|score| enabled.contains(score.plugin.name()));
     }
 
-    /// Rejects lists in which two plugins have the same name.
+    /// Returns an error if two plugins in the list of one extension point have the same name.
     pub(crate) fn check_names(&self) -> Result<(), EngineError> {
         unique(self.pre_filters.iter().map(|plugin| plugin.name()))?;
         unique(self.filters.iter().map(Filter::name))?;

@@ -1,22 +1,23 @@
-//! The interface for metrics and traces of points and plugins. Observers bring their own clock; the engine has none.
+//! The interface of observers, which record metrics and traces of extension points and plugin calls. The engine reads
+//! no clock, so an observer must read a clock itself.
 
 use super::point::Point;
 
-/// The result of a call.
+/// The result of an extension point or of a plugin call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
-    /// The call succeeded.
+    /// The point or the call succeeded.
     Success,
-    /// A PreFilter or PreScore plugin is skipped in this cycle.
+    /// A PreFilter or PreScore plugin skips this cycle.
     Skip,
     /// The workload cannot be scheduled now.
     Unschedulable,
-    /// The call failed.
+    /// The point or the call failed.
     Error,
 }
 
 impl Status {
-    /// Returns the name for metrics.
+    /// Returns the name of the status in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Success => "Success",
@@ -27,30 +28,31 @@ impl Status {
     }
 }
 
-/// Observes the start and end of points and, on request, of plugin calls. The engine is compiled separately for
-/// observers, so they cost nothing when unused.
+/// An observer of a decision. The engine notifies the observer of the start and end of each extension point and, on
+/// request, of each plugin call. The code for decisions without an observer is compiled separately, and sends no
+/// notifications.
 ///
-/// Points do not nest. Points without plugins are not reported. NormalizeScore is part of Score, so only its
-/// plugin calls are reported. A panic of an observer propagates to the caller.
+/// Points do not nest. The engine does not report points without plugins. NormalizeScore is a part of the Score point,
+/// so the engine reports only its plugin calls. A panic of an observer propagates to the caller of the engine.
 pub trait Observer {
-    /// A point begins.
+    /// Receives the start of a point.
     fn point_begins(&mut self, point: Point);
 
-    /// The current point ends.
+    /// Receives the end of the current point.
     fn point_ends(&mut self, point: Point, status: Status);
 
-    /// Reports whether the plugin calls of the next cycle are observed as well. An observer can thereby measure a
-    /// sample of cycles only, because reading the clock twice takes longer than most plugin calls.
+    /// Reports whether the engine notifies the observer of the plugin calls in the next cycle. An observer can choose a
+    /// sample of cycles, because reading the clock twice takes longer than most plugin calls.
     fn wants_plugins(&mut self) -> bool {
         false
     }
 
-    /// A plugin call begins. Cached placement filters are not reported.
+    /// Receives the start of a plugin call. A placement filter with a cached result is not called and not reported.
     fn plugin_begins(&mut self, point: Point, plugin: &str) {
         let _ = (point, plugin);
     }
 
-    /// The current plugin call ends.
+    /// Receives the end of the current plugin call.
     fn plugin_ends(&mut self, point: Point, plugin: &str, status: Status) {
         let _ = (point, plugin, status);
     }

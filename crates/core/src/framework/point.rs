@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// An extension point. The engine runs those from PreFilter to Assign; the scheduler runs the others.
+/// An extension point. The engine runs the points from PreFilter to Assign, except for PostFilter. The scheduler runs
+/// all other points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Point {
     /// Decides whether a binding may enter the queue.
@@ -13,7 +14,7 @@ pub enum Point {
     PreFilter,
     /// Rejects clusters that cannot run the workload.
     Filter,
-    /// Makes room, for example by preemption, when no cluster passes.
+    /// Frees capacity, for example by preemption, if no cluster passes the filters.
     PostFilter,
     /// Prepares data for scores, once per cycle.
     PreScore,
@@ -29,7 +30,7 @@ pub enum Point {
     Assign,
     /// Reserves resources for the result.
     Reserve,
-    /// Approves, delays or rejects storing the result.
+    /// Approves, delays or rejects the write of the result.
     Permit,
     /// Runs before the result is stored.
     PreBind,
@@ -40,7 +41,7 @@ pub enum Point {
 }
 
 impl Point {
-    /// Returns the name for metrics and errors.
+    /// Returns the name of the point in metrics and errors.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::PreEnqueue => "PreEnqueue",

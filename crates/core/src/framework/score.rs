@@ -1,4 +1,4 @@
-//! The PreScore and Score points, which rank the passing clusters.
+//! The interfaces of plugins for the PreScore and Score points, which rank the clusters that passed the filters.
 
 use std::fmt::Debug;
 
@@ -8,19 +8,19 @@ use super::error::PluginError;
 use crate::candidate::Candidate;
 use crate::fleet::ClusterView;
 
-/// Prepares data for its Score or a later point.
+/// A plugin that prepares data for the Score with the same name, or for a later point.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no PreScore point",
     note = "implement `name` and `pre_score`"
 )]
 pub trait PreScore: Debug + Send + Sync {
-    /// Returns the plugin name, which its Score shares.
+    /// Returns the plugin name. If the plugin also has a Score, the Score has the same name.
     fn name(&self) -> &str;
 
-    /// Prepares data and stores it in `state`. The candidates are sorted by name and not yet estimated.
+    /// Prepares data and stores it in `state`. The candidates are sorted by name. Their capacity is not estimated yet.
     ///
     /// # Errors
-    /// When the cycle cannot go on.
+    /// Returns an error if the plugin must abort the cycle.
     fn pre_score(
         &self,
         context: &CycleContext<'_>,
@@ -29,38 +29,38 @@ pub trait PreScore: Debug + Send + Sync {
     ) -> Result<PreScoreResult, PluginError>;
 }
 
-/// The result of PreScore.
+/// The result of a PreScore plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreScoreResult {
-    /// The Score of this plugin runs.
+    /// The engine calls the Score with the same name.
     Score,
-    /// The Score of this plugin is skipped in this cycle.
+    /// The engine skips the Score with the same name in this cycle.
     Skip,
 }
 
-/// Ranks clusters. The engine adds up the weighted scores of all plugins.
+/// A plugin that ranks clusters. The engine adds up the weighted scores of all plugins.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no score",
-    note = "implement `name` and `score`; `score_fleet` is worth it when few clusters have a score"
+    message = "`{Self}` is not a score plugin",
+    note = "implement `name` and `score`; implement `score_fleet` too if few clusters have a score"
 )]
 pub trait Score: Debug + Send + Sync {
     /// Returns the plugin name.
     fn name(&self) -> &str;
 
-    /// Returns the score of one cluster, by convention 0 to 100.
+    /// Returns the score of one cluster. By convention, scores are between 0 and 100.
     ///
     /// # Errors
-    /// When there is no score; the cycle is then aborted.
+    /// Returns an error if the plugin cannot score the cluster. The engine then aborts the cycle.
     fn score(
         &self,
         context: &BindingContext<'_>,
         cluster: &ClusterView<'_>,
     ) -> Result<i64, PluginError>;
 
-    /// Adds the scores of all candidates.
+    /// Adds the scores of all candidates to `scores`.
     ///
     /// # Errors
-    /// When there is no score for one of them.
+    /// Returns an error if the plugin cannot score one of the candidates.
     fn score_fleet(
         &self,
         context: &BindingContext<'_>,
@@ -77,16 +77,16 @@ pub trait Score: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Reports whether [`Self::normalise`] must be called.
+    /// Reports whether the engine must call [`Self::normalise`].
     fn normalises(&self) -> bool {
         false
     }
 
-    /// Scales the scores to a common range before they are weighted. They are in the order of the candidates, by
-    /// name.
+    /// Scales the scores of this plugin to a common range, before the engine multiplies them by the weight. `scores`
+    /// contains one score for each candidate, in the order of cluster names.
     ///
     /// # Errors
-    /// When the cycle cannot go on.
+    /// Returns an error if the plugin must abort the cycle.
     fn normalise(
         &self,
         context: &BindingContext<'_>,
@@ -97,12 +97,12 @@ pub trait Score: Debug + Send + Sync {
     }
 }
 
-/// The candidates, and the scores that a plugin gives them. Candidates without a score get 0.
+/// The candidates, and the scores that one plugin gives to them. A candidate without a score gets 0.
 #[derive(Debug)]
 pub struct Scores<'a> {
     candidates: &'a mut [Candidate],
     weight: i64,
-    /// The scores of a plugin that normalises. `None` adds scores directly to the candidates.
+    /// The scores, if the plugin normalises its scores. `None` means that scores are added directly to the candidates.
     separate: Option<&'a mut [i64]>,
 }
 
@@ -123,7 +123,7 @@ impl<'a> Scores<'a> {
         }
     }
 
-    /// Returns the candidates, by name. Their scores are not final, because other plugins may run later.
+    /// Returns the candidates, sorted by name. Their scores are not final, because other plugins may run later.
     pub fn candidates(&self) -> &[Candidate] {
         self.candidates
     }
@@ -135,7 +135,7 @@ impl<'a> Scores<'a> {
             .ok()
     }
 
-    /// Adds to the score of the candidate at an index; ignores an index out of range.
+    /// Adds `score` to the score of the candidate at `index`. Ignores an index that is out of range.
     pub fn add(&mut self, index: usize, score: i64) {
         let weighted = score.saturating_mul(self.weight);
         let sum = match &mut self.separate {

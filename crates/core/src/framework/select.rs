@@ -1,4 +1,4 @@
-//! The Select point, which chooses among the candidates.
+//! The interface of the plugin for the Select point, which selects clusters among the candidates.
 
 use std::fmt::Debug;
 
@@ -7,7 +7,7 @@ use super::context::BindingContext;
 use super::error::PluginError;
 use crate::candidate::Candidate;
 
-/// Selects clusters among the candidates.
+/// A plugin that selects clusters among the candidates.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no Select point",
     note = "implement `name` and `select`"
@@ -16,25 +16,25 @@ pub trait Select: Debug + Send + Sync {
     /// Returns the plugin name.
     fn name(&self) -> &str;
 
-    /// Reports whether the selection depends on capacity. Nothing is estimated if neither selection nor
-    /// assignment need it.
+    /// Reports whether the selection depends on the capacity of clusters. If neither the selection nor the assignment
+    /// depends on capacity, the engine calls no estimators.
     fn needs_estimates(&self, context: &BindingContext<'_>) -> bool {
         let _ = context;
         true
     }
 
-    /// Selects among the candidates, which are sorted by name.
+    /// Selects clusters among the candidates, which are sorted by name.
     ///
     /// # Errors
-    /// When the workload cannot be placed on them.
+    /// Returns an error if the workload cannot be placed on the candidates.
     fn select(
         &self,
         context: &BindingContext<'_>,
         candidates: Vec<Candidate>,
     ) -> Result<Selection, PluginError>;
 
-    /// Explains the selection among the candidates, or returns `None` if there is nothing to choose. Called only for
-    /// explanations, before [`Self::select`].
+    /// Explains the selection among the candidates. Returns `None` if there is no choice between candidates. The engine
+    /// calls this method only when it explains a decision, before it calls [`Self::select`].
     fn explain(
         &self,
         context: &BindingContext<'_>,
@@ -45,19 +45,19 @@ pub trait Select: Debug + Send + Sync {
     }
 }
 
-/// The selected clusters.
+/// The selected clusters and their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// The clusters.
+    /// The selected clusters.
     pub clusters: Vec<Candidate>,
     /// The order of the clusters.
     pub order: Order,
 }
 
-/// The order of selected clusters. Assignment prefers the earlier of two equal clusters.
+/// The order of the selected clusters. The assignment prefers the earlier of two equal clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The order of names. It is used when all candidates are selected.
+    /// The order of names. It applies when all candidates are selected.
     ByName,
     /// The order in which the plugin returned the clusters.
     AsSelected,

@@ -1,8 +1,8 @@
-//! The plugin APIEnablement, which requires that clusters serve the kind of the resource.
+//! The filter plugin APIEnablement, which requires that a cluster serves the kind of the resource.
 
 use crate::{BindingContext, BindingFilter, Bits, ClusterView, PluginError, Reason};
 
-/// Rejects clusters that do not serve the kind of the resource, unless they already hold it.
+/// A filter that rejects clusters without the kind of the resource. A cluster that already has the workload passes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ApiEnablement;
 

@@ -15,7 +15,7 @@ use recorder::Recorder;
 
 pub use divide::{Party, divide};
 
-/// Assigns replicas as `replicaScheduling` of the placement requires.
+/// An assign plugin that follows `replicaScheduling` of the placement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AssignReplicas;
 
@@ -51,7 +51,7 @@ impl Assign for AssignReplicas {
         let recorder = Recorder::default();
         let input = AssignInput::new(context, selected.order, Some(&recorder));
         let tiered = context.binding().cycle().is_tiered();
-        // The failure is explained by the assignment itself.
+        // This error needs no explanation: the assignment afterwards returns the same error.
         let _ = assign(&input, &mut selected.clusters.clone(), tiered);
         recorder.steps(context.binding().snapshot())
     }
@@ -61,12 +61,12 @@ impl Assign for AssignReplicas {
 #[derive(Clone, Copy, Debug)]
 struct AssignInput<'a> {
     request: &'a Request,
-    /// The clusters that each static weight rule matches, with the weight.
+    /// The static weight rules of the placement: the clusters that a rule matches, and the weight of the rule.
     static_weights: &'a [(Bits, i64)],
-    /// The clusters of `spec.clusters` that still exist, in the same order.
+    /// The current replicas of the workload in each cluster of `spec.clusters` that still exists, in the same order.
     prior: &'a [Share],
     order: Order,
-    /// Receives the divisions of an explanation.
+    /// The recorder of the divisions, if the decision is explained.
     recorder: Option<&'a Recorder>,
 }
 
@@ -111,7 +111,7 @@ enum AssignError {
     TiersExhausted,
 }
 
-/// The operation of a dynamic strategy.
+/// The operation of a strategy that divides replicas by capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Operation {
     #[error("failed to do fresh scale")]
@@ -132,9 +132,10 @@ impl From<AssignError> for PluginError {
     }
 }
 
-/// Assigns the replicas to the selected clusters. Clusters without replicas are left out.
+/// Assigns the replicas to the selected clusters. Omits clusters that get no replicas. A resource without replicas has
+/// a share of 0 in each selected cluster.
 ///
-/// With `tiered`, the tiers of clusters are filled in order.
+/// If `tiered` is true, replicas fill the tiers of clusters in order.
 fn assign(
     context: &AssignInput<'_>,
     selected: &mut [Candidate],
@@ -156,7 +157,7 @@ fn assign(
     by_strategy(context, selected, context.request.replicas())
 }
 
-/// Assigns `replicas` by the strategy, ignoring tiers.
+/// Assigns `replicas` by the strategy of the placement, and ignores tiers.
 fn by_strategy(
     context: &AssignInput<'_>,
     selected: &mut [Candidate],
@@ -197,7 +198,8 @@ fn by_strategy(
     Ok(shares)
 }
 
-/// Divides replicas in proportion to votes. Returns one share for each party, sorted by name.
+/// Divides replicas among parties in proportion to their votes. Returns one share for each party, sorted by cluster
+/// name.
 fn divide_by_name(
     context: &AssignInput<'_>,
     replicas: i64,

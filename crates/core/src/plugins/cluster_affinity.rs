@@ -1,9 +1,10 @@
-//! The plugin ClusterAffinity, which requires that an affinity of the placement matches.
+//! The filter plugin ClusterAffinity, which requires that an affinity of the placement matches the cluster.
 
 use crate::{Bits, ClusterView, CompiledAffinity, PlacementContext, PlacementFilter, Reason};
 
-/// Rejects clusters that no affinity of the placement matches. For affinity terms, only the current term and
-/// (for workloads) its overflow groups count.
+/// A filter that rejects a cluster if no affinity of the placement matches the cluster. If the placement has affinity
+/// terms, only the affinity of the current term counts. For workloads, the overflow affinities of this term count as
+/// well.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClusterAffinity;
 
@@ -13,7 +14,7 @@ impl ClusterAffinity {
     const REASON: &'static str =
         "cluster(s) did not match the placement cluster affinity constraint";
 
-    /// Returns the affinities; one of them must match. Every cluster passes if there are none.
+    /// Returns the affinities of which at least one must match. If there are none, every cluster passes.
     fn affinities<'a>(context: &PlacementContext<'a>) -> Vec<&'a CompiledAffinity> {
         if let Some(affinity) = context.placement().affinity() {
             return vec![affinity];

@@ -1,8 +1,8 @@
-//! The plugin ClusterEviction, which rejects clusters that the workload is being evicted from.
+//! The filter plugin ClusterEviction, which rejects the clusters from which the workload is being evicted.
 
 use crate::{BindingContext, BindingFilter, Bits, ClusterView, PluginError, Reason};
 
-/// Rejects clusters that the workload is being evicted from.
+/// A filter that rejects the clusters from which the workload is being evicted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClusterEviction;
 

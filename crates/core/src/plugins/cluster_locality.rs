@@ -1,15 +1,15 @@
-//! The plugin ClusterLocality, which prefers clusters that already hold the workload.
+//! The score plugin ClusterLocality, which prefers clusters that already have the workload.
 
 use crate::{BindingContext, ClusterView, PluginError, Score, Scores};
 
-/// Prefers clusters that already hold the workload.
+/// A score plugin that prefers clusters that already have the workload.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClusterLocality;
 
 impl ClusterLocality {
     /// The plugin's name.
     pub const NAME: &'static str = "ClusterLocality";
-    /// The score of a cluster that holds the workload.
+    /// The score of a cluster that already has the workload.
     pub const SCORE: i64 = 100;
 }
 

@@ -1,4 +1,4 @@
-//! The plugin SelectClusters, which chooses among the passing clusters under the spread constraints.
+//! The select plugin SelectClusters, which selects clusters by the spread constraints of the placement.
 
 mod cluster;
 mod explain;
@@ -14,7 +14,8 @@ use crate::{
 
 pub use groups::{Group, select_groups};
 
-/// Selects clusters by the spread constraints, or all clusters without constraints.
+/// A select plugin that applies the spread constraints of the placement. Without spread constraints, it selects all
+/// candidates.
 #[derive(Clone, Copy, Debug)]
 pub struct SelectClusters {
     extra: ExtraConstraints,
@@ -24,7 +25,7 @@ impl SelectClusters {
     /// The plugin's name.
     pub const NAME: &'static str = "SelectClusters";
 
-    /// Creates the plugin, which reads the gates SpreadByAllFields and SpreadStaticWeights.
+    /// Creates the plugin. Its behaviour depends on the feature gates SpreadByAllFields and SpreadStaticWeights.
     pub fn new(gates: Gates) -> Self {
         Self {
             extra: ExtraConstraints {
@@ -79,7 +80,7 @@ impl Select for SelectClusters {
     }
 }
 
-/// Returns the required total capacity of the selected clusters.
+/// Returns the required total capacity of the selected clusters, or `None` if the selection ignores capacity.
 fn required_capacity(context: &BindingContext<'_>) -> Option<i64> {
     let request = context.request();
     if request.placement().duplicates() {
@@ -91,12 +92,12 @@ fn required_capacity(context: &BindingContext<'_>) -> Option<i64> {
     })
 }
 
-/// The constraints that Karmada accepts and ignores, and that apply here if their gate is on.
+/// The use of spread constraints that Karmada ignores. Each field is the value of a feature gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ExtraConstraints {
-    /// Zone, provider and label constraints in addition to cluster or region constraints.
+    /// True if constraints by zone, provider and label apply to a placement with a constraint by cluster or region.
     with_cluster_or_region: bool,
-    /// All constraints in addition to static weights.
+    /// True if constraints apply to a placement with static weights.
     with_static_weights: bool,
 }
 
@@ -107,7 +108,7 @@ struct SelectContext<'a> {
     placement: &'a CompiledPlacement,
     /// The requested replicas.
     replicas: i64,
-    /// The required total capacity of the selected clusters; `None` if capacity is ignored.
+    /// The required total capacity of the selected clusters, or `None` if the selection ignores capacity.
     required_capacity: Option<i64>,
 }
 
@@ -122,7 +123,7 @@ impl<'a> SelectContext<'a> {
     }
 }
 
-/// The reason why the constraints cannot be satisfied, in Karmada's words.
+/// The reason why the spread constraints cannot be satisfied. The texts are the same as in Karmada.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum SelectError {
     #[error("the number of feasible clusters is less than spreadConstraint.MinGroups")]
@@ -139,18 +140,18 @@ enum SelectError {
     Unsupported,
 }
 
-/// The way in which the constraints of a placement are applied.
+/// The method that selects clusters by the spread constraints of a placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SelectionMode {
-    /// Uses every candidate.
+    /// Selects every candidate.
     All,
-    /// Uses a bounded number of the most preferred clusters.
+    /// Selects a bounded number of the most preferred clusters.
     ByCluster,
-    /// Uses the best regions.
+    /// Selects clusters in the best regions.
     ByRegion,
-    /// Spreads over zones, providers or label values, which Karmada ignores.
+    /// Selects clusters in the best zones, providers or label values. Karmada ignores such constraints.
     ExtraTopologies,
-    /// The field is unknown.
+    /// Fails, because the constraints have only unknown fields.
     Unsupported,
 }
 

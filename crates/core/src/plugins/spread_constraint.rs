@@ -1,8 +1,8 @@
-//! The plugin SpreadConstraint, which requires the cluster properties that the placement spreads by.
+//! The filter plugin SpreadConstraint, which requires that a cluster has the properties used by the spread constraints.
 
 use crate::{Bits, ClusterView, PlacementContext, PlacementFilter, Reason, SpreadBy};
 
-/// Rejects clusters without the provider, region or zones that the placement spreads by.
+/// A filter that rejects clusters without a property (provider, region or zones) that a spread constraint uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SpreadConstraint;
 

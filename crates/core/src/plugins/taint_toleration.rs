@@ -1,8 +1,9 @@
-//! The plugin TaintToleration, which requires that the placement tolerates the taints of clusters.
+//! The filter plugin TaintToleration, which requires that the placement tolerates the taints of a cluster.
 
 use crate::{Bits, ClusterView, PlacementContext, PlacementFilter, Reason, RepellingTaint};
 
-/// Rejects clusters with a taint that the placement does not tolerate, unless they already hold the workload.
+/// A filter that rejects clusters with a taint that the placement does not tolerate. A cluster that already has the
+/// workload passes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaintToleration;
 

@@ -1,12 +1,15 @@
-//! The plugins WorkloadAffinity and WorkloadAntiAffinity, which place workloads of a group together or apart.
+//! The filter plugins WorkloadAffinity and WorkloadAntiAffinity, which place the workloads of a group in the same
+//! clusters or in different clusters.
 
 use crate::{BindingContext, BindingFilter, ClusterView, Reason};
 
-/// Rejects clusters that lack a placed member of the affinity group.
+/// A filter for workloads with an affinity group. A cluster passes if every placed workload of the group is in the
+/// cluster. A cluster that already has the workload passes too.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorkloadAffinity;
 
-/// Rejects clusters with a member of the anti-affinity group.
+/// A filter for workloads with an anti-affinity group. A cluster passes if no other workload of the group is in the
+/// cluster. A cluster that already has the workload passes too.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorkloadAntiAffinity;
 

@@ -1,4 +1,4 @@
-//! Compiled placements: affinities ready to match, and enums instead of strings.
+//! Compiled placements. They contain compiled affinities, and enums instead of strings.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::fleet::{CompiledAffinity, RepellingTaint};
 /// The parts of a placement that affect decisions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CompiledPlacement {
-    /// `clusterAffinity`, which takes precedence over the terms.
+    /// The affinity in `clusterAffinity`, which takes precedence over the affinity terms.
     affinity: Option<CompiledAffinity>,
-    /// `clusterAffinities`.
+    /// The affinity terms in `clusterAffinities`.
     terms: Vec<Term>,
     tolerations: Vec<CompiledToleration>,
     constraints: Vec<Constraint>,
@@ -23,7 +23,7 @@ pub struct CompiledPlacement {
     static_weights_skip_constraints: bool,
 }
 
-/// A term of `clusterAffinities`.
+/// An affinity term: an entry of `clusterAffinities`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Term {
     name: Arc<str>,
@@ -32,7 +32,7 @@ pub struct Term {
     overflow: Vec<CompiledAffinity>,
 }
 
-/// The property that groups clusters.
+/// The property by which a spread constraint groups clusters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SpreadBy {
     /// Each cluster is a group.
@@ -43,7 +43,7 @@ pub enum SpreadBy {
     Zone,
     /// The provider.
     Provider,
-    /// The values of a label.
+    /// The value of the label with this key.
     Label(String),
     /// An unknown or missing field.
     Unknown,
@@ -54,7 +54,7 @@ pub enum SpreadBy {
 pub struct Constraint {
     by: SpreadBy,
     min: usize,
-    /// `None` without a limit.
+    /// The maximum number of groups. `None` means that there is no limit.
     max: Option<usize>,
 }
 
@@ -63,17 +63,17 @@ pub struct Constraint {
 pub enum Strategy {
     /// Every cluster gets all replicas.
     Duplicated,
-    /// Divides by fixed weights; all weights are equal if no rule matches any cluster.
+    /// Divides the replicas by static weights. If no rule matches any cluster, all clusters have equal weights.
     StaticWeights(Vec<(CompiledAffinity, i64)>),
-    /// Divides by the capacity of clusters.
+    /// Divides the replicas by the capacity of clusters.
     DynamicWeights,
-    /// Uses as few clusters as possible.
+    /// Divides the replicas by the capacity of clusters, among as few clusters as possible.
     Aggregated,
     /// An unknown method.
     Unsupported {
-        /// The scheduling type.
+        /// The value of `replicaSchedulingType`.
         scheduling: String,
-        /// The division preference.
+        /// The value of `replicaDivisionPreference`.
         division: String,
     },
 }
@@ -88,11 +88,11 @@ pub struct CompiledToleration {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum ToleratedValue {
-    /// `Exists`.
+    /// Tolerates every value, for the operator `Exists`.
     Any,
-    /// `Equal`, the default.
+    /// Tolerates this value, for the operator `Equal`, which is the default.
     Equal(String),
-    /// `Lt`, `Gt` or an unknown operator.
+    /// Tolerates no value, for the operators `Lt` and `Gt` and for unknown operators.
     Never,
 }
 
@@ -121,12 +121,12 @@ impl CompiledPlacement {
         }
     }
 
-    /// Returns `clusterAffinity`, which takes precedence over the terms.
+    /// Returns the affinity in `clusterAffinity`, which takes precedence over the affinity terms.
     pub fn affinity(&self) -> Option<&CompiledAffinity> {
         self.affinity.as_ref()
     }
 
-    /// Returns `clusterAffinities`, in order.
+    /// Returns the affinity terms in `clusterAffinities`, in order.
     pub fn terms(&self) -> &[Term] {
         &self.terms
     }
@@ -151,12 +151,12 @@ impl CompiledPlacement {
         self.static_weights_skip_constraints
     }
 
-    /// Returns the index of the term with this name.
+    /// Returns the index of the first affinity term with this name.
     pub fn term_named(&self, name: &str) -> Option<usize> {
         self.terms.iter().position(|term| &*term.name == name)
     }
 
-    /// Returns the last constraint by this property.
+    /// Returns the last spread constraint by this property.
     pub fn constraint(&self, by: &SpreadBy) -> Option<&Constraint> {
         self.constraints
             .iter()
@@ -164,14 +164,14 @@ impl CompiledPlacement {
             .find(|constraint| constraint.by == *by)
     }
 
-    /// Reports whether every cluster gets all replicas. Capacity is then ignored.
+    /// Reports whether every selected cluster gets all replicas. The selection then ignores capacity.
     pub fn duplicates(&self) -> bool {
         self.strategy == Strategy::Duplicated
     }
 }
 
 impl Term {
-    /// Returns the name.
+    /// Returns the name of the term.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -200,7 +200,7 @@ impl Term {
 }
 
 impl Constraint {
-    /// Returns the property that groups clusters.
+    /// Returns the property by which the constraint groups clusters.
     pub fn by(&self) -> &SpreadBy {
         &self.by
     }
@@ -210,7 +210,7 @@ impl Constraint {
         self.min
     }
 
-    /// Returns the maximum number of groups; `None` without a limit.
+    /// Returns the maximum number of groups, or `None` if there is no limit.
     pub fn max(&self) -> Option<usize> {
         self.max
     }
@@ -268,8 +268,9 @@ impl Strategy {
     }
 }
 
-/// Reports whether Karmada ignores all spread constraints: with static weights, and without a weight preference.
-/// An empty preference also leads to equal static weights, but then the constraints apply.
+/// Reports whether Karmada ignores all spread constraints of a placement that divides replicas by weights. Karmada
+/// ignores the constraints if the weight preference is absent or contains static weights. If the preference is present
+/// but empty, Karmada applies the constraints, and uses equal static weights.
 fn static_weights_skip_constraints(scheduling: &ReplicaScheduling) -> bool {
     scheduling.replica_scheduling_type == Some(ReplicaSchedulingType::Divided)
         && scheduling.replica_division_preference == Some(ReplicaDivisionPreference::Weighted)
@@ -302,7 +303,7 @@ impl CompiledToleration {
         }
     }
 
-    /// Reports whether the taint is tolerated.
+    /// Reports whether this toleration tolerates the taint.
     pub fn tolerates(&self, taint: &RepellingTaint) -> bool {
         self.effect
             .as_ref()

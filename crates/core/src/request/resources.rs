@@ -1,4 +1,4 @@
-//! Resource requests of replicas.
+//! Resource requests of replicas, parsed from the resource lists of a binding.
 
 use berth_api::cluster::ResourceList;
 use berth_api::quantity::{Quantity, QuantityError};
@@ -9,24 +9,24 @@ use crate::resource_vector::{PodShape, in_units};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("resource {resource:?}: {source}")]
 pub struct ResourceRequestError {
-    /// The resource.
+    /// The name of the resource.
     pub resource: String,
-    /// The error of its quantity.
+    /// The parse error of the requested quantity.
     pub source: QuantityError,
 }
 
 /// The request of a replica for one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceAsk {
-    /// The resource.
+    /// The name of the resource.
     pub resource: String,
     /// The positive amount.
     pub quantity: Quantity,
-    /// The amount in thousandths for cpu, or in whole units for other resources, rounded up.
+    /// The amount, rounded up. It is in thousandths for cpu, and in whole units for other resources.
     pub units: i64,
 }
 
-/// The request of a replica. Resources with a zero amount are left out.
+/// The resource request of a replica. It contains only resources with a positive amount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceRequest {
     asks: Vec<ResourceAsk>,
@@ -36,7 +36,7 @@ impl ResourceRequest {
     /// Parses a resource list.
     ///
     /// # Errors
-    /// When a quantity is malformed.
+    /// Returns an error if a quantity is malformed.
     pub fn new(list: &ResourceList) -> Result<Self, ResourceRequestError> {
         let mut asks = Vec::with_capacity(list.len());
         for (resource, text) in list {
@@ -55,12 +55,12 @@ impl ResourceRequest {
         Ok(Self { asks })
     }
 
-    /// Returns the requests, by resource name.
+    /// Returns the requests for the resources, sorted by resource name.
     pub fn asks(&self) -> &[ResourceAsk] {
         &self.asks
     }
 
-    /// Returns the request in the units of the first-fit simulation.
+    /// Returns the request as the pod of the first-fit simulation.
     pub(crate) fn pod_shape(&self) -> PodShape {
         PodShape::new(
             self.asks

@@ -1,4 +1,4 @@
-//! Placement of workloads with several pod templates.
+//! Tests of the placement of workloads with several pod templates, which are called components.
 
 use berth_core::Gates;
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn component(name: &str, replicas: u64, cpu: u64) -> Value {
         "replicaRequirements": {"resourceRequest": {"cpu": format!("{cpu}m")}}})
 }
 
-/// Returns the binding of a workload with these components.
+/// Returns the binding of a workload with these components and this placement.
 fn workload(components: &[Value], placement: Value) -> Value {
     let spec = json!({"replicas": 0, "replicaRequirements": null, "components": components});
     with_binding_spec(binding(0, placement), spec)
@@ -37,7 +37,8 @@ fn one_cluster() -> Value {
     json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}])
 }
 
-/// Formats targets with their components, as `m1:0 m2:0(driver=1,worker=3)`.
+/// Decides, and formats the targets with their components, for example `m1:0 m2:0(driver=1,worker=3)`. `on` is the
+/// value of the feature gate.
 fn placed(on: bool, clusters: &[Value], binding: &Value) -> String {
     let outcome = decide_with(gate(on), clusters, binding);
     let Ok(placement) = &outcome.result else {
@@ -84,14 +85,14 @@ fn whole_sets_go_to_one_cluster_only_if_the_placement_asks_for_one() {
         (true, &two, with(json!([]), aggregated()), everywhere),
         (true, &two, with(one_cluster(), aggregated()), chosen),
         (true, &two, with(one_cluster(), dynamic()), chosen),
-        // Duplicated ignores capacity, but prefers clusters with more of it.
+        // Duplicated ignores whether capacity is sufficient, but prefers clusters with more capacity.
         (true, &two, with(one_cluster(), duplicated()), chosen),
         (true, &two, with(in_one_region, aggregated()), chosen),
         (true, &two, with(clusters(1, 3), aggregated()), everywhere),
-        // The result lists components only if there are several.
+        // The result lists components only if there are several components.
         (true, &single, with(one_cluster(), aggregated()), "m2:0"),
         (true, &large, with(one_cluster(), aggregated()), full),
-        // Without the gate, only pods are counted.
+        // Without the gate, estimates count only free pods.
         (false, &two, with(one_cluster(), aggregated()), "m1:0"),
         (false, &large, with(one_cluster(), aggregated()), "m1:0"),
     ] {
@@ -100,7 +101,7 @@ fn whole_sets_go_to_one_cluster_only_if_the_placement_asks_for_one() {
     }
 }
 
-/// Counts sets one by one until a resource is exhausted.
+/// Returns the number of sets that fit, counted one by one until a resource is exhausted.
 fn sets_that_fit(mut pods: i64, mut cpu: u64, components: &[(u64, u64)]) -> i64 {
     let (mut set_pods, mut set_cpu) = (0, 0);
     for (replicas, each) in components {

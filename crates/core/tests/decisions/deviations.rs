@@ -1,5 +1,5 @@
-//! Deviations from Karmada where it crashes, overflows or lacks a feature, and surprising behaviour that is
-//! kept.
+//! Tests of deviations from Karmada, where Karmada crashes, overflows an integer or lacks a feature. Further tests
+//! cover surprising behaviour of Karmada that Berth keeps.
 
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ fn single_zone_provider_or_label_constraint_selects_best_groups() {
     for (constraint, replicas, expected) in [
         (spread("provider", 1, 1), 35, "m3:15 m4:20"),
         (spread("provider", 1, 2), 35, "m3:15 m4:20"),
-        // One provider has too little capacity.
+        // The capacity of one provider is too small.
         (spread("provider", 1, 2), 100, "m1:10 m2:20 m3:30 m4:40"),
         (spread("provider", 2, 2), 10, "m1:1 m2:2 m3:3 m4:4"),
         (spread("zone", 1, 1), 25, "m3:25"),
@@ -112,7 +112,7 @@ fn zero_replicas_succeed_with_an_empty_result() {
             json!({"clusters": [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 1}]});
         let steady = with_binding_spec(binding(0, placement), held);
         assert_eq!(text(&decide(&fleet(), &steady)), "", "{scheduling}");
-        // Karmada adds 2147483647 for each cluster here and fails when the sum overflows.
+        // Karmada adds up 2147483647 for each cluster here, and fails when the sum overflows.
         assert_eq!(
             text(&decide(&fleet(), &with_reschedule_request(steady))),
             "",
@@ -205,14 +205,14 @@ fn overflow_tiers_are_filled_in_order() {
 }
 
 #[test]
-fn negative_replicas_count_as_none() {
+fn negative_replicas_count_as_zero() {
     let mut request = binding(-3, json!({ "replicaScheduling": dynamic() }));
     request["spec"]["replicaRequirements"] = json!({});
     assert_eq!(text(&decide(&fleet(), &request)), "");
 }
 
 #[test]
-fn exempt_cluster_is_lost_once_left() {
+fn exempt_cluster_is_rejected_after_the_workload_left_it() {
     let mut clusters = vec![cluster("m1", 10), cluster("m2", 10), cluster("m3", 10)];
     clusters[2]["status"]["apiEnablements"] = json!([]);
     let placement =

@@ -1,4 +1,4 @@
-//! Explanations in the JSON that scripts read.
+//! Tests of explanations, and of their JSON form, which scripts read.
 
 use berth_core::{Explanation, Gates, RemainderRule, Stage};
 use serde_json::{Value, json};
@@ -133,7 +133,8 @@ fn chosen_regions_are_explained() {
 #[test]
 fn remainders_name_the_rule_that_decided() {
     for (weights, replicas, expected) in [
-        // 5/3 each: two remainders, and the names decide about the last one.
+        // The exact share of each cluster is 5/3. Two replicas remain after the floors, and the names decide about
+        // both.
         (
             [1, 1, 1],
             5,
@@ -142,10 +143,10 @@ fn remainders_name_the_rule_that_decided() {
                 ("m2", 1.0 / 3.0, RemainderRule::Name),
             ],
         ),
-        // 0.6, 1.2 and 1.2: the claim 1/1 is greater than 2/3.
+        // The exact shares are 0.6, 1.2 and 1.2. The claim 1/1 of m1 is greater than the claims 2/3 of the others.
         ([1, 2, 2], 3, vec![("m1", 1.0, RemainderRule::Claim)]),
         ([1, 1, 2], 4, vec![]),
-        // 0.75, 2.25: equal claims of 1 and 3/3, and m1 has fewer replicas.
+        // The exact shares are 0.5 and 1.5. The claims 1/1 and 3/3 are equal, and m1 has fewer replicas.
         (
             [1, 3, 0],
             2,

@@ -1,4 +1,4 @@
-//! Concise construction of fleets and bindings.
+//! Fixtures that build fleets, bindings and engines, and format decisions as text.
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::cluster::Cluster;
@@ -18,7 +18,7 @@ pub(crate) fn cluster(name: &str, pods: i64) -> Value {
     })
 }
 
-/// Returns the cluster with other fields of its spec.
+/// Returns the cluster with the fields of `spec` written to its spec.
 pub(crate) fn with_spec(mut cluster: Value, spec: Value) -> Value {
     for (key, value) in spec.as_object().unwrap() {
         cluster["spec"][key] = value.clone();
@@ -40,7 +40,7 @@ pub(crate) fn fleet(clusters: &[Value]) -> Fleet {
     fleet
 }
 
-/// Returns the binding of a Deployment.
+/// Returns the binding of a Deployment whose replicas each request one cpu.
 pub(crate) fn binding(replicas: i32, placement: Value) -> Value {
     json!({
         "spec": {
@@ -51,7 +51,7 @@ pub(crate) fn binding(replicas: i32, placement: Value) -> Value {
     })
 }
 
-/// Returns the binding with other fields of its spec.
+/// Returns the binding with the fields of `spec` written to its spec.
 pub(crate) fn with_binding_spec(mut binding: Value, spec: Value) -> Value {
     for (key, value) in spec.as_object().unwrap() {
         binding["spec"][key] = value.clone();
@@ -88,7 +88,7 @@ pub(crate) fn decide(clusters: &[Value], binding: &Value) -> Outcome {
     decide_with(Gates::default(), clusters, binding)
 }
 
-/// Formats the result as `m1:2 m2:3`, by name, or as the error.
+/// Formats the targets sorted by name, for example `m1:2 m2:3`. Formats the error if the decision failed.
 pub(crate) fn text(outcome: &Outcome) -> String {
     match &outcome.result {
         Ok(placement) => {

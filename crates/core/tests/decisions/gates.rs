@@ -1,4 +1,4 @@
-//! The effects of feature gates.
+//! Tests of the effects of feature gates, and of corrections by assumed workloads.
 
 use berth_core::{Assumed, AssumedWorkload, Gates, Request, ResourceRequest, WorkloadPeers};
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn component_sets_are_counted_with_exact_quantities() {
     small["status"]["resourceSummary"]["allocatable"]["memory"] = json!("3Gi");
     let mut large = cluster("m2", 50);
     large["status"]["resourceSummary"]["allocatable"]["memory"] = json!("8G");
-    // Karmada would compare thousandths with whole bytes for mixed notations.
+    // If the request and the capacity have different notations, Karmada compares thousandths with whole bytes.
     for (memory, expected) in [
         ("512Mi", "m2:0"),
         ("1Gi", "m2:0"),
@@ -138,7 +138,7 @@ fn assumed_workloads_occupy_and_free_capacity() {
     let without = decide(24, &Assumed::default());
     assert!(without.contains("not enough"), "{without}");
     assert_eq!(decide(24, &freed), "m1:10 m2:14");
-    // Adding and removing the same workload leaves the report unchanged.
+    // Adding and removing the same workload leaves the reported capacity unchanged.
     taken.free("m1", workload(8));
     assert_eq!(decide(10, &taken), "m1:5 m2:5");
 }
@@ -202,7 +202,7 @@ fn workload_affinity_needs_the_gate() {
     };
     for (peers, expected) in [
         (peers(&[], &[]), "m1:2 m2:2 m3:2"),
-        // An unplaced member has no effect.
+        // A workload of the group that is not placed has no effect.
         (peers(&[&[]], &[]), "m1:2 m2:2 m3:2"),
         (peers(&[&["m1", "m2"]], &[]), "m1:3 m2:3"),
         (peers(&[&["m1", "m2"], &["m2", "m3"]], &[]), "m2:6"),
@@ -227,6 +227,6 @@ fn workload_affinity_needs_the_gate() {
     assert_eq!(
         place(on, held, peers(&[], &[&["m1", "m2", "m3"]])),
         "m1:6",
-        "what is there stays"
+        "clusters that already have the workload pass"
     );
 }

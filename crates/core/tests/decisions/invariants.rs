@@ -1,4 +1,4 @@
-//! Invariants of all decisions, over random fleets and bindings.
+//! Tests of invariants that all decisions satisfy, with random fleets and bindings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::fixtures::{
     static_weights, with_binding_spec, with_label, with_spec,
 };
 
-/// Generates up to 14 clusters, enough to make sorts unstable.
+/// Generates up to 14 clusters. This number suffices to make Go's sort unstable.
 pub(crate) fn clusters() -> impl Strategy<Value = Vec<Value>> {
     let one = (
         0_i64..30,
@@ -146,7 +146,7 @@ fn held(binding: &Value) -> BTreeMap<String, i64> {
         .collect()
 }
 
-/// Returns the regions of the selected clusters, if the binding has constraints on regions.
+/// Returns the regions of the selected clusters, or `None` if the binding has no spread constraint by region.
 fn selected_regions(clusters: &[Value], binding: &Value) -> Option<BTreeSet<String>> {
     let constraints = binding["spec"]["placement"]["spreadConstraints"].as_array()?;
     constraints
@@ -162,8 +162,8 @@ fn selected_regions(clusters: &[Value], binding: &Value) -> Option<BTreeSet<Stri
     Some(regions.map(|cluster| cluster.region().to_owned()).collect())
 }
 
-/// Reports whether only bindings that hold the cluster can use it, because APIEnablement and TaintToleration
-/// exempt current clusters as in Karmada.
+/// Reports whether a cluster passes the filters only for bindings that already use the cluster. As in Karmada,
+/// APIEnablement and TaintToleration exempt the current clusters of a binding.
 fn is_spared_while_held(cluster: &Value) -> bool {
     let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
     is_empty(&cluster["status"]["apiEnablements"]) || !is_empty(&cluster["spec"]["taints"])
@@ -227,7 +227,7 @@ proptest! {
                 if constraint["spreadByField"] == "region" {
                     prop_assert!((min..=max).contains(&regions.len()), "{} regions", regions.len());
                 } else if spreads_by_region {
-                    // Each region keeps one cluster in any case.
+                    // Each region gets at least one cluster, even if the maximum is smaller.
                     prop_assert!(selected.len() <= max.max(regions.len()));
                 } else {
                     prop_assert!((min..=max).contains(&selected.len()), "{} clusters", selected.len());
@@ -279,7 +279,8 @@ proptest! {
         if let Some(result) = shares(&decide(&clusters, &binding)) {
             let placed: Vec<Value> = result.iter().map(|(name, n)| json!({"name": name, "replicas": n})).collect();
             let before = held(&binding);
-            // Once left, such a cluster is no longer a candidate, although `minGroups` may count on it.
+            // After the workload left such a cluster, the cluster is rejected. The second decision may then miss
+            // `minGroups`.
             let left = |name: &str| before.contains_key(name) && !result.contains_key(name);
             prop_assume!(!clusters.iter().any(|cluster| {
                 is_spared_while_held(cluster) && cluster["metadata"]["name"].as_str().is_some_and(left)
@@ -291,7 +292,8 @@ proptest! {
                 cluster["status"]["resourceSummary"]["allocated"] = json!({"pods": added.to_string()});
             }
             let again = with_binding_spec(binding.clone(), json!({"clusters": placed}));
-            // As in Karmada, regions are scored by free capacity, so a new decision may prefer others.
+            // As in Karmada, the scores of regions depend on free capacity. The second decision may therefore prefer
+            // other regions.
             prop_assume!(selected_regions(&clusters, &binding) == selected_regions(&reported, &again));
             prop_assert_eq!(shares(&decide(&reported, &again)), Some(result));
         }

@@ -1,4 +1,4 @@
-//! The objects of clusters and requests, for plugins that need them.
+//! Tests of the Cluster and binding objects that plugins can read.
 
 use std::sync::Arc;
 
@@ -32,9 +32,15 @@ fn objects_are_kept_on_request() {
     assert_eq!(kept.metadata.annotations.as_ref().unwrap()["carbon"], "40");
 
     object["metadata"]["resourceVersion"] = json!("2");
-    assert!(fleet.apply(&read(&object)).is_empty(), "bookkeeping");
+    assert!(
+        fleet.apply(&read(&object)).is_empty(),
+        "resourceVersion is ignored"
+    );
     object["metadata"]["annotations"] = json!({"carbon": "50"});
-    assert!(plain.apply(&read(&object)).is_empty(), "not looked at");
+    assert!(
+        plain.apply(&read(&object)).is_empty(),
+        "annotations are ignored"
+    );
     assert_eq!(fleet.apply(&read(&object)).aspects(), [Aspect::Object]);
     let second = fleet.snapshot();
     let changed = second.cluster(0).unwrap().object().unwrap();

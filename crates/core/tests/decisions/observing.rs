@@ -1,4 +1,4 @@
-//! The notifications of observers.
+//! Tests of the notifications that the engine sends to observers.
 
 use berth_core::{Assumed, Engine, Gates, Observer, Point, Status};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Robustness: arbitrary bindings and clusters are accepted or rejected without a panic.
+//! A test of robustness: the engine accepts or rejects arbitrary bindings and clusters without a panic.
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::cluster::Cluster;

@@ -1,4 +1,4 @@
-//! Plugins that are not part of the crate.
+//! Tests of engines with plugins that are not part of the crate.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::fixtures::{aggregated, binding, cluster, dynamic, fleet, request, text, with_label};
 
-/// Rejects clusters with the label `closed`.
+/// A filter that rejects clusters with the label `closed`.
 #[derive(Debug)]
 struct Closed;
 
@@ -28,7 +28,7 @@ impl PlacementFilter for Closed {
     }
 }
 
-/// Rejects `m1` for workloads of some namespaces.
+/// A filter that rejects `m1` for workloads in the namespace `shop`.
 #[derive(Debug)]
 struct NotShop;
 
@@ -47,7 +47,7 @@ impl BindingFilter for NotShop {
     }
 }
 
-/// Prefers clusters by a label.
+/// A score plugin that prefers clusters with a low value of the label `price`.
 #[derive(Debug)]
 struct Cheap;
 
@@ -72,7 +72,7 @@ fn cheap() -> Weighted<Arc<dyn Score>> {
     }
 }
 
-/// Estimates a single cluster.
+/// An estimator with an estimate for `m1` only. It fails if it is not available.
 #[derive(Debug)]
 struct Accurate {
     available: bool,

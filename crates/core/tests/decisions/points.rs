@@ -1,4 +1,4 @@
-//! The extension points: their order, their contexts, and the consequences of errors and panics.
+//! Tests of the extension points: their order, their contexts, and the consequences of errors and panics.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,29 +13,29 @@ use serde_json::{Value, json};
 
 use crate::fixtures::{binding, cluster, dynamic, fleet, request, text};
 
-/// The behaviour of the spy at one point.
+/// The behaviour of a [`Spy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Behaviour {
     Panic(Point),
-    /// Panics when the filter is called for the reason of a rejection.
+    /// Panics when the engine calls the filter to get the reason of a rejection.
     PanicInCheck,
     Refuse(Point),
     Fail(Point),
     Skip(Point),
-    /// PreFilter excludes `m2`.
+    /// PreFilter allows only `m2`.
     Only,
-    /// PreFilter restricts to clusters of another fleet.
+    /// PreFilter returns a set of clusters of another fleet.
     OnlyOtherFleet,
-    /// Filter passes clusters that do not exist.
+    /// Filter returns clusters that do not exist.
     LetAnythingPass,
     Nothing,
 }
 
-/// State that PreFilter stores.
+/// State that PreFilter and PreScore store. The text is the name of the extension point.
 #[derive(Debug, PartialEq)]
 struct SharedState(&'static str);
 
-/// A plugin at every point that records its calls.
+/// A plugin for every extension point. It records the calls of the engine.
 #[derive(Debug)]
 struct Spy {
     behaviour: Behaviour,
@@ -338,7 +338,7 @@ fn scores_are_normalised_and_weighted() {
     );
     let (outcome, explanation) =
         engine(spy.plugins()).explain(&fleet(&clusters()).snapshot(), &request(&binding));
-    // 3 x 100 against 100 for holding the workload and 3 x 25.
+    // m2 has a score of 3 x 100. m1 has 100 from ClusterLocality, and 3 x 25.
     assert_eq!(text(&outcome), "m2:4");
     let clusters = explanation.clusters().unwrap();
     assert_eq!(clusters["m1"].scores["ClusterLocality"], 100);
@@ -356,7 +356,7 @@ fn panics_become_errors_of_the_plugin() {
     for point in POINTS {
         let spy = Spy::new(Behaviour::Panic(point));
         let Err(ScheduleError::Plugin(error)) = decide(spy.plugins()).result else {
-            panic!("{point} was not stopped");
+            panic!("a panic at {point} caused no plugin error");
         };
         assert_eq!(error.plugin(), "Spy");
         assert_eq!(error.point(), Some(point));
@@ -365,7 +365,7 @@ fn panics_become_errors_of_the_plugin() {
         assert!(error.to_string().starts_with(&message), "{error}");
         assert!(error.to_string().contains("the spy panics"), "{error}");
     }
-    // Reasons are requested only if no cluster passes.
+    // The engine asks filters for reasons only if no cluster passes.
     let spy = Spy::new(Behaviour::PanicInCheck);
     let mut engine = engine(spy.plugins());
     let snapshot = fleet(&clusters()).snapshot();
@@ -374,7 +374,11 @@ fn panics_become_errors_of_the_plugin() {
     assert!(text(&outcome).starts_with("plugin \"Spy\" panicked at Filter: "));
     let somewhere = json!({"replicaScheduling": dynamic()});
     let outcome = engine.schedule(&snapshot, &request(&binding(4, somewhere)));
-    assert_eq!(text(&outcome), "m1:2 m2:2", "the next decision is made");
+    assert_eq!(
+        text(&outcome),
+        "m1:2 m2:2",
+        "the engine decides again after a panic"
+    );
 }
 
 #[test]
@@ -386,18 +390,18 @@ fn errors_state_whether_the_binding_waits() {
         ] {
             let Err(ScheduleError::Plugin(error)) = decide(Spy::new(behaviour).plugins()).result
             else {
-                panic!("{behaviour:?} was not stopped");
+                panic!("{behaviour:?} caused no plugin error");
             };
             assert_eq!((error.plugin(), error.point()), ("Spy", Some(point)));
             assert_eq!(error.is_unschedulable(), waits, "{behaviour:?}");
         }
     }
-    // An estimator without an answer is skipped.
+    // The engine ignores an estimator that fails.
     let (decided, _) = run_with(Behaviour::Fail(Point::Estimate));
     assert_eq!(decided, "m1:2 m2:2");
 }
 
-/// An assign plugin that returns impossible shares.
+/// An assign plugin that returns these shares, even if they are impossible.
 #[derive(Debug)]
 struct ImpossibleShares(Vec<Share>);
 
@@ -510,7 +514,8 @@ fn only_placement_filters_are_cached() {
         .filter(|point| *point == "Filter")
         .count();
     assert_eq!(filtered, 3);
-    // The cache is bypassed while the filter is skipped, and used again afterwards.
+    // While the filter is skipped, the engine does not use its cached result. Afterwards, the engine uses the cached
+    // result again.
     *counted.skips.lock().unwrap() = true;
     assert_eq!(text(&engine.schedule(&snapshot, &request)), "m1:2 m2:2");
     *counted.skips.lock().unwrap() = false;
@@ -535,7 +540,7 @@ fn state_is_returned_with_the_decision() {
 #[test]
 fn each_term_starts_with_empty_state() {
     let spy = Spy::new(Behaviour::Nothing);
-    // PreScore removes the state of PreFilter; state of the first term would still be there.
+    // The first term fails at Filter, before PreScore removes the state that PreFilter stored.
     let placement = json!({"replicaScheduling": dynamic(), "clusterAffinities": [
         {"affinityName": "nowhere", "clusterNames": ["m3"]},
         {"affinityName": "somewhere", "clusterNames": ["m2"]},
@@ -569,7 +574,7 @@ fn unknown_clusters_are_ignored() {
     let (decided, _) = run_with(Behaviour::OnlyOtherFleet);
     assert_eq!(
         decided,
-        "plugin \"Spy\" failed at PreFilter: answered for clusters of another snapshot"
+        "plugin \"Spy\" failed at PreFilter: returned clusters of another snapshot"
     );
     let mut set = Bits::none(3);
     set.set(5, true);

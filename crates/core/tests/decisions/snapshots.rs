@@ -1,4 +1,4 @@
-//! Incremental changes lead to the same snapshot as a rebuild.
+//! Tests that a fleet has the same snapshot after incremental changes as after a rebuild.
 
 use berth_api::cluster::Cluster;
 use berth_core::{Aspect, Fleet, Gates};
@@ -30,7 +30,8 @@ proptest! {
                 followed.snapshot();
             }
         }
-        // The second state, plus the rest of the first, minus one cluster.
+        // The expected clusters are those of the second state, and the other clusters of the first state, except for
+        // one removed cluster.
         let mut all = second.clone();
         all.extend(first.iter().skip(second.len()).cloned());
         if gone < all.len() {

@@ -1,10 +1,11 @@
-//! The in-tree plugins compiled as a separate crate: they need no private items and make the same decisions.
+//! A test that compiles the in-tree plugins as a separate crate. The plugins need no private items of `berth-core`, and
+//! make the same decisions.
 
 #![expect(clippy::unwrap_used, reason = "fixtures of tests may fail loudly")]
 
 use std::sync::Arc;
 
-// The plugins import from `crate`, which is this crate here.
+// The plugins import items from `crate`. Here, `crate` is this test crate, which re-exports `berth_core`.
 pub(crate) use berth_core::*;
 use serde_json::{Value, json};
 

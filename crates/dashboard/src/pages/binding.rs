@@ -1,4 +1,4 @@
-//! One binding: its decision, its moves, its Works and its events.
+//! The page of one binding: its decision, its moves, its Works and its events.
 
 use std::fmt::Display;
 
@@ -22,10 +22,10 @@ use crate::html::Html;
 use crate::query::PAGE;
 use crate::store::{BindingRow, Store};
 
-/// Events and Works to read.
+/// Maximum number of Works, and of events, to read.
 const MOST_OBJECTS: u32 = 500;
 
-/// Works and events of a binding, or the reason why they are not known.
+/// The Works and the events of a binding, or the reasons why they cannot be read.
 #[derive(Debug)]
 pub(crate) struct Details {
     works: Result<Vec<Work>, String>,
@@ -68,7 +68,7 @@ async fn events(client: &Client, name: &BindingName) -> Result<Vec<Event>, kube:
     } else {
         "ClusterResourceBinding"
     };
-    // Events of cluster-scoped objects are in the namespace default.
+    // Events of cluster-scoped objects are in the namespace `default`.
     let namespace = name.namespace.as_deref().unwrap_or("default");
     let selector = format!(
         "involvedObject.kind={kind},involvedObject.name={}",
@@ -93,7 +93,8 @@ fn time_of(event: &Event) -> Option<Timestamp> {
     })
 }
 
-/// Returns the page. Searches and lists of objects are separate views, so that the decision is shown at once.
+/// Returns the page. Separate pages contain the smallest changes, the Works and the events. These take longer to read,
+/// and the decision must be shown at once.
 pub(crate) fn page(
     store: &Store,
     name: &BindingName,
@@ -135,21 +136,25 @@ pub(crate) fn page(
     })
 }
 
-/// Returns the view of the smallest changes.
+/// Returns the page of the smallest changes that would alter the decision.
 pub(crate) fn changes_page(
     name: &BindingName,
     explained: &Result<Report, String>,
 ) -> Document<String> {
-    part(name, "What would change it", |html| match explained {
-        Ok(report) => explanation::changes(html, report),
-        Err(reason) => {
-            let text = format!("There is no explanation: {reason}");
-            html.leaf("p", &[("class", &"muted")], text);
-        }
-    })
+    part(
+        name,
+        "What would change the decision",
+        |html| match explained {
+            Ok(report) => explanation::changes(html, report),
+            Err(reason) => {
+                let text = format!("There is no explanation: {reason}");
+                html.leaf("p", &[("class", &"muted")], text);
+            }
+        },
+    )
 }
 
-/// Returns the view of Works and events.
+/// Returns the page of the Works and events of a binding.
 pub(crate) fn objects_page(name: &BindingName, details: &Details) -> Document<String> {
     part(name, "Works and events", |html| {
         html.leaf("h2", &[], "Works");
@@ -159,7 +164,7 @@ pub(crate) fn objects_page(name: &BindingName, details: &Details) -> Document<St
     })
 }
 
-/// Returns a view that the script also shows as a part of the page of the binding.
+/// Returns a page whose content the script can also load into the page of the binding.
 fn part(name: &BindingName, title: &str, content: impl FnOnce(&mut Html)) -> Document<String> {
     let full = full_name(name);
     frame(&format!("{title}: {full}"), Tab::Bindings, |html| {
@@ -205,7 +210,7 @@ fn listed<T>(
         Err(reason) => html.leaf(
             "p",
             &[("class", &"no")],
-            format_args!("Not known: {reason}"),
+            format_args!("Cannot be read: {reason}"),
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! The list of bindings: filters, search, order and reasons.
+//! The page with the list of bindings: filters, search, order, and the reason of each state.
 
 use std::fmt::Display;
 
@@ -23,7 +23,7 @@ const COLUMNS: [Column; 7] = [
     number("Age"),
 ];
 
-/// Clusters to show in a row.
+/// Maximum number of clusters in a row.
 const MOST_CLUSTERS: usize = 4;
 
 /// Returns the page.
@@ -154,7 +154,7 @@ fn binding(html: &mut Html, name: &BindingName, row: &BindingRow, now: Timestamp
     });
 }
 
-/// Writes the reason of a binding with its message, unless it is in order.
+/// Writes the reason of a binding and its message, or a dash if the binding has no reason.
 pub(crate) fn reason(html: &mut Html, row: &BindingRow) {
     html.leaf(
         "span",

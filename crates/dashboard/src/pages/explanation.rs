@@ -1,6 +1,7 @@
-//! The report of a decision: the verdict, a matrix of clusters and stages, the division and the fixes.
+//! The report of a decision as HTML: the verdict, the table of clusters and stages, the division of replicas, and the
+//! smallest changes.
 //!
-//! It shows what the report has, and derives nothing else from the objects.
+//! This module shows only the content of the report, and reads no objects.
 
 use std::fmt::Display;
 
@@ -22,13 +23,13 @@ const COLUMNS: [Column; 7] = [
     text("Why"),
 ];
 
-/// Clusters to show in the matrix: those that came furthest first.
+/// Maximum number of clusters in the table. The clusters that reached the latest stage come first.
 const MOST_CLUSTERS: usize = 200;
 
-/// Clusters to name in a sentence.
+/// Maximum number of clusters in a sentence.
 const MOST_SHARES: usize = 10;
 
-/// Writes a report. `changes` writes the section of the smallest changes, or the link to it.
+/// Writes a report. `changes` writes the section of the smallest changes, or a link to this section.
 pub(super) fn write(html: &mut Html, report: &Report, changes: impl FnOnce(&mut Html)) {
     let is_placed = report.is_placed();
     let class = if is_placed {
@@ -65,7 +66,7 @@ pub(super) fn write(html: &mut Html, report: &Report, changes: impl FnOnce(&mut 
         division(html, report);
     }
     notes(html, report);
-    html.leaf("h2", &[], "What would change it");
+    html.leaf("h2", &[], "What would change the decision");
     changes(html);
 }
 
@@ -75,7 +76,7 @@ pub(super) fn changes(html: &mut Html, report: &Report) {
     let [c_cluster, c_changes] = &columns;
     let found = || report.clusters.iter().filter(|of| !of.fixes.is_empty());
     if report.fixes.is_empty() && found().next().is_none() {
-        let none = "No change of up to four settings that would alter the decision was found.";
+        let none = "The search found no change of up to four settings that alters the decision.";
         html.leaf("p", &[("class", &"muted")], none);
     }
     if !report.fixes.is_empty() {
@@ -145,7 +146,7 @@ fn fixes(html: &mut Html, fixes: &[Fix]) {
 
 fn matrix(html: &mut Html, report: &Report) {
     let mut clusters: Vec<&ClusterReport> = report.clusters.iter().collect();
-    // Stable: ties stay in order of names.
+    // The sort is stable: clusters at the same stage remain sorted by name.
     clusters.sort_by_key(|cluster| std::cmp::Reverse(rank(cluster.stage)));
     let hidden = clusters.len().saturating_sub(MOST_CLUSTERS);
     parts::table(html, "Clusters by stage", &COLUMNS, |html| {
@@ -158,7 +159,7 @@ fn matrix(html: &mut Html, report: &Report) {
     }
 }
 
-/// Writes the number of clusters that a table leaves out.
+/// Writes the number of clusters that a table omits.
 fn more(html: &mut Html, hidden: usize) {
     let text = format!(
         "{} more clusters: `berth explain` prints all",
@@ -167,7 +168,7 @@ fn more(html: &mut Html, hidden: usize) {
     html.leaf("p", &[("class", &"muted")], text);
 }
 
-/// Orders the stages.
+/// Returns the position of a stage in the order of stages.
 const fn rank(stage: Stage) -> u8 {
     match stage {
         Stage::Deleting => 0,
@@ -234,7 +235,7 @@ fn optional(html: &mut Html, number: Option<i64>) {
     html.text(number.map_or_else(|| "-".to_owned(), thousands));
 }
 
-/// Writes a bar for each cluster with replicas: the part of the requested replicas.
+/// Writes a table of the clusters that get replicas. A bar shows each cluster's share of the replicas.
 fn division(html: &mut Html, report: &Report) {
     let columns = [
         text("Cluster"),
@@ -273,7 +274,8 @@ fn division(html: &mut Html, report: &Report) {
     }
 }
 
-/// Writes a bar of the kept and the new replicas.
+/// Writes a bar of a cluster's replicas. The bar shows separately the replicas that the cluster had before the
+/// decision.
 fn share(html: &mut Html, kept: i64, replicas: i64, total: i64) {
     let width = |number: i64| number * 1000 / total.max(1);
     let label = format!("{replicas} of {total} replicas, {kept} of them kept");

@@ -1,4 +1,4 @@
-//! The fleet: clusters by location, with capacity, taints, health and load.
+//! The page of the fleet: clusters by location, with capacity, taints, health and load.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -23,7 +23,7 @@ const COLUMNS: [Column; 8] = [
     text("Taints"),
 ];
 
-/// The part of the fleet to show.
+/// The search text and the page number of a request.
 #[derive(Debug)]
 pub(crate) struct View {
     text: String,
@@ -60,7 +60,7 @@ pub(crate) fn page(store: &Store, view: &View) -> Document<String> {
                 html.leaf(
                     "p",
                     &[("class", &"muted")],
-                    "The first lists are being read.",
+                    "The dashboard is still reading the clusters and bindings.",
                 );
             }
             tiles(html, store);

@@ -1,11 +1,11 @@
-//! Numbers, amounts and times as text.
+//! Formatting of numbers, amounts, times and names of bindings.
 
 use jiff::Timestamp;
 
 use crate::explainer::BindingName;
 use crate::query::encode;
 
-/// Returns milli-CPUs as cores, with one decimal below 100.
+/// Returns milli-CPUs as cores. An amount below 100 cores has one decimal, unless it is a whole number.
 pub(crate) fn cores(milli: i64) -> String {
     if milli % 1000 == 0 || milli >= 100_000 {
         thousands(milli / 1000)
@@ -53,7 +53,7 @@ pub(crate) fn count(number: usize) -> String {
     thousands(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// Returns the time since a moment in its largest unit.
+/// Returns the time since `since` in seconds, minutes, hours or days.
 pub(crate) fn age(since: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(since).as_secs().max(0);
     match seconds {
@@ -64,12 +64,12 @@ pub(crate) fn age(since: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// Returns the time of the day in UTC.
+/// Returns the time of day in UTC.
 pub(crate) fn clock(at: Timestamp) -> String {
     at.strftime("%H:%M:%S").to_string()
 }
 
-/// Returns the path of the view of a binding.
+/// Returns the URL path of the page of a binding.
 pub(crate) fn path(binding: &BindingName) -> String {
     let name = encode(&binding.name);
     match &binding.namespace {
@@ -78,7 +78,7 @@ pub(crate) fn path(binding: &BindingName) -> String {
     }
 }
 
-/// Returns namespace and name.
+/// Returns the namespace and the name of a binding, separated by a slash.
 pub(crate) fn full_name(binding: &BindingName) -> String {
     match &binding.namespace {
         Some(namespace) => format!("{namespace}/{}", binding.name),

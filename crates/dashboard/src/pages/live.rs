@@ -1,4 +1,4 @@
-//! Placements and moves as they happen.
+//! The live page: placements and moves of bindings since the dashboard started.
 
 use axum::response::Html as Document;
 
@@ -17,7 +17,7 @@ const COLUMNS: [Column; 5] = [
     text("After"),
 ];
 
-/// Clusters to show in a cell.
+/// Maximum number of clusters in a cell.
 const MOST_CLUSTERS: usize = 8;
 
 /// Returns the page.
@@ -74,7 +74,7 @@ pub(crate) fn moves<'a>(html: &mut Html, moves: impl Iterator<Item = &'a Move>) 
     });
 }
 
-/// Describes a move by the clusters that gain and lose the workload.
+/// Describes a move by the numbers of clusters that gain and lose the workload.
 fn describe(before: &Targets, after: &Targets) -> String {
     if before.is_empty() {
         return "Placed".to_owned();

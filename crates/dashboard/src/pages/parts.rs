@@ -1,4 +1,4 @@
-//! Parts that several views share: cells, badges, bars, tables and page links.
+//! Parts that several pages share: cells, badges, bars, tables and page links.
 
 use std::fmt::Display;
 
@@ -8,7 +8,7 @@ use crate::store::{Applied, BindingRow, Scheduling, Suspension, Targets};
 
 use super::format::count;
 
-/// The meaning of a colour.
+/// The meaning of a badge's colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Good,
@@ -74,12 +74,12 @@ pub(crate) fn cell(html: &mut Html, column: &Column, content: impl FnOnce(&mut H
     html.el("td", &attributes, content);
 }
 
-/// Writes a short state with a colour.
+/// Writes a badge: a short state with a colour.
 pub(crate) fn badge(html: &mut Html, tone: Tone, label: &str) {
     html.leaf("span", &[("class", &tone.class())], label);
 }
 
-/// Writes the states of a binding.
+/// Writes the badges for the states of a binding.
 pub(crate) fn states(html: &mut Html, row: &BindingRow) {
     html.el("span", &[("class", &"badges")], |html| {
         match row.scheduling {
@@ -100,7 +100,7 @@ pub(crate) fn states(html: &mut Html, row: &BindingRow) {
     });
 }
 
-/// Writes clusters with replicas as chips; at most `most` of them.
+/// Writes the clusters of a binding with their replicas as chips. At most `most` clusters have a chip.
 pub(crate) fn targets(html: &mut Html, targets: &Targets, most: usize) {
     if targets.is_empty() {
         html.leaf("span", &[("class", &"muted")], "none");
@@ -126,7 +126,7 @@ pub(crate) fn targets(html: &mut Html, targets: &Targets, most: usize) {
     });
 }
 
-/// Writes a bar whose filled part is `permille` of 1000.
+/// Writes a bar. The filled part has `permille` thousandths of the length.
 pub(crate) fn bar(html: &mut Html, permille: i64, label: &str) {
     let class = match permille {
         950.. => "fill full",
@@ -150,7 +150,8 @@ pub(crate) fn bar(html: &mut Html, permille: i64, label: &str) {
     });
 }
 
-/// Writes a link to a view whose part with `data-part` the script loads in its place.
+/// Writes a link to another page. The script loads the content of that page in place of the link, and loads it again
+/// when `fingerprint` changes.
 pub(crate) fn later(html: &mut Html, path: &str, fingerprint: u64, label: &str) {
     let source = format!("{path}?of={fingerprint:x}");
     html.el("div", &[("data-later", &source)], |html| {
@@ -160,7 +161,7 @@ pub(crate) fn later(html: &mut Html, path: &str, fingerprint: u64, label: &str) 
     });
 }
 
-/// Writes a link to the form of a change of a cluster or a binding.
+/// Writes a link to the what-if form. The form shows the selected kind of change, and the cluster or binding.
 pub(crate) fn what_if(html: &mut Html, field: &str, change: &str, name: &str) {
     let path = format!("/what-if?change={change}&{field}={}", encode(name));
     let label = format!("What if {name} changes?");
@@ -169,7 +170,7 @@ pub(crate) fn what_if(html: &mut Html, field: &str, change: &str, name: &str) {
     html.leaf("a", &attributes, "What if …?");
 }
 
-/// Writes a headline number.
+/// Writes a tile with a headline number.
 pub(crate) fn tile(html: &mut Html, label: &str, value: &str, note: &str) {
     html.el("div", &[("class", &"tile")], |html| {
         html.leaf("span", &[("class", &"label")], label);
@@ -178,7 +179,7 @@ pub(crate) fn tile(html: &mut Html, label: &str, value: &str, note: &str) {
     });
 }
 
-/// Writes links to the neighbours of a page of `size` rows.
+/// Writes links to the previous and the next page of a list with `size` rows per page.
 pub(crate) fn pager(
     html: &mut Html,
     page: usize,

@@ -11,7 +11,7 @@ use crate::store::{BindingRow, ClusterRow, Store};
 
 const HOSTILE: &str = "<script>alert(\"1\")</script>";
 
-/// Returns a store whose texts all contain markup.
+/// Returns a store whose objects contain HTML markup in all texts.
 fn store() -> Store {
     let mut store = Store::default();
     let cluster: Cluster = serde_json::from_value(json!({
@@ -60,7 +60,10 @@ fn no_view_contains_markup_of_objects_or_queries() {
         let Document(page) = page;
         assert!(!page.contains("<script>"), "{view}: {page}");
         assert!(page.contains("&lt;script&gt;"), "{view}: {page}");
-        assert!(!page.contains("style=\""), "{view}: the policy forbids it");
+        assert!(
+            !page.contains("style=\""),
+            "{view}: the content security policy forbids style attributes"
+        );
     }
 }
 
@@ -90,7 +93,7 @@ fn every_page_has_a_language_a_title_and_a_current_tab() {
     }
 }
 
-/// Returns a store with 5,000 clusters and 50,000 bindings of 3 clusters.
+/// Returns a store with 5,000 clusters and 50,000 bindings. Each binding is placed on three clusters.
 fn large_store() -> Store {
     let mut store = Store::default();
     for index in 0..5000 {
@@ -157,7 +160,7 @@ fn pages_of_a_large_fleet_are_bounded() {
         assert!(rows <= most_rows, "{url} has {rows} rows");
         assert_eq!(rows > 0, most_rows > 0, "{url} has {rows} rows");
         assert!(page.len() < 300_000, "{url} has {} bytes", page.len());
-        // Debug builds and loaded machines are slower.
+        // A debug build is too slow for this limit.
         let is_optimized = !cfg!(debug_assertions);
         assert!(!is_optimized || elapsed.as_secs() < 1, "{url}: {elapsed:?}");
     }

@@ -1,4 +1,5 @@
-//! The moves of a change before anything is written: the form, the diagram and the table.
+//! The what-if page: the form for a change, and the diagram and table of the moves that a simulation predicts. The
+//! simulation writes no object.
 
 mod diagram;
 mod form;
@@ -24,12 +25,12 @@ const COLUMNS: [Column; 5] = [
     text("Reason"),
 ];
 
-/// Moves of a page.
+/// Number of moves per page.
 const PAGE: usize = 25;
-/// Clusters to show in a cell.
+/// Maximum number of clusters in a cell.
 const MOST_CLUSTERS: usize = 6;
 
-/// Returns the page. Without an outcome, it has the form only.
+/// Returns the page. Without an outcome, the page has only the form.
 pub(crate) fn page(
     store: &Store,
     form: &Form,
@@ -109,7 +110,7 @@ fn moves(html: &mut Html, form: &Form, simulation: &Simulation) {
     parts::pager(html, page, PAGE, total, |page| form.path(page));
 }
 
-/// Returns the totals, in the words of `berth simulate`.
+/// Returns the totals in the wording of `berth simulate`.
 fn summary(simulation: &Simulation) -> String {
     let bindings = match simulation.examined {
         1 => "1 binding".to_owned(),

@@ -87,7 +87,7 @@ fn pages_are_ordered_and_bounded() {
 }
 
 #[test]
-fn a_query_survives_its_path() {
+fn a_query_is_parsed_from_its_path() {
     let of = query(&[("q", "a&b=c d"), ("sort", "newest"), ("state", "applied")]);
     assert_eq!(
         of.path(2),

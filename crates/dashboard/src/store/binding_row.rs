@@ -1,4 +1,4 @@
-//! The row of a binding.
+//! The row of a binding in the store.
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::well_known::{
@@ -8,7 +8,7 @@ use berth_api::well_known::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// The clusters of a binding with their replicas, by name.
+/// The clusters of a binding with their replicas, sorted by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Targets(Box<[(Box<str>, i32)]>);
 
@@ -42,16 +42,16 @@ impl Targets {
     }
 }
 
-/// The result of scheduling, from the condition Scheduled.
+/// The result of scheduling, from the condition Scheduled of the binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheduling {
     Scheduled,
     Unschedulable,
-    /// There is no condition yet.
+    /// The binding has no condition Scheduled yet.
     Waiting,
 }
 
-/// The result of propagation, from the condition FullyApplied.
+/// The result of propagation, from the condition FullyApplied of the binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Applied {
     Yes,
@@ -59,7 +59,7 @@ pub(crate) enum Applied {
     Unknown,
 }
 
-/// The part of the work on a binding that its policy suspends.
+/// The step of propagation that the binding suspends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suspension {
     None,
@@ -67,7 +67,7 @@ pub(crate) enum Suspension {
     Dispatching,
 }
 
-/// The fields of a binding that lists show.
+/// The fields of a binding that the pages show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BindingRow {
     pub(crate) kind: Box<str>,

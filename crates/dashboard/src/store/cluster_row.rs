@@ -1,15 +1,15 @@
-//! The row of a cluster.
+//! The row of a cluster in the store.
 
 use berth_api::Cluster;
 use berth_api::cluster::ResourceList;
 use berth_api::quantity::Quantity;
 use berth_api::well_known::CONDITION_READY;
 
-/// The amounts of one resource, in milli-CPUs, bytes or pods.
+/// The amounts of one resource in a cluster, in milli-CPUs, bytes or pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Amounts {
     pub(crate) allocatable: i64,
-    /// Requests of all pods, scheduled to a node or not.
+    /// Requests of all pods, both running and pending.
     pub(crate) used: i64,
 }
 
@@ -19,7 +19,7 @@ impl Amounts {
         (self.allocatable - self.used).max(0)
     }
 
-    /// Returns the used part in thousandths, at most 1000.
+    /// Returns the used share in thousandths, at most 1000. The share is 1000 if nothing is allocatable.
     pub(crate) fn permille(self) -> i64 {
         if self.allocatable <= 0 {
             return 1000;
@@ -34,7 +34,7 @@ impl Amounts {
     }
 }
 
-/// The fields of a cluster that lists show.
+/// The fields of a cluster that the pages show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ClusterRow {
     pub(crate) provider: String,
@@ -44,7 +44,7 @@ pub(crate) struct ClusterRow {
     /// Message of the condition Ready.
     pub(crate) message: String,
     pub(crate) taints: Vec<String>,
-    /// Types of the other conditions that are False.
+    /// Types of the conditions with the status False, except Ready.
     pub(crate) problems: Vec<String>,
     pub(crate) version: String,
     pub(crate) cpu: Option<Amounts>,

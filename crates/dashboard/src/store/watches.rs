@@ -1,4 +1,4 @@
-//! The task that keeps the store up to date.
+//! The task that watches clusters and bindings, and updates the store.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -19,13 +19,13 @@ use tokio_util::sync::CancellationToken;
 use super::{BindingRow, ClusterRow, Store};
 use crate::explainer::BindingName;
 
-/// The store and its version, and the clusters for decisions.
+/// The state that the task updates and the requests read: the store, its version, and the fleet for decisions.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub(crate) store: Arc<RwLock<Store>>,
-    /// The clusters with their objects.
+    /// The clusters as the scheduling engine needs them, with their Cluster objects.
     fleet: Arc<Mutex<Fleet>>,
-    /// Grows with each change.
+    /// A number that grows with each change of the store.
     pub(crate) version: Arc<watch::Sender<u64>>,
 }
 
@@ -40,10 +40,10 @@ impl Default for Shared {
 }
 
 impl Shared {
-    /// Returns a copy of the present fleet, which shares the objects.
+    /// Returns a copy of the current fleet. The copy shares the Cluster objects.
     pub(crate) fn fleet(&self) -> Fleet {
         let mut fleet = self.fleet.lock();
-        // The copy would have to build it otherwise.
+        // Without this call, each copy would have to build the snapshot.
         fleet.snapshot();
         fleet.clone()
     }
@@ -54,7 +54,7 @@ impl Shared {
     }
 }
 
-/// Follows clusters and bindings until the token is cancelled.
+/// Watches clusters and bindings, and updates the store until the token is cancelled.
 pub(crate) async fn follow(client: Client, shared: Shared, cancel: CancellationToken) {
     let clusters = events(Api::<Cluster>::all(client.clone()));
     let namespaced = events(Api::<ResourceBinding>::all(client.clone()));
@@ -77,7 +77,7 @@ pub(crate) async fn follow(client: Client, shared: Shared, cancel: CancellationT
         };
         if done {
             lists += 1;
-            // Each kind is listed once; later lists only follow lost watches.
+            // The three kinds are listed at the start. A kind is listed again only after its watch broke.
             if lists == 3 {
                 shared.change(|store| store.is_complete = true);
             }
@@ -99,7 +99,7 @@ where
         .boxed()
 }
 
-/// Stores a cluster. Returns true at the end of a list.
+/// Handles an event of the watch of clusters. Returns true at the end of a list.
 fn on_cluster(
     shared: &Shared,
     listed: &mut BTreeSet<String>,
@@ -150,11 +150,11 @@ fn on_cluster(
     false
 }
 
-/// The bindings of one kind.
+/// The state of the watch of ResourceBindings or of ClusterResourceBindings.
 struct Listing {
     namespaced: bool,
     listed: BTreeSet<BindingName>,
-    /// False during the first list, which records no moves.
+    /// False until the first list is complete. The first list records no moves.
     is_known: bool,
 }
 
@@ -167,7 +167,7 @@ impl Listing {
         }
     }
 
-    /// Stores a binding. Returns true at the end of a list.
+    /// Handles an event of the watch. Returns true at the end of a list.
     fn on_event<K: kube::Resource>(
         &mut self,
         shared: &Shared,

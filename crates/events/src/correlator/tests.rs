@@ -1,4 +1,4 @@
-//! The correlator with all its rules together.
+//! Tests of the correlator with all its rules.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,7 +9,8 @@ use crate::aggregator::MAX_SEPARATE;
 use crate::event::Source;
 use crate::fixtures::occurrence;
 
-/// A correlator with a clock and its writes. The server responds immediately, or on request.
+/// A correlator with a clock and the writes so far. Each write is completed at once, or by [`Scene::complete_writes`]
+/// if `is_slow` is set.
 struct Scene {
     correlator: Correlator,
     start: Instant,
@@ -34,7 +35,7 @@ impl Scene {
         }
     }
 
-    /// Advances the clock; writes start when they are due.
+    /// Advances the clock, and starts the writes that become due.
     fn advance(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(due) = self.correlator.next_due().filter(|due| *due <= end) {
@@ -45,7 +46,7 @@ impl Scene {
         self.now = end;
     }
 
-    /// Records an event, a nanosecond after the previous one.
+    /// Records an event. Every event has a different timestamp, even at the same time of the clock.
     fn record(&mut self, occurrence: Occurrence) {
         let elapsed = i128::try_from((self.now - self.start).as_nanos()).unwrap();
         let at = Timestamp::from_nanosecond(elapsed + self.recorded).unwrap();
@@ -64,14 +65,14 @@ impl Scene {
         }
     }
 
-    /// Completes all writes.
+    /// Completes all running writes.
     fn complete_writes(&mut self) {
         for key in std::mem::take(&mut self.running) {
             self.correlator.complete(key, self.now);
         }
     }
 
-    /// Returns the events on the server by name.
+    /// Returns the events on the server, by name.
     fn events(&self) -> BTreeMap<&str, &Draft> {
         let writes = self.writes.iter();
         writes
@@ -79,7 +80,7 @@ impl Scene {
             .collect()
     }
 
-    /// Returns messages and counts of the events, in order.
+    /// Returns the messages and counts of the events, sorted.
     fn messages(&self) -> Vec<(&str, i32)> {
         let mut messages: Vec<_> = self
             .events()
@@ -188,7 +189,11 @@ fn suppressed_events_are_counted() {
     }
     assert_eq!(scene.messages(), [("a", 25)]);
     scene.advance(Duration::from_mins(5));
-    assert_eq!(scene.messages(), [("a", 25)], "nothing happens meanwhile");
+    assert_eq!(
+        scene.messages(),
+        [("a", 25)],
+        "no write without a new event"
+    );
     scene.record(occurrence("BackOff", "a"));
     scene.advance(SECOND);
     assert_eq!(scene.messages(), [("a", 101)]);
@@ -229,7 +234,7 @@ fn day_of_changing_failures_is_ten_events_and_few_writes() {
         "{}",
         scene.writes.len()
     );
-    // The last write is at most five minutes late.
+    // The last write lacks at most the events of about five minutes.
     let (_, last) = scene.writes.last().unwrap();
     let late = i32::try_from(24 * 360 - MAX_SEPARATE).unwrap() - last.count;
     assert!((0..=31).contains(&late), "{late}");
@@ -238,7 +243,7 @@ fn day_of_changing_failures_is_ten_events_and_few_writes() {
 #[test]
 fn excess_pending_series_are_written_at_once() {
     let mut scene = Scene::new();
-    // Every second event of a series is pending.
+    // The second event of each object makes its series pending.
     for n in 0..=CACHE_SIZE.get() {
         assert!(
             scene
@@ -266,7 +271,7 @@ mod promises {
     use crate::aggregator::MAX_INTERVAL;
     use crate::spam_filter::{BURST, REFILL};
 
-    /// An event from a small space, the pause after it, and whether the server then responds.
+    /// A step of a test: an event, a pause, and then the completion of the running writes if `answers` is set.
     #[derive(Clone, Debug)]
     struct Step {
         occurrence: Occurrence,
@@ -304,7 +309,7 @@ mod promises {
             })
     }
 
-    /// Plays all steps and completes all writes.
+    /// Runs all steps, and completes all writes.
     fn play(steps: &[Step]) -> Scene {
         let mut scene = Scene::new();
         scene.is_slow = true;
@@ -315,7 +320,7 @@ mod promises {
                 scene.complete_writes();
             }
         }
-        // Pending series, and those that their completion makes pending.
+        // The completion of a write can make its series pending again, which needs a second round.
         for _ in 0..2 {
             scene.advance(REPEAT_DELAY);
             scene.complete_writes();

@@ -1,4 +1,4 @@
-//! The writer against a slow, failing or forgetful server.
+//! Tests of the writer with a server that is slow, fails or loses events.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{Event, EventRecorder, Severity};
 
-/// The state of a server.
+/// The state of a test server.
 #[derive(Default)]
 struct State {
     events: BTreeMap<String, ApiEvent>,
@@ -112,7 +112,7 @@ fn event_of(name: &str, message: &str) -> Event {
     }
 }
 
-/// Records these events and waits until they are written.
+/// Records these events, and waits until they are written.
 async fn record(server: &Server, events: impl IntoIterator<Item = Event>) {
     let (recorder, writer) = EventRecorder::new(server.client(Duration::from_millis(10)), "test");
     for event in events {
@@ -198,7 +198,7 @@ async fn changing_messages_do_not_flood_the_server() {
     let mut counts = server.counts();
     counts.sort_unstable();
     assert_eq!(counts.len(), 10);
-    // The message is that of the last write.
+    // The message comes from the last write.
     let (message, count) = &counts[0];
     let latest = format!("(combined from similar events): try {} failed", count + 9);
     assert_eq!(*message, latest);
@@ -246,7 +246,7 @@ async fn queued_events_are_written_after_shutdown_within_a_timeout() {
         shutdown.cancel();
         writer.run(shutdown).await;
         assert_eq!(server.state().events.len(), expected);
-        // Events after the shutdown are not awaited.
+        // A recorder accepts events after the shutdown, and drops them.
         recorder.record(event_of("late", "a"));
     }
 }

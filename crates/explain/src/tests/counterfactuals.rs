@@ -1,4 +1,4 @@
-//! Fixes: each single reason has its smallest fix, and every fix does what it says.
+//! Tests of fixes: the search finds the smallest fix for each reason, and every fix places the workload.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,7 @@ fn labelled(name: &str, key: &str, value: &str) -> Value {
     )
 }
 
-/// A case, its fleet, the spec of the binding, and the fixes of the cluster m2.
+/// A description of the case, its clusters, the spec of its binding, and the expected fixes for the cluster m2.
 type Expected<'a> = (&'a str, Vec<Value>, Value, &'a [&'a str]);
 
 fn check(cases: &[Expected<'_>]) {
@@ -106,7 +106,7 @@ fn each_mismatch_of_metadata_has_its_smallest_fix() {
             &["label m2 with a=1, and label m2 with b=2"],
         ),
         (
-            "a label is in the way",
+            "a label must be absent",
             vec![labelled("m2", "old", "yes")],
             spec(
                 1,
@@ -272,7 +272,7 @@ fn each_affinity_term_has_its_fixes() {
 }
 
 #[test]
-fn a_cluster_in_question_is_searched_first() {
+fn a_cluster_requested_by_name_is_searched_first() {
     let list: Vec<Value> = (10..40)
         .map(|number| tainted(&format!("m{number}"), "maintenance"))
         .collect();
@@ -320,7 +320,7 @@ fn an_unscheduled_binding_has_its_smallest_fix_first() {
     );
 }
 
-/// Decides from scratch, with the changes of a fix.
+/// Decides with a new fleet and a new engine, after the changes of `fix` are applied to the objects.
 fn decide_with(
     clusters: &BTreeMap<String, Cluster>,
     spec: &BindingSpec,
@@ -408,7 +408,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn every_fix_does_what_it_says(
+    fn every_fix_places_the_workload_and_needs_all_its_changes(
         list in (0_usize..5).prop_flat_map(|count| (0..count).map(any_cluster).collect::<Vec<_>>()),
         placement in any_placement(),
         replicas in 1_i32..9,

@@ -179,7 +179,7 @@ fn other_kinds_keep_their_rules() {
 }
 
 #[test]
-fn a_script_wins_over_the_built_in_rule_of_its_operation_alone() {
+fn a_script_replaces_only_the_built_in_rule_of_its_operation() {
     let mut rules = CustomizationRules {
         health_interpretation: rule("function InterpretHealth() return false end"),
         ..CustomizationRules::default()

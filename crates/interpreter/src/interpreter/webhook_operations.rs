@@ -1,4 +1,4 @@
-//! Operations that webhooks perform.
+//! The part of the [`Interpreter`] that handles webhooks: their configurations, and the operations that they perform.
 
 use std::sync::{Arc, PoisonError};
 
@@ -20,7 +20,7 @@ impl Interpreter {
         *slot.unwrap_or_else(PoisonError::into_inner) = new;
     }
 
-    /// Returns an interpreter with the same rules, which takes the results of webhooks from `answers`.
+    /// Returns an interpreter with the same rules, which gets the responses of webhooks from `answers`.
     #[must_use]
     pub fn with_answers(&self, answers: Answers) -> Self {
         Self {
@@ -34,12 +34,12 @@ impl Interpreter {
         self.configurations().all().to_vec()
     }
 
-    /// Reports whether there are webhooks.
+    /// Reports whether any webhook is configured.
     pub fn has_webhooks(&self) -> bool {
         !self.configurations().all().is_empty()
     }
 
-    /// Reports whether a webhook performs an operation of a kind.
+    /// Reports whether a webhook performs an operation for a kind.
     pub fn has_webhook(&self, api_version: &str, kind: &str, operation: Operation) -> bool {
         let configurations = self.configurations();
         configurations.find(api_version, kind, operation).is_some()
@@ -50,8 +50,8 @@ impl Interpreter {
         Arc::clone(&slot.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the result of an operation by a webhook; none if no webhook performs it. `complete` adds arguments to the
-    /// request, and `read` takes the result from an answer.
+    /// Returns the result of a webhook for an operation. Returns `None` if no webhook performs the operation.
+    /// `complete` adds arguments to the request, and `read` converts the answer to the result.
     pub(super) fn ask<T>(
         &self,
         (api_version, kind): (&str, &str),
@@ -78,7 +78,7 @@ impl Interpreter {
             })
     }
 
-    /// Returns an object with the changes of a webhook; none if no webhook performs the operation.
+    /// Returns the object after the changes of a webhook. Returns `None` if no webhook performs the operation.
     pub(super) fn ask_patch(
         &self,
         operation: Operation,
@@ -104,7 +104,7 @@ impl Interpreter {
         self.ask(kind, operation, object, complete, apply)
     }
 
-    /// Returns the dependencies that a webhook finds; none if no webhook performs the operation.
+    /// Returns the dependencies that a webhook finds. Returns `None` if no webhook performs the operation.
     pub(super) fn ask_dependencies(
         &self,
         kind: (&str, &str),

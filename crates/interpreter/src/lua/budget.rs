@@ -1,4 +1,4 @@
-//! Limits of the time and memory of a call.
+//! Limits on the time and memory of a call.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,11 +12,12 @@ use crate::error::ScriptError;
 
 /// Maximum duration of a call, as in Karmada.
 const TIME: Duration = Duration::from_secs(1);
-/// Maximum instructions of a call. A second of a fast machine; on a slow one the time ends first.
+/// Maximum number of instructions of a call. A fast machine needs about one second for them. On a slow machine, the
+/// time limit is reached first.
 const INSTRUCTIONS: u64 = 200_000_000;
-/// Instructions between two looks at the clock.
+/// Number of instructions between two checks of the limits.
 const INTERVAL: u32 = 10_000;
-/// Maximum memory of a state, in MiB. An object has at most a few MiB of JSON.
+/// Maximum memory of a Lua state, in MiB. An object has at most a few MiB of JSON.
 pub(super) const MEMORY_MIB: usize = 64;
 
 /// The limits of one call.
@@ -26,7 +27,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Limits a state from this moment on.
+    /// Starts the limits for a Lua state.
     pub(super) fn start(lua: &Lua) -> mlua::Result<Self> {
         lua.set_memory_limit(MEMORY_MIB << 20)?;
         let exhausted = Rc::new(Cell::new(false));
@@ -39,7 +40,7 @@ impl Budget {
                 return Ok(VmState::Continue);
             }
             flag.set(true);
-            // A script may catch the error: every further instruction fails, too.
+            // A script may catch this error, so every further instruction also fails.
             lua.set_hook(HookTriggers::new().every_nth_instruction(1), |_, _| {
                 Err(out_of_time())
             })?;
@@ -48,7 +49,7 @@ impl Budget {
         Ok(Self { exhausted })
     }
 
-    /// Converts an error, with the exceeded limit as the cause.
+    /// Converts an error. If the call exceeded a limit, the result names this limit.
     pub(super) fn explain(&self, error: &mlua::Error) -> ScriptError {
         if self.exhausted.get() {
             return ScriptError::Timeout(TIME.as_millis());

@@ -1,11 +1,11 @@
-//! The functions `os.time` and `os.date`, in UTC. Karmada's interpreter has no others of the library `os`.
+//! The functions `os.time` and `os.date`, in UTC. Karmada's interpreter has no other functions of the library `os`.
 
 use jiff::Timestamp;
 use jiff::civil::Weekday;
 use jiff::tz::TimeZone;
 use mlua::{Lua, Table, Value};
 
-/// Creates the library.
+/// Creates the library `os`.
 pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     let time = lua.create_function(|_, fields: Option<Table>| match fields {
@@ -17,7 +17,8 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     Ok(library)
 }
 
-/// Returns the seconds of a date. Fields beyond their range carry over, as the 14th month does.
+/// Returns the Unix time of a date in seconds. Fields beyond their range carry over: the 14th month is February of the
+/// next year.
 fn seconds_of(fields: &Table) -> mlua::Result<i64> {
     let field = |name: &str, default: Option<i64>| -> mlua::Result<i64> {
         let value: Option<i64> = fields.raw_get(name)?;

@@ -1,4 +1,4 @@
-//! Conversion of JSON to Lua values, and back.
+//! Conversion of JSON to Lua values, and of Lua values to JSON.
 
 use std::collections::HashSet;
 use std::ffi::c_void;
@@ -8,10 +8,10 @@ use serde_json::{Map, Number, Value};
 
 use crate::error::ConvertError;
 
-/// Maximum nesting of returned tables; the limit of JSON decoders.
+/// Maximum nesting of returned tables. JSON decoders have the same limit.
 const MAX_DEPTH: usize = 128;
 
-/// Converts JSON to a Lua value. A null is a missing value, and numbers become doubles.
+/// Converts JSON to a Lua value. A null becomes nil, and numbers become doubles.
 pub(super) fn to_lua(lua: &Lua, value: &Value) -> mlua::Result<LuaValue> {
     Ok(match value {
         Value::Null => LuaValue::Nil,
@@ -35,7 +35,8 @@ pub(super) fn to_lua(lua: &Lua, value: &Value) -> mlua::Result<LuaValue> {
     })
 }
 
-/// Converts a Lua value to JSON. An empty table becomes an empty list, because Lua does not distinguish the two.
+/// Converts a Lua value to JSON. An empty table becomes an empty list, because Lua does not distinguish empty lists
+/// from empty objects.
 pub(super) fn to_json(value: &LuaValue) -> Result<Value, ConvertError> {
     Reader::default().read(value, 0)
 }
@@ -54,11 +55,11 @@ pub(super) fn type_name(value: &LuaValue) -> &'static str {
     }
 }
 
-/// The conversion of one value.
+/// The state of the conversion of one value to JSON.
 #[derive(Debug, Default)]
 struct Reader {
-    /// The tables so far. Karmada refuses a table that occurs twice; and without this rule a small script could build an
-    /// object of unlimited size from one table.
+    /// The tables that were converted so far. As in Karmada, a table that occurs twice is an error. Otherwise a small
+    /// script could return an object of unlimited size.
     visited: HashSet<*const c_void>,
 }
 
@@ -117,7 +118,7 @@ impl Reader {
     }
 }
 
-/// Converts a double: whole numbers become integers, as in the objects that Karmada decodes.
+/// Converts a double to a JSON number. A whole number becomes an integer, as in the objects that Karmada decodes.
 fn json_number(number: f64) -> Result<Number, ConvertError> {
     #[expect(
         clippy::cast_possible_truncation,

@@ -1,28 +1,29 @@
-//! Empty tables as lists or objects.
+//! Conversion of the empty tables in a script's result to lists or objects.
 //!
-//! Lua has one kind of table, so an empty list and an empty object look alike when a script returns them. As in Karmada,
-//! the arguments of the script decide: if an argument has an empty object or an empty list at the same path, the table
-//! becomes the same; otherwise it is removed. List indices are not part of a path.
+//! Lua has one kind of table, so an empty list and an empty object look the same in a result. As in Karmada, the
+//! arguments of the script decide. If an argument has an empty object or an empty list at the same path, the empty
+//! table gets this type. Otherwise the empty table is removed. List indices are not part of a path.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-/// The type of a result that is itself an empty table.
+/// The type of a result that is an empty table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Root {
     Object,
     List,
 }
 
-/// The paths of empty values in the arguments.
+/// The paths of the empty objects and the empty lists in the arguments.
 #[derive(Debug, Default)]
 struct EmptyPaths {
     objects: HashSet<String>,
     lists: HashSet<String>,
 }
 
-/// Converts the empty tables in a result, which arrive as empty lists, to the types that they have in the references.
+/// Converts the empty tables in a result. The tables arrive as empty lists, and get the types that the references have
+/// at the same paths.
 pub(crate) fn resolve_empty_tables(value: &mut Value, root: Root, references: &[&Value]) {
     if is_empty_list(value) {
         if root == Root::Object {
@@ -52,7 +53,7 @@ fn has_empty_list(value: &Value) -> bool {
     }
 }
 
-/// Runs a function with a path extended by a field.
+/// Calls `run` with a path that is extended by a field.
 fn within<T>(path: &mut String, field: &str, run: impl FnOnce(&mut String) -> T) -> T {
     let length = path.len();
     // No field name of a Kubernetes object contains this separator.
@@ -102,7 +103,7 @@ impl EmptyPaths {
         }
     }
 
-    /// Resolves a child. Returns false if it must be removed.
+    /// Converts a child of a list or object. Returns false if the child must be removed.
     fn keeps(&self, child: &mut Value, path: &mut String) -> bool {
         if !is_empty_list(child) {
             self.apply(child, path);
@@ -141,7 +142,7 @@ mod tests {
                 vec![json!({"volumes": [{}]})],
                 json!({"volumes": [{}]}),
             ),
-            // Each reference counts; an object wins over a list.
+            // All references are considered. An empty object takes precedence over an empty list.
             (
                 json!({"a": [], "b": []}),
                 vec![json!({"a": []}), json!({"a": {}, "b": []})],

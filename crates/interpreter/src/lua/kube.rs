@@ -1,4 +1,4 @@
-//! The library `kube`: quantities, requirements of pods, and dependencies of pods.
+//! The Lua library `kube`: quantities, and the requirements and dependencies of pods.
 
 use berth_api::quantity::Quantity;
 use mlua::{Lua, MultiValue, Table, Value as LuaValue, Variadic};
@@ -8,7 +8,7 @@ use super::convert::{to_json, to_lua, type_name};
 use super::empty_tables::{Root, resolve_empty_tables};
 use crate::native::{pod_dependencies, pod_requirements};
 
-/// Creates the library.
+/// Creates the library `kube`.
 pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     for (name, function) in [
@@ -31,7 +31,7 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     Ok(library)
 }
 
-/// `kube.resourceAdd(q1, q2, ...)`: the sum of quantities. A nil counts as zero.
+/// Implements `kube.resourceAdd(q1, q2, ...)`, which returns the sum of quantities. A nil counts as zero.
 fn resource_add(_: &Lua, arguments: Variadic<LuaValue>) -> mlua::Result<String> {
     let mut sum = Quantity::default();
     for argument in arguments.iter() {
@@ -40,7 +40,8 @@ fn resource_add(_: &Lua, arguments: Variadic<LuaValue>) -> mlua::Result<String> 
     Ok(sum.to_string())
 }
 
-/// `kube.accuratePodRequirements(podTemplate)`: the requirements of a pod; nil if it has none.
+/// Implements `kube.accuratePodRequirements(podTemplate)`, which returns the requirements of a pod, or nil if it has
+/// none.
 fn accurate_pod_requirements(lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaValue> {
     let [template] = exactly("accuratePodRequirements", arguments)?;
     let requirements = pod_requirements(&pod_template(&template)?);
@@ -50,7 +51,7 @@ fn accurate_pod_requirements(lua: &Lua, arguments: MultiValue) -> mlua::Result<L
     }
 }
 
-/// `kube.getPodDependencies(podTemplate, namespace)`: the objects that a pod refers to.
+/// Implements `kube.getPodDependencies(podTemplate, namespace)`, which returns the objects that a pod references.
 fn get_pod_dependencies(lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaValue> {
     let [template, namespace] = exactly("getPodDependencies", arguments)?;
     let namespace = match namespace {
@@ -66,7 +67,7 @@ fn get_pod_dependencies(lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaVal
     )
 }
 
-/// `kube.getResourceQuantity(q)`: a quantity as a number. A nil counts as zero.
+/// Implements `kube.getResourceQuantity(q)`, which returns a quantity as a number. A nil counts as zero.
 fn get_resource_quantity(_: &Lua, arguments: MultiValue) -> mlua::Result<f64> {
     let [text] = exactly("getResourceQuantity", arguments)?;
     let number = quantity(&text)?.ratio(Quantity::from_integer(1));

@@ -1,15 +1,16 @@
-//! Bounds on functions in C, which the limit of time cannot interrupt: the cost of patterns, and the length of strings.
+//! Limits on library functions that are written in C. The time limit of a call cannot interrupt such a function, so the
+//! cost of patterns and the length of strings are limited.
 
 use mlua::{Lua, MultiValue, Table, Value, Variadic};
 
 /// Maximum length of a string argument, as in Karmada.
 const MAX_TEXT: usize = 1_000_000;
-/// Maximum length of a pattern. Matching recurses for each item of the pattern.
+/// Maximum length of a pattern. The matcher recurses for each item of the pattern.
 const MAX_PATTERN: usize = 1_000;
-/// Maximum steps of one match, estimated for the worst case.
+/// Maximum number of steps of one match, estimated for the worst case.
 const MAX_STEPS: f64 = 1e8;
 
-/// Replaces the unbounded functions of the libraries `string` and `table`.
+/// Replaces the functions of the libraries `string` and `table` whose cost is unlimited.
 pub(super) fn restrict(lua: &Lua) -> mlua::Result<()> {
     let strings: Table = lua.globals().raw_get("string")?;
     for name in ["find", "match", "gmatch", "gfind"] {
@@ -22,7 +23,7 @@ pub(super) fn restrict(lua: &Lua) -> mlua::Result<()> {
         })?;
         strings.raw_set(name, bounded)?;
     }
-    // Karmada has neither of the first two: they create long strings.
+    // Karmada lacks `gsub` and `rep`, which create long strings.
     for name in ["gsub", "rep", "dump"] {
         strings.raw_set(name, refusal(lua, name)?)?;
     }
@@ -35,7 +36,7 @@ pub(super) fn restrict(lua: &Lua) -> mlua::Result<()> {
     tables.raw_set("insert", bounded)
 }
 
-/// Returns a function that only raises an error.
+/// Returns a function that always raises an error.
 pub(super) fn refusal(lua: &Lua, name: &'static str) -> mlua::Result<mlua::Function> {
     lua.create_function(move |_, _: Variadic<Value>| -> mlua::Result<()> {
         Err(mlua::Error::runtime(format!(
@@ -44,7 +45,8 @@ pub(super) fn refusal(lua: &Lua, name: &'static str) -> mlua::Result<mlua::Funct
     })
 }
 
-/// Refuses positions before the list: moving its items there takes a step for each index in between.
+/// Rejects positions before the list. `table.insert` would take a step for each index between such a position and the
+/// list.
 fn check_insert(arguments: &MultiValue) -> mlua::Result<()> {
     if arguments.len() < 3 {
         return Ok(());
@@ -66,7 +68,7 @@ fn check_match(arguments: &MultiValue) -> mlua::Result<()> {
     let (Some(Value::String(text)), Some(Value::String(pattern))) =
         (arguments.next(), arguments.next())
     else {
-        // Numbers are short, and the function refuses other types.
+        // Numbers are short as strings, and the original function rejects other types.
         return Ok(());
     };
     let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
@@ -88,14 +90,15 @@ fn check_match(arguments: &MultiValue) -> mlua::Result<()> {
     Ok(())
 }
 
-/// Estimates the steps of a match: the ways to divide the text among the repetitions of the pattern, from each start.
+/// Estimates the steps of a match: the number of ways to divide the text among the repetitions of the pattern, from
+/// each start.
 fn worst_steps(length: usize, pattern: &[u8]) -> f64 {
     let mut repetitions = u32::from(pattern.first() != Some(&b'^'));
     let mut bytes = pattern.iter();
     while let Some(byte) = bytes.next() {
         match byte {
             b'%' => {
-                // `%b` scans the text; other classes match one byte.
+                // `%b` scans the text. Other classes match one byte.
                 repetitions += u32::from(bytes.next() == Some(&b'b'));
             }
             b'*' | b'+' | b'-' | b'?' => repetitions += 1,

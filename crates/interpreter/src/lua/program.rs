@@ -1,4 +1,4 @@
-//! A script and its compiled form, which all calls share.
+//! A Lua script and its bytecode, which all calls share.
 
 use std::sync::OnceLock;
 
@@ -9,10 +9,10 @@ use super::budget::MEMORY_MIB;
 use super::first_line;
 use crate::error::ScriptError;
 
-/// The name of the script in error messages.
+/// The name of the script in error messages of Lua.
 const NAME: &str = "=script";
 
-/// A script, compiled at its first use.
+/// A script that is compiled at its first use.
 #[derive(Debug)]
 pub(crate) struct Program {
     text: String,
@@ -21,7 +21,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Creates a program without compiling it.
+    /// Creates a program. The first use compiles the script.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -34,7 +34,7 @@ impl Program {
         &self.text
     }
 
-    /// Compiles the script, unless that was done before.
+    /// Returns the bytecode. Compiles the script at the first call.
     ///
     /// # Errors
     /// When the script does not compile.
@@ -45,10 +45,10 @@ impl Program {
         }
     }
 
-    /// Loads the compiled script into a state.
+    /// Loads the bytecode into a Lua state.
     ///
     /// # Errors
-    /// When the script is too large for the state.
+    /// When the bytecode is too large for the state.
     pub(super) fn load(lua: &Lua, bytecode: &[u8]) -> mlua::Result<Function> {
         let chunk = lua.load(bytecode).set_name(NAME);
         chunk.set_mode(ChunkMode::Binary).into_function()
@@ -59,9 +59,9 @@ fn compile(text: &str) -> Result<Vec<u8>, String> {
     let compile = || {
         let lua = Lua::new_with(StdLib::NONE, LuaOptions::default())?;
         lua.set_memory_limit(MEMORY_MIB << 20)?;
-        // A script in binary form could break the interpreter.
+        // Bytecode in place of source text could crash the interpreter.
         let chunk = lua.load(text).set_name(NAME).set_mode(ChunkMode::Text);
-        // Errors name their line.
+        // The debug information is kept, so that errors contain line numbers.
         Ok(chunk.into_function()?.dump(false))
     };
     compile().map_err(|error: mlua::Error| first_line(&error))

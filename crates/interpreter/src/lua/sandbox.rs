@@ -1,11 +1,11 @@
-//! The libraries and functions that scripts may use: those that Karmada opens.
+//! The libraries and functions that scripts may use. Karmada provides the same functions.
 
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic};
 
 use super::convert::type_name;
 use super::{clock, first_line, kube, patterns};
 
-/// Functions of the base library that load code, change environments or reach behind tables.
+/// Functions of the base library that load code, change environments, or bypass metatables.
 const FORBIDDEN: [&str; 14] = [
     "collectgarbage",
     "dofile",
@@ -25,7 +25,7 @@ const FORBIDDEN: [&str; 14] = [
 /// Functions that Karmada's interpreter does not have.
 const ABSENT: [&str; 2] = ["coroutine", "gcinfo"];
 
-/// Creates a state with the allowed functions.
+/// Creates a Lua state with the allowed functions.
 pub(super) fn new_state() -> mlua::Result<Lua> {
     let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
     let lua = Lua::new_with(libraries, LuaOptions::default())?;
@@ -36,12 +36,12 @@ pub(super) fn new_state() -> mlua::Result<Lua> {
     for name in ABSENT {
         globals.raw_set(name, Value::Nil)?;
     }
-    // The output of scripts would mix with that of the program.
+    // The output of scripts would mix with the output of the program.
     globals.raw_set(
         "print",
         lua.create_function(|_, _: Variadic<Value>| Ok(()))?,
     )?;
-    // The originals of Lua 5.1 do not check the stack: a debug build aborts when they return many values.
+    // The original functions of Lua 5.1 do not check the stack. A debug build aborts when they return many values.
     globals.raw_set("pcall", lua.create_function(pcall)?)?;
     globals.raw_set("xpcall", lua.create_function(xpcall)?)?;
     patterns::restrict(&lua)?;
@@ -52,7 +52,7 @@ pub(super) fn new_state() -> mlua::Result<Lua> {
     Ok(lua)
 }
 
-/// `pcall(f, ...)`: true and the results, or false and the message of the error.
+/// Implements `pcall(f, ...)`, which returns true and the results of `f`, or false and the error message.
 fn pcall(lua: &Lua, (function, arguments): (Value, MultiValue)) -> mlua::Result<MultiValue> {
     let result = match function {
         Value::Function(function) => function.call::<MultiValue>(arguments),
@@ -73,7 +73,7 @@ fn pcall(lua: &Lua, (function, arguments): (Value, MultiValue)) -> mlua::Result<
     })
 }
 
-/// `xpcall(f, handler)`: true and the results, or false and the results of the handler.
+/// Implements `xpcall(f, handler)`, which returns true and the results of `f`, or false and the results of the handler.
 fn xpcall(lua: &Lua, (function, handler): (Value, Function)) -> mlua::Result<MultiValue> {
     let mut results = pcall(lua, (function, MultiValue::new()))?;
     if results.front() == Some(&Value::Boolean(true)) {

@@ -2,14 +2,14 @@ use serde_json::json;
 
 use super::*;
 
-/// Runs a function `f` with arguments.
+/// Runs the function `f` of a script with arguments.
 fn run(script: &str, arguments: &[Value]) -> Result<Returned, ScriptError> {
     let arguments: Vec<&Value> = arguments.iter().collect();
     let [result] = call(&Program::new(script), "f", &arguments)?;
     Ok(result)
 }
 
-/// Evaluates an expression to text.
+/// Evaluates an expression, and returns its value as text.
 fn evaluate(expression: &str) -> Result<String, ScriptError> {
     match run(
         &format!("function f() return {{ tostring({expression}) }} end"),
@@ -25,7 +25,7 @@ fn message(result: Result<impl std::fmt::Debug, ScriptError>) -> String {
 }
 
 #[test]
-fn values_survive_the_way_through_lua() {
+fn values_are_unchanged_after_a_round_trip_through_lua() {
     for (value, expected) in [
         (
             json!({"a": 1, "b": "x", "c": true}),
@@ -39,7 +39,7 @@ fn values_survive_the_way_through_lua() {
             json!({"a": 2_147_483_648_u64, "b": -7}),
             json!({"a": 2_147_483_648_u64, "b": -7}),
         ),
-        // Whole numbers become integers; missing values disappear.
+        // Whole numbers become integers, and nulls disappear.
         (json!({"a": 3.0, "b": null}), json!({"a": 3})),
         (json!({"a": [1, null, 2]}), json!({"a": [1, 2]})),
         (
@@ -123,7 +123,7 @@ fn the_sandbox_has_the_functions_that_karmada_opens() {
             "34214400",
         ),
         ("os.time() > 1700000000", "true"),
-        // These are absent.
+        // These libraries and functions are absent.
         ("io", "nil"),
         ("debug", "nil"),
         ("package", "nil"),
@@ -164,7 +164,7 @@ fn calls_do_not_share_globals() {
 }
 
 #[test]
-fn runaway_scripts_end() {
+fn endless_scripts_are_stopped() {
     for body in [
         "while true do end",
         "while true do pcall(function() while true do end end) end",

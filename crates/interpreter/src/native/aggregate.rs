@@ -1,4 +1,4 @@
-//! Aggregation: the status of a template, built from the members' reports.
+//! Aggregation: builds the status of a template from the members' reports.
 
 mod job;
 mod phases;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::counters::{Counters, counter, put};
 
-/// Returns the new status of a template; none if it is unchanged or its kind has no rule.
+/// Returns the new status of a template. Returns `None` if the status is unchanged, or if the kind has no rule.
 pub(crate) fn aggregate(
     template: &Value,
     items: &[AggregatedStatusItem],
@@ -43,7 +43,7 @@ pub(crate) fn aggregate(
     changed_status(old, new)
 }
 
-/// Returns the new status unless it equals the old one.
+/// Returns the new status, or `None` if it equals the old status.
 pub(crate) fn changed_status(old: Option<&Value>, new: Value) -> Option<Value> {
     // A server may store unset fields as null.
     let mut current = old.cloned().unwrap_or_else(|| json!({}));
@@ -53,14 +53,14 @@ pub(crate) fn changed_status(old: Option<&Value>, new: Value) -> Option<Value> {
     (new != current).then_some(new)
 }
 
-/// Returns the clusters and reports of the members that have reported.
+/// Returns the cluster and the report of each member that has reported.
 fn reports(items: &[AggregatedStatusItem]) -> impl Iterator<Item = (&str, &Value)> {
     items
         .iter()
         .filter_map(|item| Some((item.cluster_name.as_str(), item.status.as_ref()?)))
 }
 
-/// Returns the sum of a counter, limited to the range of the API.
+/// Returns the sum of a counter over the members, at most the maximum of the API.
 fn total(items: &[AggregatedStatusItem], field: &str) -> i64 {
     let sum: i64 = reports(items)
         .map(|(_, report)| counter(report, field))
@@ -68,8 +68,9 @@ fn total(items: &[AggregatedStatusItem], field: &str) -> i64 {
     sum.min(i64::from(i32::MAX))
 }
 
-/// Sums the counters. A kind with an observed generation keeps its other fields, and the generation becomes the
-/// template's once every member is up to date. Any other kind keeps nothing else.
+/// Sums the counters over the members. For a kind with an observed generation, the other fields of the old status
+/// remain. The observed generation becomes the template's generation once every member is up to date. For other kinds,
+/// the other fields are removed.
 fn sum(template: &Value, counters: &Counters, items: &[AggregatedStatusItem]) -> Value {
     let old = template.get("status").and_then(Value::as_object);
     let old = old.filter(|_| counters.has_generation);
@@ -90,7 +91,7 @@ fn sum(template: &Value, counters: &Counters, items: &[AggregatedStatusItem]) ->
     Value::Object(status)
 }
 
-/// Joins the disrupted pods of all members, with the cluster in front of each name.
+/// Merges the disrupted pods of all members. Each name gets the name of the cluster as a prefix.
 fn disrupted_pods(items: &[AggregatedStatusItem]) -> Option<Value> {
     let mut all = Map::new();
     for (cluster, report) in reports(items) {
@@ -102,10 +103,10 @@ fn disrupted_pods(items: &[AggregatedStatusItem]) -> Option<Value> {
     (!all.is_empty()).then_some(Value::Object(all))
 }
 
-/// The sort key of an address: hostnames first, then IPs.
+/// The sort key of an address: addresses with a hostname come first, then addresses with an IP.
 type AddressKey = (bool, String, String, bool, String);
 
-/// Joins the load balancer addresses of all members, sorted and without duplicates.
+/// Merges the load balancer addresses of all members, sorted and without duplicates.
 fn addresses(items: &[AggregatedStatusItem]) -> Value {
     let mut all: BTreeMap<AddressKey, Value> = BTreeMap::new();
     for (_, report) in reports(items) {
@@ -127,7 +128,8 @@ fn addresses(items: &[AggregatedStatusItem]) -> Value {
     }
 }
 
-/// Reports whether an entry is a valid address. One malformed entry would make the control plane reject all of them.
+/// Reports whether an entry is a valid address. One malformed entry would make the control plane reject the whole
+/// status.
 fn is_address(entry: &Value) -> bool {
     let is_ip = |ip: &Value| {
         let text = ip.as_str();
@@ -160,7 +162,7 @@ fn merge_ports(address: &mut Value, entry: &Value) {
     }
 }
 
-/// Joins the active Jobs of all members and takes the latest times.
+/// Merges the active Jobs of all members, and selects the latest times.
 fn cron_job(items: &[AggregatedStatusItem]) -> Value {
     let mut status = Map::new();
     let active = reports(items).filter_map(|(_, report)| report.get("active")?.as_array());

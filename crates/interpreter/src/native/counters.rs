@@ -1,4 +1,5 @@
-//! The kinds whose status has counters that are added up over the members, such as `readyReplicas`.
+//! The table of the kinds with counters in their status, such as `readyReplicas`. The counters are summed over the
+//! members.
 
 use berth_apimachinery::json_fields::number;
 use serde_json::{Map, Value, json};
@@ -8,11 +9,11 @@ use serde_json::{Map, Value, json};
 pub(super) struct Counters {
     api_version: &'static str,
     kind: &'static str,
-    /// The status has an observed generation, which shows whether the counters are up to date.
+    /// True if the status has an observed generation, which shows whether the counters are up to date.
     pub(super) has_generation: bool,
     /// Counters that are always written.
     always: &'static [&'static str],
-    /// Counters that are written unless they are zero.
+    /// Counters that are written if they are greater than zero.
     optional: &'static [&'static str],
 }
 
@@ -39,13 +40,13 @@ static COUNTERS: [Counters; 6] = [
 ];
 
 impl Counters {
-    /// Returns the row of a kind.
+    /// Returns the counters of a kind.
     pub(super) fn of(api_version: &str, kind: &str) -> Option<&'static Self> {
         let mut rows = COUNTERS.iter();
         rows.find(|row| (row.api_version, row.kind) == (api_version, kind))
     }
 
-    /// Writes each counter with the number that `number` returns.
+    /// Writes each counter with the value that `number` returns.
     pub(super) fn write(&self, into: &mut Map<String, Value>, number: impl Fn(&str) -> i64) {
         for field in self.optional {
             put(into, field, number(field));
@@ -65,7 +66,7 @@ pub(super) fn put(into: &mut Map<String, Value>, field: &str, number: i64) {
     }
 }
 
-/// Returns a counter from a member's report, clamped to the range of the API: a member may report anything.
+/// Returns a counter from a member's report, clamped to the range of the API. A member may report any number.
 pub(super) fn counter(object: &Value, field: &str) -> i64 {
     number(object, field).clamp(0, i64::from(i32::MAX))
 }

@@ -1,5 +1,5 @@
-//! Dependencies of a template: the ConfigMaps, Secrets, ServiceAccounts and volume claims of its pods, the certificates
-//! of an Ingress, and the Service and EndpointSlices of a ServiceImport.
+//! Dependencies of templates. A pod depends on its ConfigMaps, Secrets, ServiceAccount and volume claims. An Ingress
+//! depends on its certificates, and a ServiceImport on its Service and EndpointSlices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ use serde_json::Value;
 use super::workloads::Workload;
 use crate::InterpretError;
 
-/// The ConfigMap that every namespace has, with the CA certificate of the cluster.
+/// The ConfigMap with the cluster's CA certificate, which exists in every namespace.
 const ROOT_CA: &str = "kube-root-ca.crt";
-/// The ServiceAccount that every namespace has.
+/// The ServiceAccount that exists in every namespace.
 const DEFAULT_ACCOUNT: &str = "default";
-/// The label of EndpointSlices with the name of their Service.
+/// The label of an EndpointSlice that contains the name of its Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// The names that a pod references, by kind.
@@ -50,7 +50,7 @@ fn pod_spec(pod: Option<&Value>, kind: &str) -> Result<PodSpec, InterpretError> 
     }
 }
 
-/// Returns the sorted dependencies of a template; none for kinds without a rule.
+/// Returns the sorted dependencies of a template. Returns `None` for kinds without a rule.
 ///
 /// # Errors
 /// When the template is malformed.
@@ -72,7 +72,7 @@ pub(crate) fn dependencies(
     let pod = pod_spec(template.pointer(workload.pod_spec), kind)?;
     let mut references = References::of(pod);
     if kind == "StatefulSet" {
-        // The member creates these claims itself, one per replica.
+        // The StatefulSet controller of the member creates these claims for each replica.
         let templates = template.pointer("/spec/volumeClaimTemplates");
         for claim in templates.and_then(Value::as_array).into_iter().flatten() {
             let name = claim.pointer("/metadata/name").and_then(Value::as_str);
@@ -101,7 +101,7 @@ impl References {
         for volume in pod.volumes.into_iter().flatten() {
             references.add_volume(volume);
         }
-        // Every namespace of a member has its own root CA.
+        // Every namespace of a member has its own `kube-root-ca.crt`.
         references.config_maps.remove(ROOT_CA);
         let account = pod.service_account_name;
         references
@@ -201,7 +201,7 @@ fn reference_to(
     }
 }
 
-/// Returns the Secrets with the certificates of an Ingress.
+/// Returns the Secrets that contain the certificates of an Ingress.
 fn certificates(ingress: &Value, namespace: &str) -> Vec<DependentObjectReference> {
     let entries = ingress.pointer("/spec/tls").and_then(Value::as_array);
     let names: BTreeSet<&str> = entries
@@ -216,7 +216,7 @@ fn certificates(ingress: &Value, namespace: &str) -> Vec<DependentObjectReferenc
         .collect()
 }
 
-/// Returns the Service derived from a ServiceImport, and its EndpointSlices.
+/// Returns the Service that is derived from a ServiceImport, and the EndpointSlices of this Service.
 fn imported_service(name: &str, namespace: &str) -> Vec<DependentObjectReference> {
     let service = format!("derived-{name}");
     let slices = DependentObjectReference {

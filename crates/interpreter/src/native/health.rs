@@ -1,9 +1,9 @@
-//! Health of an object in a member.
+//! Health of objects in a member.
 
 use berth_apimachinery::json_fields::{generation, has_condition, kind_of, number};
 use serde_json::{Value, json};
 
-/// A health rule: takes an object and its status, and reports whether the object is healthy.
+/// A health rule: a function of an object and its status, which returns true if the object is healthy.
 type Rule = fn(&Value, &Value) -> bool;
 
 const RULES: [(&str, &str, Rule); 9] = [
@@ -29,7 +29,7 @@ pub(crate) fn has_health_rule(api_version: &str, kind: &str) -> bool {
     rule(api_version, kind).is_some()
 }
 
-/// Reports whether an object is healthy. An object without a rule always is.
+/// Reports whether an object is healthy. Objects of kinds without a health rule are always healthy.
 pub(crate) fn is_healthy(object: &Value) -> bool {
     let (api_version, kind) = kind_of(object);
     let status = object.get("status").unwrap_or(&Value::Null);
@@ -40,7 +40,7 @@ fn is_observed(object: &Value, status: &Value) -> bool {
     number(status, "observedGeneration") == generation(object)
 }
 
-/// Reports whether a counter reaches `spec.replicas`, if that is set.
+/// Reports whether a counter is at least `spec.replicas`. Returns true if `spec.replicas` is unset.
 fn reaches_replicas(object: &Value, status: &Value, counter: &str) -> bool {
     let replicas = object.pointer("/spec/replicas").and_then(Value::as_i64);
     replicas.is_none_or(|replicas| number(status, counter) >= replicas)

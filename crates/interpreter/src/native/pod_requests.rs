@@ -1,7 +1,8 @@
 //! Resource requests of a pod.
 //!
-//! For each resource: the sum over the containers or the maximum over the init containers, whichever is greater, plus
-//! the overhead. A missing request defaults to the limit. As in Karmada, sidecar init containers have no special rule.
+//! The request for a resource is the sum over the containers or the maximum over the init containers, whichever is
+//! greater, plus the overhead. A missing request defaults to the limit. As in Karmada, sidecar init containers have no
+//! special rule.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +15,10 @@ use crate::InterpretError;
 
 type Quantities = BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>;
 
-/// The unit in which a resource is counted.
+/// The unit of a resource amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
-    /// Thousandths.
+    /// Thousandths of a unit.
     Milli,
     /// Bytes, formatted with binary suffixes.
     Bytes,
@@ -26,7 +27,7 @@ enum Unit {
 }
 
 impl Unit {
-    /// Returns the unit of a resource; none for resources that are not counted.
+    /// Returns the unit of a resource. Returns `None` for resources that are not counted.
     fn of(resource: &str) -> Option<Self> {
         match resource {
             "cpu" => Some(Self::Milli),
@@ -39,7 +40,8 @@ impl Unit {
     }
 }
 
-/// Reports whether a resource is an extended resource, an attachable volume, or in the `kubernetes.io` namespace.
+/// Reports whether a resource is an extended resource, an attachable volume, or a resource in the namespace
+/// `kubernetes.io`.
 fn is_scalar(resource: &str) -> bool {
     if resource.starts_with("attachable-volumes-") || resource.contains("kubernetes.io/") {
         return true;
@@ -49,7 +51,7 @@ fn is_scalar(resource: &str) -> bool {
         && validate_label_key(&format!("requests.{resource}")).is_ok()
 }
 
-/// Amounts by resource, each in its unit.
+/// Amounts by resource name. Each amount has the [`Unit`] of its resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PodRequests(BTreeMap<String, i64>);
 
@@ -78,7 +80,7 @@ impl PodRequests {
         Ok(total)
     }
 
-    /// Returns the requests as a resource list without zero amounts.
+    /// Returns the requests as a resource list, without zero amounts.
     pub(super) fn into_json(self) -> Map<String, Value> {
         self.0
             .into_iter()
@@ -124,7 +126,7 @@ fn amount(container: &str, resource: &str, text: &str) -> Result<Option<i64>, In
     }))
 }
 
-/// Returns a number of bytes in binary notation.
+/// Returns a number of bytes as a quantity with a binary suffix.
 fn bytes(amount: i64) -> Quantity {
     Quantity::from_integer(amount).in_format(Format::BinarySi)
 }

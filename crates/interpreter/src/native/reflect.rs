@@ -7,11 +7,12 @@ use serde_json::{Map, Value, json};
 
 use super::counters::{Counters, counter, put};
 
-/// Maximum size of a reported status, in bytes of JSON. Works and bindings must fit into a request to the control plane,
-/// whatever a member returns.
+/// Maximum size of a reported status, in bytes of JSON. With this limit, Works and bindings fit into a request to the
+/// control plane, for any status that a member returns.
 pub(crate) const MAX_REPORT_BYTES: usize = 256 * 1024;
 
-/// Returns the status to report; none if it is missing, too large, or not reported for the kind.
+/// Returns the status that a member reports for an object. Returns `None` if the status is absent, too large, or not
+/// reported for the kind.
 pub(crate) fn reflect(object: &Value) -> Option<Value> {
     report(object).filter(|report| json_size(report) <= MAX_REPORT_BYTES)
 }
@@ -59,7 +60,8 @@ fn report(object: &Value) -> Option<Value> {
     }
 }
 
-/// Returns the generation of the template that the object was rendered from, from its annotation.
+/// Returns the generation of the template from which the object was rendered. An annotation of the object contains this
+/// generation.
 fn template_generation(object: &Value) -> i64 {
     let annotations = object.pointer("/metadata/annotations");
     annotations

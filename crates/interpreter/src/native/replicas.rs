@@ -1,4 +1,4 @@
-//! Replicas and requirements of a workload template.
+//! Reading of the replicas and requirements of workload templates.
 
 use k8s_openapi::api::core::v1::PodSpec;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ pub(crate) fn is_interpreted(api_version: &str, kind: &str) -> bool {
     Workload::of(api_version, kind).is_some_and(|workload| workload.replicas.is_some())
 }
 
-/// Returns the requirements of a replica from its pod template.
+/// Returns the requirements of one replica from its pod template.
 ///
 /// # Errors
 /// When the template is malformed.
@@ -32,7 +32,7 @@ fn typed_pod(pod: &Value, kind: &str) -> Result<PodSpec, InterpretError> {
     }
 }
 
-/// Reads replicas and requirements from a template; none for kinds without replicas.
+/// Reads the replicas and requirements of a template. Returns `None` for kinds without replicas.
 ///
 /// # Errors
 /// When the template is malformed.

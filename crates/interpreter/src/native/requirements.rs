@@ -1,4 +1,4 @@
-//! Requirements of a replica: node selection and resources.
+//! Requirements of a replica: its node claim and its resource requests.
 
 use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::{Map, Value, json};
@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use super::pod_requests::PodRequests;
 use crate::InterpretError;
 
-/// Returns `spec.replicaRequirements` of a binding; none without requirements. `raw` and `pod` are the same pod spec:
-/// fields are copied from the raw JSON, so that fields of a newer Kubernetes survive.
+/// Returns the `spec.replicaRequirements` of a binding, or `None` if the pod has no requirements. `raw` is the JSON of
+/// `pod`. The node claim is copied from the JSON, so that fields of newer Kubernetes versions are kept.
 pub(super) fn requirements(raw: &Value, pod: &PodSpec) -> Result<Option<Value>, InterpretError> {
     let mut requirements = Map::new();
     if let Some(claim) = node_claim(raw) {

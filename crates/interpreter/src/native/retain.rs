@@ -1,4 +1,4 @@
-//! Retention: fields of an object that the member owns and an update must keep.
+//! Retention of the fields that a member owns. An update of the object in the member must keep these fields.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use berth_api::well_known::{MANAGED_ANNOTATIONS, MANAGED_LABELS, RETAIN_REPLICAS
 use berth_apimachinery::json_fields::kind_of;
 use serde_json::{Map, Value, json};
 
-/// Copies the fields of built-in kinds that the member owns from the observed object to the desired one.
+/// Copies the fields of Kubernetes' kinds that the member owns from the observed object to the desired object.
 pub(crate) fn retain_fields(desired: &mut Value, observed: &Value) {
     match kind_of(desired) {
         ("apps/v1", "Deployment") => retain_replicas(desired, observed),
@@ -39,8 +39,8 @@ pub(crate) fn retain_fields(desired: &mut Value, observed: &Value) {
     }
 }
 
-/// Retains finalizers, owners, and foreign labels and annotations. A key that the control plane once set and no longer
-/// sets is dropped.
+/// Retains finalizers, owner references, and the labels and annotations that other clients of the member set. Removes a
+/// key that the control plane set earlier and no longer sets.
 pub(crate) fn retain_metadata(desired: &mut Value, observed: &Value) {
     for field in ["resourceVersion", "finalizers", "ownerReferences"] {
         match observed.pointer(&format!("/metadata/{field}")) {
@@ -98,7 +98,7 @@ fn retain_pod(desired: &mut Value, observed: &Value) {
     }
 }
 
-/// Adds the items of an observed list whose name the desired list lacks.
+/// Adds the items of an observed list whose names are absent from the desired list.
 fn merge_by_name(desired: &mut Value, observed: &Value, list: &str) {
     let items = |from: &Value| {
         let items = from.get(list).and_then(Value::as_array);
@@ -120,7 +120,7 @@ fn merge_by_name(desired: &mut Value, observed: &Value, list: &str) {
     }
 }
 
-/// Copies the value at a JSON pointer, if there is one, and creates missing parents.
+/// Copies the value at a JSON pointer if it exists, and creates missing parents.
 fn copy(desired: &mut Value, observed: &Value, pointer: &str) {
     let Some(value) = observed.pointer(pointer) else {
         return;

@@ -1,11 +1,11 @@
-//! Revision: sets the replicas and completions of a manifest.
+//! Revision: sets the replicas or the completions of a manifest.
 
 use berth_apimachinery::json_fields::kind_of;
 use serde_json::{Map, Value, json};
 
 use super::workloads::{ReplicaField, Workload};
 
-/// Sets the replicas of a workload. A missing field stays missing.
+/// Sets the replicas of a workload. A field that is absent remains absent.
 pub(crate) fn revise_replicas(manifest: &mut Value, replicas: i32) {
     let (api_version, kind) = kind_of(manifest);
     let workload = Workload::of(api_version, kind);
@@ -16,7 +16,7 @@ pub(crate) fn revise_replicas(manifest: &mut Value, replicas: i32) {
     }
 }
 
-/// Sets the completions of a Job. A missing field stays missing.
+/// Sets the completions of a Job. A field that is absent remains absent.
 pub fn revise_completions(manifest: &mut Value, completions: i32) {
     set_in_spec(manifest, "completions", completions);
 }

@@ -1,20 +1,20 @@
-//! The table of the kinds that run pods.
+//! The table of the kinds that run pods: the field of the replicas, and the path of the pod spec.
 
-/// A field with a number of replicas.
+/// The field that contains the number of replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplicaField {
     /// `spec.replicas`.
     Replicas,
     /// `spec.parallelism`, limited by `spec.completions`.
     Parallelism,
-    /// No field: the object is a single replica.
+    /// No field, because the object is a single replica.
     Single,
 }
 
 /// A kind that runs pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Workload {
-    /// The field with the replicas; none if the kind has none that can be divided.
+    /// The field with the replicas, or `None` if the kind has no replicas that can be divided among clusters.
     pub(super) replicas: Option<ReplicaField>,
     /// A JSON pointer to the pod spec.
     pub(super) pod_spec: &'static str,
@@ -49,7 +49,7 @@ const WORKLOADS: [(&str, &str, Option<ReplicaField>, &str); 7] = [
 ];
 
 impl Workload {
-    /// Returns the row of a kind.
+    /// Returns the row of a kind in the table.
     pub(super) fn of(api_version: &str, kind: &str) -> Option<Self> {
         let mut rows = WORKLOADS.iter();
         let (_, _, replicas, pod_spec) =

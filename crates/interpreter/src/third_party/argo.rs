@@ -1,4 +1,4 @@
-//! The kinds of Argo: Workflow and Rollout.
+//! Rules for the kinds of Argo: Workflow and Rollout.
 
 use berth_api::dependency::DependentObjectReference;
 use berth_apimachinery::json_fields::{generation, number, text_at};
@@ -15,7 +15,7 @@ pub(super) static KINDS: [Kind; 2] = [
         replicas: Some(|rollout| {
             let replicas = replicas_at(rollout, "/spec/replicas", Some(1))?;
             if rollout.pointer("/spec/template").is_none() {
-                // The pods are those of the Deployment in `spec.workloadRef`.
+                // The pods belong to the Deployment in `spec.workloadRef`.
                 return interpretation(replicas, &Value::Null);
             }
             of_template(rollout, replicas)
@@ -24,7 +24,7 @@ pub(super) static KINDS: [Kind; 2] = [
         reflect: Some(|rollout, status| with_generations(rollout, status, &ROLLOUT)),
         aggregate: Some(|members| Some(aggregate_rollout(members))),
         health: Some(|rollout| {
-            // A paused rollout waits for its next step and serves.
+            // A paused rollout waits for its next step, and its pods serve requests.
             let is_healthy = matches!(text_at(rollout, "/status/phase"), "Healthy" | "Paused");
             Ok(is_healthy && is_observed(rollout))
         }),
@@ -68,12 +68,13 @@ const ROLLOUT: [&str; 7] = [
 /// Phases of a Rollout, the worst first.
 const PHASES: [&str; 4] = ["Degraded", "Progressing", "Paused", "Healthy"];
 
-/// Reports whether the controller has observed the current generation, which it writes as text.
+/// Reports whether the controller has observed the current generation. The controller writes the observed generation as
+/// text.
 fn is_observed(rollout: &Value) -> bool {
     text_at(rollout, "/status/observedGeneration") == generation(rollout).to_string()
 }
 
-/// Sums the counters, and takes the phase and message of the worst member.
+/// Sums the counters. Copies the phase and message of the member with the worst phase.
 fn aggregate_rollout(members: Aggregation<'_>) -> Fields {
     let mut status = members.old();
     for counter in &ROLLOUT[..4] {

@@ -1,4 +1,4 @@
-//! The FlinkDeployment of Apache Flink.
+//! Rules for the FlinkDeployment of Apache Flink.
 
 use berth_api::binding::Component;
 use berth_api::quantity::{Format, Quantity};
@@ -30,7 +30,7 @@ const REPORTED: [&str; 8] = [
     "taskManager",
 ];
 
-/// Errors that another cluster would not solve.
+/// Errors that would also occur in another cluster.
 const USER_ERRORS: [&str; 3] = ["ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff"];
 
 fn is_healthy(deployment: &Value) -> bool {
@@ -40,7 +40,7 @@ fn is_healthy(deployment: &Value) -> bool {
             && text("/status/lifecycleState") == "STABLE";
     }
     match text("/status/jobStatus/state") {
-        // The last three soon end in one of the states before.
+        // The last three states are transitions into one of the other states.
         "RUNNING" | "FINISHED" | "FAILED" | "CANCELED" | "SUSPENDED" | "CANCELLING" | "FAILING"
         | "RESTARTING" => true,
         "CREATED" | "INITIALIZING" | "RECONCILING" => {
@@ -68,7 +68,7 @@ fn job_managers(deployment: &Value) -> i32 {
     count(deployment.pointer("/spec/jobManager/replicas"), 1)
 }
 
-/// Returns the amount of a resource of a manager.
+/// Returns the amount of a resource that a manager requests.
 fn amount(deployment: &Value, manager: &str, resource: &str) -> Result<Option<Quantity>> {
     let value = deployment.pointer(&format!("/spec/{manager}/resource/{resource}"));
     let text = match value {
@@ -86,7 +86,7 @@ fn amount(deployment: &Value, manager: &str, resource: &str) -> Result<Option<Qu
     }
 }
 
-/// Returns the requirements of pods with the greatest amounts of these managers.
+/// Returns the requirements of a pod. Each resource gets the greatest amount among these managers.
 fn requirements(
     deployment: &Value,
     managers: &[&str],
@@ -119,7 +119,7 @@ fn requirements(
     Ok(requirements)
 }
 
-/// Counts all managers, each with the greatest requirements of both kinds.
+/// Counts the job managers and task managers. Each manager gets the greatest requirements of both.
 fn replicas(deployment: &Value) -> Result<Interpretation> {
     let mut requirements =
         requirements(deployment, &["taskManager", "jobManager"], |amount| amount)?;
@@ -150,7 +150,7 @@ fn components(deployment: &Value) -> Result<Vec<Component>> {
     ])
 }
 
-/// Takes the status of the last member that has one.
+/// Copies the status of the last member that has reported.
 fn aggregate(members: Aggregation<'_>) -> Option<Fields> {
     if members.items.is_empty() {
         return None;

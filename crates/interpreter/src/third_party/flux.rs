@@ -1,4 +1,4 @@
-//! The kinds of Flux: releases, kustomizations and sources.
+//! Rules for the kinds of Flux: releases, kustomizations and sources.
 
 use berth_api::dependency::DependentObjectReference;
 use berth_apimachinery::json_fields::text_at;
@@ -122,7 +122,7 @@ const BUCKET: [&str; 5] = [
     "observedGeneration",
     "url",
 ];
-/// As in Karmada, without the observed generation.
+/// The reported fields of a HelmChart. As in Karmada, the observed generation is absent.
 const HELM_CHART: [&str; 5] = [
     "conditions",
     "artifact",
@@ -164,7 +164,8 @@ fn set_all(status: &mut Fields, fields: &[&str], value: &Value) {
     }
 }
 
-/// Sets fields to the value of the last member that reports one; to the default, or the old value, if none does.
+/// Sets each field to the value of the last member that reports the field. If no member reports a field, sets it to the
+/// default. Without a default, the old value remains.
 fn set_last(
     status: &mut Fields,
     members: Aggregation<'_>,
@@ -178,7 +179,7 @@ fn set_last(
     }
 }
 
-/// Aggregates a source: the artifact and the other fields of the last member that reports them.
+/// Aggregates the status of a source. The artifact and the other fields come from the last member that reports them.
 fn source(members: Aggregation<'_>, texts: &[&str]) -> Fields {
     let mut status = with_conditions(members);
     set_last(&mut status, members, &["artifact"], Some(Value::Null));
@@ -196,7 +197,7 @@ fn aggregate_release(members: Aggregation<'_>) -> Fields {
     }
     set_last(&mut status, members, texts, None);
     for counter in failures {
-        // As in Karmada, a template without the counter does not get it.
+        // As in Karmada, the counter is written only if the old status has the counter.
         if let Some(slot) = status.get_mut(*counter) {
             *slot = json!(members.sum(counter));
         }
@@ -204,7 +205,8 @@ fn aggregate_release(members: Aggregation<'_>) -> Fields {
     status
 }
 
-/// Returns the Secrets at these places of the spec, and the ServiceAccount.
+/// Returns references to the Secrets in the given fields of the spec, and to the ServiceAccount if `has_account` is
+/// true.
 fn dependencies(
     object: &Value,
     secrets: &[&str],

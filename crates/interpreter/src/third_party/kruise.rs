@@ -1,4 +1,4 @@
-//! The workloads of OpenKruise.
+//! Rules for the workloads of OpenKruise.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ pub(super) static KINDS: [Kind; 7] = [
         aggregate: Some(|members| {
             let mut status = with_counters(members, &DAEMON_SET[..7]);
             let hash = members.last("daemonSetHash").cloned();
-            // Karmada writes a zero where no member has a hash.
+            // As in Karmada, the hash is 0 if no member reports a hash.
             status.insert("daemonSetHash".to_owned(), hash.unwrap_or_else(|| json!(0)));
             Some(status)
         }),
@@ -123,7 +123,7 @@ const BROADCAST_JOB: [&str; 8] = [
     "desired",
     "phase",
 ];
-/// Six counters and three texts.
+/// The reported fields of a CloneSet. The first six are counters, and the next three are texts.
 const CLONE_SET: [&str; 10] = [
     "replicas",
     "updatedReplicas",
@@ -136,7 +136,7 @@ const CLONE_SET: [&str; 10] = [
     "labelSelector",
     "observedGeneration",
 ];
-/// Seven counters.
+/// The reported fields of a DaemonSet. The first seven are counters.
 const DAEMON_SET: [&str; 9] = [
     "currentNumberScheduled",
     "numberMisscheduled",
@@ -148,7 +148,7 @@ const DAEMON_SET: [&str; 9] = [
     "daemonSetHash",
     "observedGeneration",
 ];
-/// Five counters.
+/// The reported fields of a UnitedDeployment. The first five are counters.
 const UNITED_DEPLOYMENT: [&str; 7] = [
     "replicas",
     "updatedReplicas",
@@ -158,7 +158,7 @@ const UNITED_DEPLOYMENT: [&str; 7] = [
     "observedGeneration",
     "conditions",
 ];
-/// Six counters and two texts.
+/// The reported fields of a StatefulSet. The first six are counters, and the next two are texts.
 const STATEFUL_SET: [&str; 9] = [
     "replicas",
     "readyReplicas",
@@ -175,7 +175,7 @@ fn replicas(object: &Value) -> Result<Interpretation> {
     of_template(object, replicas_at(object, "/spec/replicas", None)?)
 }
 
-/// Returns the old status with sums of counters and the observed generation.
+/// Returns the old status with the sums of the counters and the observed generation.
 fn with_counters(members: Aggregation<'_>, counters: &[&str]) -> Fields {
     let mut status = members.old();
     for counter in counters {
@@ -221,7 +221,7 @@ fn is_observed(object: &Value) -> Result<bool> {
     Ok(status.get("observedGeneration") == object.pointer("/metadata/generation"))
 }
 
-/// Returns the status of an object that needs one.
+/// Returns the status of an object, or an error if the object has no status.
 fn status_of(object: &Value) -> Result<&Value> {
     let status = object.get("status").filter(|status| status.is_object());
     status.ok_or_else(|| missing("/status"))
@@ -245,7 +245,7 @@ fn aggregate_broadcast_job(members: Aggregation<'_>) -> Option<Fields> {
     let phase = members.values("phase").last().cloned();
     status.insert("phase".to_owned(), phase.unwrap_or_else(|| json!("")));
     let (mut complete, mut failed) = (0, Vec::new());
-    // As in Karmada, a member that has not finished counts like the one before it.
+    // As in Karmada, an unfinished member counts with the result of the previous member.
     let mut last = None;
     for item in members.items {
         let report = item.status.as_ref().unwrap_or(&Value::Null);
@@ -279,7 +279,7 @@ fn aggregate_broadcast_job(members: Aggregation<'_>) -> Option<Fields> {
     Some(status)
 }
 
-/// Keeps the labels of the pod template, which the controller in the member adds.
+/// Retains the labels of the pod template, because the controller in the member adds labels to the template.
 fn retain_template_labels(desired: &mut Value, observed: &Value) {
     let labels = observed.pointer("/spec/template/metadata/labels");
     let template = desired.pointer_mut("/spec/template");
@@ -319,7 +319,7 @@ fn sidecar_counters(counter: impl Fn(&str) -> i64) -> Fields {
         .collect()
 }
 
-/// Returns the ConfigMaps and Secrets of the injected containers and volumes.
+/// Returns the ConfigMaps and Secrets that the injected containers and volumes reference.
 fn sidecar_dependencies(set: &Value) -> Vec<DependentObjectReference> {
     let (mut config_maps, mut secrets) = (BTreeSet::new(), BTreeSet::new());
     let list = |value: &'_ Value, pointer: &str| -> Vec<Value> {

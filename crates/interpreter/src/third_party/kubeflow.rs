@@ -1,4 +1,4 @@
-//! The kinds of Kubeflow: Notebook, PyTorchJob, TFJob and MPIJob.
+//! Rules for the kinds of Kubeflow: Notebook, PyTorchJob, TFJob and MPIJob.
 
 use berth_api::binding::Component;
 use berth_api::dependency::DependentObjectReference;
@@ -83,13 +83,13 @@ const MPI_REPORTED: [&str; 5] = [
     "lastReconcileTime",
 ];
 
-/// Reports whether a job has conditions and none that it failed.
+/// Reports whether a job has conditions and has not failed.
 fn has_not_failed(job: &Value) -> bool {
     let status = job.get("status").unwrap_or(&Value::Null);
     status.get("conditions").is_some() && !has_condition(status, "Failed")
 }
 
-/// Returns the components of a job, one for each role.
+/// Returns one component of a job for each role.
 fn role_components(job: &Value, field: &str, roles: &[&str]) -> Result<Vec<Component>> {
     let specs = roles.iter().filter_map(|role| {
         let spec = job.pointer(&format!("/spec/{field}/{role}"))?;
@@ -115,7 +115,8 @@ fn role_dependencies(
     dependencies(job, roles.iter().filter_map(template))
 }
 
-/// Aggregates a PyTorchJob or TFJob: earliest start, latest end, pods by role, and conditions of the whole job.
+/// Aggregates the status of a PyTorchJob or TFJob: the earliest start, the latest end, the pods by role, and the
+/// conditions.
 fn aggregate_training(
     members: Aggregation<'_>,
     roles: &[&str],
@@ -152,7 +153,7 @@ fn aggregate_training(
     status
 }
 
-/// Sums the pods of a role.
+/// Returns the numbers of pods of a role, summed over the members.
 fn role_counts(members: Aggregation<'_>, role: &str) -> Value {
     let mut counts = json!({});
     for count in COUNTS {
@@ -167,9 +168,9 @@ fn role_counts(members: Aggregation<'_>, role: &str) -> Value {
 /// The outcome of a job in all members.
 #[derive(Debug)]
 struct Outcome<'a> {
-    /// The clusters in which it failed.
+    /// The clusters in which the job failed.
     failed: Vec<&'a str>,
-    /// It succeeded in all members.
+    /// True if the job succeeded in all members.
     has_succeeded: bool,
 }
 
@@ -190,7 +191,7 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// The order matters: kubectl prints the last condition.
+/// Returns the conditions of a PyTorchJob. Their order matters, because kubectl prints the last condition.
 fn pytorch_conditions(members: Aggregation<'_>, outcome: &Outcome<'_>) -> Vec<Value> {
     let condition = |kind: &str, is_true: bool, updated: Value, changed: Value, message: String| {
         json!({"type": kind, "status": if is_true { "True" } else { "False" },
@@ -227,7 +228,7 @@ fn pytorch_conditions(members: Aggregation<'_>, outcome: &Outcome<'_>) -> Vec<Va
     conditions
 }
 
-/// Returns a condition that is true, with the template's own times if it already has the condition.
+/// Returns a condition with the status True. If the template already has the condition, its times remain unchanged.
 fn finished(members: Aggregation<'_>, kind: &str, reason: &str, message: &str) -> Value {
     json!({"type": kind, "status": "True", "reason": reason, "message": message,
         "lastProbeTime": members.transition_time("lastProbeTime", message),
@@ -299,7 +300,7 @@ fn aggregate_mpi(members: Aggregation<'_>) -> Option<Fields> {
     Some(status)
 }
 
-/// Reports whether the container runs, starts or ended well.
+/// Reports whether a container is running, is being created, or ended without an error.
 fn is_notebook_healthy(state: &Value) -> bool {
     if state.get("running").is_some() {
         return true;

@@ -1,4 +1,4 @@
-//! The policies of Kyverno.
+//! Rules for the policies of Kyverno.
 
 use berth_apimachinery::json_fields::{number, text_at};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Replicas, components and dependencies of pod templates.
+//! Replicas, components and dependencies of pod templates, for all projects.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::error::InterpretError;
 use crate::interpretation::Interpretation;
 use crate::native::{pod_dependencies, pod_requirements};
 
-/// Returns replicas with the requirements of a pod template.
+/// Returns an interpretation with these replicas and the requirements of a pod template.
 pub(super) fn interpretation(replicas: i32, template: &Value) -> Result<Interpretation> {
     Ok(Interpretation {
         replicas,
@@ -24,13 +24,13 @@ pub(super) fn interpretation(replicas: i32, template: &Value) -> Result<Interpre
     })
 }
 
-/// Returns the replicas in a field of the spec, with the requirements of `spec.template`.
+/// Returns an interpretation with these replicas and the requirements of `spec.template`.
 pub(super) fn of_template(object: &Value, replicas: i32) -> Result<Interpretation> {
     let template = object.pointer("/spec/template");
     interpretation(replicas, template.ok_or_else(|| missing("/spec/template"))?)
 }
 
-/// Returns a number of replicas; the default if the field is missing.
+/// Returns the number of replicas at a JSON pointer, or the default if the field is missing.
 pub(super) fn replicas_at(
     object: &Value,
     pointer: &'static str,
@@ -45,7 +45,7 @@ pub(super) fn replicas_at(
     }
 }
 
-/// Returns a number that may be written as text; none if it is missing or no number.
+/// Returns a number that may be written as text, or `None` if the value is absent or has another form.
 pub(super) fn number_or_text(value: Option<&Value>) -> Option<f64> {
     match value? {
         Value::Number(number) => number.as_f64(),
@@ -54,12 +54,12 @@ pub(super) fn number_or_text(value: Option<&Value>) -> Option<f64> {
     }
 }
 
-/// Returns a number of replicas that may be written as text, without its fraction.
+/// Returns a number of replicas that may be written as text. Drops the fraction.
 pub(super) fn count(value: Option<&Value>, default: i32) -> i32 {
     number_or_text(value).map_or(default, to_count)
 }
 
-/// Converts a number to one of replicas.
+/// Converts a number to a number of replicas. Drops the fraction.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "limited to the range before"
@@ -92,7 +92,7 @@ pub(super) fn with_requirements(
     })
 }
 
-/// Returns the node claim of a pod spec for kinds that have no pod template.
+/// Returns the node claim of a pod spec. Only kinds without a pod template need this function.
 pub(super) fn node_claim(spec: &Value, has_affinity: bool) -> Option<Value> {
     let mut claim = json!({});
     let affinity = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
@@ -131,7 +131,8 @@ pub(super) fn template_dependencies(object: &Value) -> Result<Vec<DependentObjec
     dependencies(object, object.pointer("/spec/template"))
 }
 
-/// Returns references to objects of version `v1` in the namespace of an object, for the names that are set.
+/// Returns references to the named objects of API version `v1` in the namespace of an object. Skips absent and empty
+/// names.
 pub(super) fn named<'a>(
     object: &Value,
     kind: &str,

@@ -1,9 +1,10 @@
-//! Removal of empty fields. Scripts of Karmada cannot distinguish empty lists from empty objects, so neither reaches a
-//! status.
+//! Removal of empty fields. Karmada's scripts cannot distinguish empty lists from empty objects, so Karmada writes
+//! neither into a status.
 
 use serde_json::{Map, Value};
 
-/// Removes nulls and empty containers at any depth. A container that only becomes empty by this stays.
+/// Removes nulls and empty lists and objects at any depth. A list or object that becomes empty through this removal
+/// remains.
 pub(super) fn drop_empty(fields: &mut Map<String, Value>) {
     drop_nulls(fields);
     fields.retain(|_, value| keep(value));
@@ -36,7 +37,7 @@ fn keep(value: &mut Value) -> bool {
     }
 }
 
-/// Zero values that [`drop_zero`] removes.
+/// Reports whether [`drop_zero`] removes a value.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -48,7 +49,8 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// Removes zero numbers, empty texts, zero durations, and containers without anything else, at any depth.
+/// Removes zero numbers, empty texts, zero durations, and empty lists and objects, at any depth. Also removes a list or
+/// object that becomes empty through this removal.
 pub(super) fn drop_zero(fields: &mut Map<String, Value>) {
     fields.retain(|_, value| {
         drop_zero_within(value);

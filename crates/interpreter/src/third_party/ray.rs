@@ -1,4 +1,4 @@
-//! The kinds of KubeRay: RayCluster, RayJob and RayService.
+//! Rules for the kinds of KubeRay: RayCluster, RayJob and RayService.
 
 use berth_api::binding::Component;
 use berth_api::dependency::DependentObjectReference;
@@ -67,7 +67,7 @@ fn worker_groups(cluster: Option<&Value>) -> impl Iterator<Item = &Value> {
     groups.into_iter().flatten()
 }
 
-/// Returns the pod templates of a cluster.
+/// Returns the pod templates of a Ray cluster.
 fn templates(cluster: Option<&Value>) -> impl Iterator<Item = &Value> {
     let workers = worker_groups(cluster).filter_map(|group| group.get("template"));
     head(cluster).into_iter().chain(workers)
@@ -80,7 +80,7 @@ fn sorted_dependencies<'a>(
     dependencies(object, templates)
 }
 
-/// Returns the replicas of a group of workers.
+/// Returns the replicas of a worker group.
 fn replicas_of(group: &Value) -> i32 {
     number_or_text(group.get("replicas")).map_or(0, to_count)
 }
@@ -100,8 +100,8 @@ fn components(cluster: Option<&Value>) -> Result<Vec<Component>> {
     Ok(components)
 }
 
-/// Counts the head and all workers. The requirements are those of the head, with the greatest processor time and memory
-/// of all groups.
+/// Counts the head and all workers as replicas. Each replica has the requirements of the head, with the greatest CPU
+/// and memory requests of the head and the worker groups.
 fn service_replicas(service: &Value) -> Result<Interpretation> {
     let cluster = service.pointer("/spec/rayClusterConfig");
     let Some(head) = head(cluster) else {
@@ -140,7 +140,8 @@ fn quantity(text: &str) -> Result<Quantity> {
     })
 }
 
-/// Divides the replicas, without the head, among the groups in proportion to their sizes. The last group gets the rest.
+/// Divides the replicas except the head among the worker groups, in proportion to their sizes. The last group gets the
+/// remainder.
 fn revise_service(service: &mut Value, replicas: i32) {
     let groups = service.pointer_mut("/spec/rayClusterConfig/workerGroupSpecs");
     let Some(groups) = groups.and_then(Value::as_array_mut) else {
@@ -161,7 +162,7 @@ fn revise_service(service: &mut Value, replicas: i32) {
             let index = i64::try_from(index).unwrap_or(0);
             workers / count + i64::from(index < workers % count)
         } else {
-            // Rounded half up.
+            // The share is rounded half up.
             (2 * workers * i64::from(replicas_of(group)) + total) / (2 * total)
         };
         left -= share;
@@ -195,7 +196,7 @@ fn aggregate_cluster(members: Aggregation<'_>) -> Option<Fields> {
     for resource in ["desiredCPU", "desiredMemory", "desiredGPU", "desiredTPU"] {
         let mut sum = Quantity::default();
         for amount in members.values(resource).filter_map(Value::as_str) {
-            // A malformed amount of one member does not hide those of the others.
+            // A malformed amount from one member counts as zero.
             sum = sum + quantity(amount).unwrap_or_default();
         }
         set(resource, json!(sum.to_string()));
@@ -217,7 +218,7 @@ fn aggregate_cluster(members: Aggregation<'_>) -> Option<Fields> {
     Some(status)
 }
 
-/// Returns the first of the members' reports with the greatest rank.
+/// Returns the first report with the greatest rank.
 fn worst<'a>(
     reports: impl Iterator<Item = &'a Value>,
     rank: impl Fn(&Value) -> usize,
@@ -228,7 +229,7 @@ fn worst<'a>(
     })
 }
 
-/// Returns the rank of a text in a list of groups; unknown texts have the lowest.
+/// Returns the position of the group that contains a text. Unknown texts have the lowest rank.
 fn rank(text: &str, groups: &[&[&str]]) -> usize {
     let group = groups.iter().position(|group| group.contains(&text));
     group.unwrap_or(0)
@@ -325,7 +326,7 @@ fn aggregate_service(members: Aggregation<'_>) -> Option<Fields> {
     Some(status)
 }
 
-/// Returns the worst status of each application.
+/// Returns each application with its worst status among the members.
 fn applications(members: Aggregation<'_>) -> Value {
     let rank = |status: &Value| rank(text_at(status, "/status"), &APPLICATION_STATUSES);
     let mut all = Fields::new();

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::{Aggregation, Fields, picked};
 
 impl<'a> Aggregation<'a> {
-    /// Returns the status of the template.
+    /// Returns the current status of the template.
     pub(super) fn old(&self) -> Fields {
         let status = self.template.get("status").and_then(Value::as_object);
         status.cloned().unwrap_or_default()
     }
 
-    /// Returns the clusters and statuses of the members that have reported.
+    /// Returns the cluster and the status of each member that has reported.
     pub(super) fn reports(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
         self.items.iter().filter_map(|item| {
             let status = item.status.as_ref().filter(|status| !status.is_null())?;
@@ -26,20 +26,20 @@ impl<'a> Aggregation<'a> {
         self.reports().map(|(_, status)| status)
     }
 
-    /// Returns the values of a field in the members that report it.
+    /// Returns the values of a field, from the members that report the field.
     pub(super) fn values(&self, field: &str) -> impl Iterator<Item = &'a Value> {
         self.statuses()
             .filter_map(move |status| status.get(field))
             .filter(|value| !value.is_null())
     }
 
-    /// Returns the sum of a counter.
+    /// Returns the sum of a counter over the members.
     pub(super) fn sum(&self, field: &str) -> i64 {
         self.statuses()
             .fold(0, |sum, status| sum.saturating_add(number(status, field)))
     }
 
-    /// Returns the value of the last member that reports one, other than an empty text.
+    /// Returns the value of a field from the last member that reports the field with a value other than an empty text.
     pub(super) fn last(&self, field: &str) -> Option<&'a Value> {
         self.values(field).filter(|value| **value != "").last()
     }
@@ -59,20 +59,21 @@ impl<'a> Aggregation<'a> {
         texts.filter(|text| !text.is_empty())
     }
 
-    /// Returns the report of the only member; none unless there is exactly one.
+    /// Returns the report if there is exactly one member.
     pub(super) fn only(&self) -> Option<Fields> {
         let [item] = self.items else { return None };
         let status = item.status.as_ref().and_then(Value::as_object);
         Some(status.cloned().unwrap_or_default())
     }
 
-    /// Joins the lists in a field.
+    /// Concatenates the lists in a field.
     pub(super) fn joined(&self, field: &str) -> Value {
         let lists = self.values(field).filter_map(Value::as_array);
         Value::Array(lists.flatten().cloned().collect())
     }
 
-    /// Sets the observed generation to the template's once every member has observed it; keeps the old one otherwise.
+    /// Sets the observed generation to the template's generation if every member has observed that generation.
+    /// Otherwise the old value remains.
     pub(super) fn set_observed_generation(&self, status: &mut Fields) {
         let current = generation(self.template);
         let is_current = |report: &Value| {
@@ -91,7 +92,8 @@ impl<'a> Aggregation<'a> {
         }
     }
 
-    /// Merges conditions of equal type, status and reason; each message starts with its cluster.
+    /// Merges the conditions of all members with the same type, status and reason. The name of the cluster precedes
+    /// each message.
     pub(super) fn merged_conditions(&self) -> Value {
         let mut merged: Vec<Value> = Vec::new();
         for (cluster, condition) in self.conditions() {
@@ -112,15 +114,15 @@ impl<'a> Aggregation<'a> {
         Value::Array(merged)
     }
 
-    /// Returns the conditions of all members.
+    /// Returns the conditions of all members with their clusters.
     pub(super) fn conditions(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
         self.reports().flat_map(|(cluster, status)| {
             conditions_of(status).map(move |condition| (cluster, condition))
         })
     }
 
-    /// Returns the template's own time of the condition with this message, so that an unchanged condition keeps it; the
-    /// current time for others.
+    /// Returns the time of the template's condition that has this message, so that an unchanged condition keeps its
+    /// time. Returns the current time if the template has no such condition.
     pub(super) fn transition_time(&self, field: &str, message: &str) -> Value {
         let old = self.template.pointer("/status/conditions");
         let old = old.and_then(Value::as_array).into_iter().flatten();
@@ -140,7 +142,7 @@ pub(super) fn conditions_of(status: &Value) -> impl Iterator<Item = &Value> {
     conditions.filter(|condition| condition.is_object())
 }
 
-/// Copies the listed fields of a status, and the generations of the object and of its template.
+/// Returns the listed fields of a status, with the generations of the object and of its template.
 pub(super) fn with_generations(object: &Value, status: &Value, fields: &[&str]) -> Fields {
     let mut report = picked(status, fields);
     if let Some(generation) = object.pointer("/metadata/generation") {

@@ -1,4 +1,4 @@
-//! The SparkApplication of the Spark operator.
+//! Rules for the SparkApplication of the Spark operator.
 
 use berth_api::binding::Component;
 use berth_api::quantity::Quantity;
@@ -33,7 +33,7 @@ const REPORTED: [&str; 9] = [
 ];
 
 const MEBI: f64 = 1_048_576.0;
-/// The least overhead of a pod's memory, in bytes.
+/// Minimum memory overhead of a pod, in bytes.
 const LEAST_OVERHEAD: f64 = 384.0 * MEBI;
 
 fn components(application: &Value) -> Result<Vec<Component>> {
@@ -94,7 +94,7 @@ fn requirements(role: &str, spec: &Value, factor: f64) -> Result<Value> {
     Ok(requirements)
 }
 
-/// Returns an amount of memory in the notation of Java, such as `512m`, in bytes.
+/// Returns the bytes of an amount of memory in Java's notation, such as `512m`.
 fn memory_at(role: &str, spec: &Value, field: &'static str) -> Result<Option<f64>> {
     let Some(value) = spec.get(field).filter(|value| !value.is_null()) else {
         return Ok(None);
@@ -135,7 +135,7 @@ fn bytes(amount: f64) -> Result<String> {
     }
 }
 
-/// Returns how bad a state is.
+/// Returns the severity of a state. A greater number is worse.
 fn severity(state: &str) -> i32 {
     match state {
         "SUBMITTED" | "PENDING_RERUN" => 1,

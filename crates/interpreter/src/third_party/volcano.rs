@@ -1,4 +1,4 @@
-//! The Job of Volcano.
+//! Rules for the Job of Volcano.
 
 use berth_api::binding::Component;
 use berth_apimachinery::json_fields::{number, text_at};
@@ -49,7 +49,8 @@ const HEALTHY: [&str; 9] = [
     "Terminating",
     "Terminated",
 ];
-/// The phases that make a Job fail as a whole.
+/// The phases of a failed Job. The conditions of the first member with such a phase become the conditions of the
+/// template.
 const FAILED: [&str; 5] = ["Failed", "Aborted", "Aborting", "Terminated", "Terminating"];
 
 fn components(job: &Value) -> Result<Vec<Component>> {
@@ -128,7 +129,7 @@ fn seconds(duration: &Value) -> f64 {
     total
 }
 
-/// Sums the pods by task and phase.
+/// Sums the pods of all members by task and phase.
 fn task_counts(members: Aggregation<'_>) -> Value {
     let mut tasks = Fields::new();
     for counts in members.values("taskStatusCount") {
@@ -144,7 +145,7 @@ fn task_counts(members: Aggregation<'_>) -> Value {
     Value::Object(tasks)
 }
 
-/// Returns the conditions of the first failed member; otherwise the latest of each phase.
+/// Returns the conditions of the first failed member. If no member failed, returns the latest condition of each phase.
 fn conditions(members: Aggregation<'_>) -> Vec<Value> {
     let mut latest: Vec<Value> = Vec::new();
     for report in members.statuses() {

@@ -1,4 +1,4 @@
-//! The responses of webhooks that a decision has got so far, and the requests that it still needs.
+//! The answers of webhooks that a caller already has, and the requests that the caller must still send.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,10 +6,10 @@ use super::error::WebhookError;
 use super::request::WebhookRequest;
 use super::response::Answer;
 
-/// The answers that a caller has, and the requests that it still has to send. Clones share both.
+/// The known answers of webhooks and the open requests of a caller. Clones share their content.
 ///
-/// The caller runs its operations, sends the [open requests](Self::take_open), [adds](Self::add) their answers, and
-/// runs the operations again, until no request is open.
+/// The caller runs its operations, sends the [open requests](Self::take_open), and [adds](Self::add) the answers. It
+/// repeats these steps until no request is open.
 #[derive(Clone, Debug, Default)]
 pub struct Answers(Arc<Mutex<State>>);
 
@@ -20,7 +20,7 @@ struct State {
 }
 
 impl Answers {
-    /// Returns the answer to a request. Notes a request without an answer.
+    /// Returns the answer to a request. If the answer is unknown, adds the request to the open requests.
     pub(crate) fn get(&self, request: WebhookRequest) -> Result<Answer, WebhookError> {
         let mut state = self.lock();
         let mut answers = state.answers.iter();
@@ -33,12 +33,12 @@ impl Answers {
         Err(WebhookError::NotCalled)
     }
 
-    /// Removes and returns the requests without an answer.
+    /// Removes and returns the open requests.
     pub fn take_open(&self) -> Vec<WebhookRequest> {
         std::mem::take(&mut self.lock().open)
     }
 
-    /// Adds an answer.
+    /// Adds the answer to a request.
     pub fn add(&self, request: WebhookRequest, answer: Result<Answer, WebhookError>) {
         self.lock().answers.push((request, answer));
     }

@@ -1,4 +1,5 @@
-//! The webhooks of all configurations, and the operations and kinds that they interpret.
+//! The webhooks of all ResourceInterpreterWebhookConfigurations, with the operations and kinds that each webhook
+//! interprets.
 
 use std::sync::Arc;
 
@@ -7,24 +8,24 @@ use berth_api::interpreter_webhook::{InterpreterWebhook, RuleWithOperations, Web
 
 use crate::operation::Operation;
 
-/// The time limit of a call without `timeoutSeconds`.
+/// The time limit of a call in seconds if `timeoutSeconds` is unset.
 const DEFAULT_TIMEOUT: i32 = 10;
 
 /// A webhook of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
-    /// `CONFIGURATION/WEBHOOK`.
+    /// The name in the form `CONFIGURATION/WEBHOOK`.
     name: String,
     spec: InterpreterWebhook,
 }
 
 impl Webhook {
-    /// Returns its name, `CONFIGURATION/WEBHOOK`.
+    /// Returns the name in the form `CONFIGURATION/WEBHOOK`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns its address and authorities.
+    /// Returns the address of the webhook and the certificate authorities.
     pub fn client_config(&self) -> &WebhookClientConfig {
         &self.spec.client_config
     }
@@ -47,7 +48,7 @@ impl Webhook {
     }
 }
 
-/// Reports whether a rule of a webhook names a kind, for any operation.
+/// Reports whether a rule of a webhook matches a kind, for any operation.
 pub fn names_kind(webhook: &InterpreterWebhook, api_version: &str, kind: &str) -> bool {
     let mut rules = webhook.rules.iter();
     rules.any(|rule| rule_names_kind(rule, api_version, kind))
@@ -64,10 +65,9 @@ fn matches(items: &[String], value: &str) -> bool {
     items.iter().any(|item| item == "*" || item == value)
 }
 
-/// The webhooks of all configurations.
+/// The webhooks of all configurations, in the order of their names.
 #[derive(Debug, Default)]
 pub(crate) struct Configurations {
-    /// Sorted by name.
     webhooks: Vec<Arc<Webhook>>,
 }
 
@@ -88,7 +88,7 @@ impl Configurations {
         Self { webhooks }
     }
 
-    /// Returns the webhook of an operation: the first by name.
+    /// Returns the webhook that performs an operation for a kind: the first webhook by name that matches.
     pub(crate) fn find(
         &self,
         api_version: &str,

@@ -1,12 +1,12 @@
-//! Failed calls of webhooks.
+//! Errors of webhooks.
 
-/// A webhook that did not interpret an object.
+/// The reason why a webhook did not interpret an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WebhookError {
-    /// The webhook is not called by this caller.
+    /// The caller does not call webhooks.
     #[error("the webhook is not called")]
     NotCalled,
-    /// The webhook accepts no known version.
+    /// The webhook accepts no known version of ResourceInterpreterContext.
     #[error(
         "the webhook does not accept known ResourceInterpreterContext versions: add v1alpha1 to interpreterContextVersions"
     )]
@@ -14,10 +14,10 @@ pub enum WebhookError {
     /// The call failed.
     #[error("{0}")]
     Call(String),
-    /// The webhook did not respond in time before, and is not called yet.
+    /// The webhook did not respond in time to an earlier call, and is paused.
     #[error("the webhook did not respond in time; it is called again in {0} s")]
     Paused(u64),
-    /// The response does not fit the request.
+    /// The response does not match the request.
     #[error("received invalid webhook response: {0}")]
     Response(String),
     /// The webhook reports a failure.
@@ -34,8 +34,8 @@ pub enum WebhookError {
 }
 
 impl WebhookError {
-    /// Returns the error about an answer to another operation.
+    /// Returns the error for an answer that belongs to another operation.
     pub(crate) fn mismatch() -> Self {
-        Self::Response("it does not fit the operation".to_owned())
+        Self::Response("the response belongs to another operation".to_owned())
     }
 }

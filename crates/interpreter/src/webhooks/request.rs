@@ -1,4 +1,4 @@
-//! A request to a webhook.
+//! Requests to interpreter webhooks.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::configurations::Webhook;
 use super::error::WebhookError;
 use crate::operation::Operation;
 
-/// An operation on an object by a webhook.
+/// A request to a webhook: an operation on an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebhookRequest {
     pub(super) webhook: Arc<Webhook>,
@@ -64,10 +64,10 @@ impl WebhookRequest {
         self.operation
     }
 
-    /// Returns the message to the webhook, as JSON. `uid` identifies the request.
+    /// Returns the request as a JSON document. `uid` identifies the request.
     ///
     /// # Errors
-    /// When the webhook accepts no known version.
+    /// When the webhook accepts no known version of ResourceInterpreterContext.
     pub fn body(&self, uid: &str) -> Result<Vec<u8>, WebhookError> {
         if !self.webhook.versions().iter().any(|v| v == VERSION) {
             return Err(WebhookError::Versions);

@@ -1,4 +1,4 @@
-//! The response of a webhook.
+//! Decoding of the responses of interpreter webhooks.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,7 @@ use crate::interpretation::Interpretation;
 use crate::operation::Operation;
 use crate::references::check_references;
 
-/// The result of an operation by a webhook.
+/// The result of an operation that a webhook performed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// The replicas of a template.
@@ -25,23 +25,23 @@ pub enum Answer {
     Components(Vec<Component>),
     /// The dependencies of a template.
     Dependencies(Vec<DependentObjectReference>),
-    /// The changes of an object.
+    /// The patch for an object.
     Patch(BoundedPatch),
-    /// The status to report.
+    /// The status that a member reports.
     Status(Value),
-    /// The health of an object.
+    /// True if the object is healthy.
     Health(bool),
 }
 
 impl WebhookRequest {
-    /// Reads the response to this request. `uid` identifies the request.
+    /// Decodes the response to this request. `uid` identifies the request.
     ///
     /// # Errors
-    /// When the response is malformed, does not fit the request, or reports a failure.
+    /// When the response is malformed, does not match the request, or reports a failure.
     pub fn read(&self, uid: &str, body: &[u8]) -> Result<Answer, WebhookError> {
         let message: ResourceInterpreterContext =
             serde_json::from_slice(body).map_err(|error| invalid(error.to_string()))?;
-        // Webhooks that use Karmada's library leave the type out.
+        // Webhooks that use Karmada's library omit `apiVersion` and `kind`.
         let expected = [("", ""), (API_VERSION, KIND)];
         if !expected.contains(&(&message.api_version, &message.kind)) {
             return Err(invalid(format!(
@@ -117,7 +117,7 @@ fn interpretation(
     })
 }
 
-/// Returns the patch of a response. A response without one changes nothing.
+/// Returns the patch of a response. A response without a patch changes nothing.
 fn patch(response: InterpreterResponse) -> Result<BoundedPatch, WebhookError> {
     let text = response.patch.filter(|patch| !patch.is_empty());
     let operations: Vec<Value> = match (text, response.patch_type.as_deref()) {

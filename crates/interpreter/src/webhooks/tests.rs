@@ -1,4 +1,4 @@
-//! Matching, precedence, and the protocol.
+//! Tests of the matching of webhooks, their precedence, and their requests and responses.
 
 use berth_api::ResourceInterpreterWebhookConfiguration;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn rule(operations: &[&str], group: &str, version: &str, kind: &str) -> Value {
         "kinds": [kind] })
 }
 
-/// Returns an interpreter whose webhook performs all operations of Workloads.
+/// Returns an interpreter whose webhook performs all operations for the kind Workload.
 fn workloads() -> Interpreter {
     let interpreter = Interpreter::default();
     let rules = json!([rule(&["*"], "example.io", "v1alpha1", "Workload")]);
@@ -34,7 +34,7 @@ fn workload() -> Value {
         "spec": { "replicas": 3 }, "status": { "ready": 2 } })
 }
 
-/// Runs an operation, and answers its requests with `respond`.
+/// Runs an operation until all requests are answered. `respond` returns the response to a request.
 fn run<T>(
     interpreter: &Interpreter,
     operation: impl Fn(&Interpreter) -> T,
@@ -74,7 +74,7 @@ fn successful(mut fields: Value) -> Value {
     fields
 }
 
-/// Returns a response with a JSON patch, as Go encodes it.
+/// Returns a response with a JSON patch, encoded as in Go.
 fn patched(patch: &Value) -> Value {
     use base64::Engine as _;
     let patch = base64::engine::general_purpose::STANDARD.encode(patch.to_string());
@@ -351,7 +351,7 @@ fn responses_may_leave_out_their_type() {
     let interpreter = workloads().with_answers(answers.clone());
     assert!(
         interpreter.is_healthy(&workload()).is_err(),
-        "not asked yet"
+        "the webhook is not called yet"
     );
     let request = answers.take_open().pop().unwrap();
     let read = |kind: &str| {

@@ -1,4 +1,4 @@
-//! Cron schedules.
+//! Parsing of cron schedules, and search for scheduled times.
 
 use cronexpr::{Crontab, MakeTimestamp};
 use jiff::{Span, Timestamp, ToSpan as _};
@@ -8,7 +8,7 @@ use jiff::{Span, Timestamp, ToSpan as _};
 pub(super) struct Schedule(Crontab);
 
 impl Schedule {
-    /// Parses five fields or a descriptor such as `@hourly`, in a time zone (UTC by default). Returns `None`
+    /// Parses five fields or a descriptor such as `@hourly`, in a time zone, which is UTC by default. Returns `None`
     /// for `@every` and for unknown time zones.
     pub(super) fn parse(text: &str, zone: Option<&str>) -> Option<Self> {
         let fields = match text.trim() {
@@ -19,7 +19,7 @@ impl Schedule {
             "@hourly" => "0 * * * *",
             fields => fields,
         };
-        // A question mark means the same as a star.
+        // A question mark means the same as an asterisk.
         let fields = fields.replace('?', "*");
         let zone = zone.filter(|zone| !zone.is_empty()).unwrap_or("UTC");
         cronexpr::parse_crontab(&format!("{fields} {zone}"))
@@ -27,15 +27,15 @@ impl Schedule {
             .map(Self)
     }
 
-    /// Returns the first time after `after`.
+    /// Returns the first scheduled time after `after`.
     pub(super) fn next(&self, after: Timestamp) -> Option<Timestamp> {
         let next = self.0.find_next(MakeTimestamp(after)).ok()?;
         Some(next.timestamp())
     }
 
-    /// Returns the latest time after `since` and not after `now`.
+    /// Returns the latest scheduled time after `since` that is at most `now`.
     pub(super) fn latest(&self, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
-        // Search in growing spans before `now`, to avoid iterating over many missed times.
+        // The search uses growing spans before `now`, to avoid iterating over many missed times.
         let spans: [Span; 5] = [
             1.minute(),
             1.hour(),
@@ -90,7 +90,7 @@ mod tests {
                 Some("2026-03-01T10:30:00Z"),
             ),
             ("* * * * *", "2026-03-01T10:30:00Z", None),
-            // Every minute for years.
+            // The schedule has had a time every minute for years.
             (
                 "* * * * *",
                 "2000-01-01T00:00:00Z",

@@ -1,4 +1,4 @@
-//! Scenarios with a cache in place of a server.
+//! Tests of the planner. A cache replaces the API server.
 
 mod autoscalers;
 mod batch;
@@ -21,7 +21,7 @@ use crate::ownership;
 use crate::scope::Scope;
 use crate::work_schedule::WorkSchedule;
 
-/// A cluster with a manual clock.
+/// A cluster with a cache and a clock that the test advances.
 struct Cluster {
     cache: Cache,
     images: ImageRegistry,
@@ -57,7 +57,7 @@ impl Cluster {
         }
     }
 
-    /// Removes images from the registry.
+    /// Removes the images that match a pattern from the registry.
     fn without_images(mut self, pattern: &str) -> Self {
         self.images = ImageRegistry::without(pattern.parse().unwrap());
         self.schedule = WorkSchedule::new(self.images.clone());
@@ -80,12 +80,12 @@ impl Cluster {
         ));
     }
 
-    /// Plans and applies actions until there are none left. Returns the time of the next planning.
+    /// Plans and executes actions until no action is left. Returns the time of the next planning.
     fn settle(&mut self) -> Option<jiff::Timestamp> {
         for _ in 0..100 {
             let actions = self.schedule.next(&mut self.cache, self.now);
             if actions.is_empty() {
-                // Planning all objects must find nothing more.
+                // The planning of all objects must find no further action.
                 let all = plan(&self.cache, &Scope::all(), &self.images, self.now);
                 assert_eq!(all.actions, []);
                 return self.schedule.next_time();
@@ -95,13 +95,13 @@ impl Cluster {
             }
         }
         let actions = self.schedule.next(&mut self.cache, self.now);
-        panic!("it never ends: {actions:?}");
+        panic!("the actions never end: {actions:?}");
     }
 
-    /// Advances the clock until there is nothing to wait for.
+    /// Advances the clock until no planning is scheduled.
     fn rest(&mut self) {
         while let Some(wake) = self.settle() {
-            assert!(wake > self.now, "it waits for the past");
+            assert!(wake > self.now, "the next planning is in the past");
             self.now = wake;
         }
     }
@@ -111,7 +111,10 @@ impl Cluster {
         match action {
             Action::CreatePod(mut pod) => {
                 self.identify(&mut pod.metadata);
-                assert!(self.cache.pods.get(&key(&*pod)).is_none(), "made twice");
+                assert!(
+                    self.cache.pods.get(&key(&*pod)).is_none(),
+                    "it already exists"
+                );
                 self.cache.pods.put(*pod);
             }
             Action::DeletePod(key) => cache.pods.remove(&key),
@@ -144,19 +147,28 @@ impl Cluster {
             Action::DeleteReplicaSet(key) => cache.replica_sets.remove(&key),
             Action::CreateJob(mut job) => {
                 self.identify(&mut job.metadata);
-                assert!(self.cache.jobs.get(&key(&*job)).is_none(), "made twice");
+                assert!(
+                    self.cache.jobs.get(&key(&*job)).is_none(),
+                    "it already exists"
+                );
                 self.cache.jobs.put(*job);
             }
             Action::DeleteJob(key) => cache.jobs.remove(&key),
             Action::CreateClaim(mut claim) => {
                 self.identify(&mut claim.metadata);
-                assert!(self.cache.claims.get(&key(&*claim)).is_none(), "made twice");
+                assert!(
+                    self.cache.claims.get(&key(&*claim)).is_none(),
+                    "it already exists"
+                );
                 self.cache.claims.put(*claim);
             }
             Action::DeleteClaim(key) => cache.claims.remove(&key),
             Action::CreateSlice(mut slice) => {
                 self.identify(&mut slice.metadata);
-                assert!(self.cache.slices.get(&key(&*slice)).is_none(), "made twice");
+                assert!(
+                    self.cache.slices.get(&key(&*slice)).is_none(),
+                    "it already exists"
+                );
                 self.cache.slices.put(*slice);
             }
             Action::ReplaceSlice(slice) => cache.slices.put(*slice),
@@ -184,7 +196,7 @@ impl Cluster {
         }
     }
 
-    /// Returns the pods of an app as `node phase`, with a mark for ready ones.
+    /// Returns the pods of an app in the form `NODE PHASE`, followed by `ready` for ready pods.
     fn pods(&self, app: &str) -> Vec<String> {
         let mut pods: Vec<String> = self
             .cache
@@ -334,7 +346,7 @@ fn rollout_stays_within_its_limits_and_completes() {
     assert_eq!(
         cluster.cache.replica_sets.iter().count(),
         2,
-        "the former one is kept"
+        "the old ReplicaSet remains"
     );
 }
 

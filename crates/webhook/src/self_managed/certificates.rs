@@ -1,6 +1,6 @@
-//! An authority and the serving certificate that it issues: lifetimes and renewal.
+//! A certificate authority and a serving certificate: how they are issued, and when they are renewed.
 //!
-//! It must not know where they are stored.
+//! This module must not depend on the storage of the certificates.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,32 +15,34 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 use crate::serving_certificate::ServingCertificate;
 
 const DAY: Duration = Duration::from_hours(24);
-/// Lifetime of an authority, and the rest of it at which it is replaced.
+/// Lifetime of a certificate authority.
 const CA_LIFETIME: Duration = DAY.saturating_mul(3650);
+/// Remaining lifetime at which an authority is replaced.
 const CA_RENEWAL: Duration = DAY.saturating_mul(365);
-/// Lifetime of a serving certificate, and the rest of it at which it is replaced.
+/// Lifetime of a serving certificate.
 const SERVING_LIFETIME: Duration = DAY.saturating_mul(90);
+/// Remaining lifetime at which a serving certificate is replaced.
 const SERVING_RENEWAL: Duration = DAY.saturating_mul(30);
 /// Tolerated difference between the clocks of replicas and API servers.
 const CLOCK_SKEW: Duration = Duration::from_hours(1);
-/// Number of authorities in a CA bundle: the current one and its predecessor.
+/// Maximum number of authorities in a CA bundle: the current authority and the previous authority.
 const MAX_AUTHORITIES: usize = 2;
 
-/// The content of the Secret, PEM.
+/// The certificates and keys in the Secret, all in PEM format.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Certificates {
-    /// The current authority, and then its predecessor.
+    /// The certificate of the current authority, followed by the certificate of the previous authority.
     pub(crate) ca_bundle: String,
     /// The key of the current authority.
     pub(crate) ca_key: String,
     /// The serving certificate.
     pub(crate) certificate: String,
-    /// Its key.
+    /// The key of the serving certificate.
     pub(crate) key: String,
 }
 
 impl Certificates {
-    /// Returns the certificates that replace `current`, or `None` if it is valid for long enough.
+    /// Returns new certificates, or `None` if the current certificates are usable and valid for long enough.
     pub(crate) fn next(
         current: Option<&Self>,
         names: &[String],
@@ -135,7 +137,7 @@ fn serving(
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
-/// Sets the validity of a certificate.
+/// Sets the validity of a certificate. It begins [`CLOCK_SKEW`] before `now`.
 fn set_validity(params: &mut CertificateParams, now: SystemTime, lifetime: Duration) {
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
     let passed = now.duration_since(SystemTime::UNIX_EPOCH);
@@ -175,7 +177,7 @@ impl Details {
     }
 }
 
-/// Returns the usable certificates of a bundle.
+/// Returns the usable certificates of a bundle, with their properties.
 fn certificates(bundle: &str) -> Vec<(String, Details)> {
     const END: &str = "-----END CERTIFICATE-----";
     let whole = bundle

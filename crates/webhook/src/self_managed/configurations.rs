@@ -1,4 +1,4 @@
-//! The CA bundle of the webhook configurations.
+//! The writer of the CA bundle in the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration.
 
 use std::fmt::Debug;
 
@@ -12,14 +12,14 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// A configuration of webhooks.
+/// A MutatingWebhookConfiguration or a ValidatingWebhookConfiguration.
 pub(super) trait Configuration:
     Clone
     + Debug
     + DeserializeOwned
     + Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>
 {
-    /// Returns the names of the webhooks and how they are called.
+    /// Returns the name and the client configuration of each webhook.
     fn webhooks(&self) -> Vec<(&str, &WebhookClientConfig)>;
 }
 
@@ -39,8 +39,8 @@ impl Configuration for ValidatingWebhookConfiguration {
     }
 }
 
-/// Writes a CA bundle into the webhooks of a configuration that call a Service. A configuration that is not installed is
-/// skipped.
+/// Writes a CA bundle into each webhook of a configuration that calls the Service. Does nothing if the configuration is
+/// not installed.
 pub(super) async fn write_ca_bundle<K: Configuration>(
     client: &Client,
     name: &str,
@@ -65,7 +65,8 @@ pub(super) async fn write_ca_bundle<K: Configuration>(
     Ok(())
 }
 
-/// Returns a strategic merge patch, in which webhooks are merged by name, or `None` if nothing changes.
+/// Returns a strategic merge patch, or `None` if nothing changes. The API server merges the webhooks of the patch by
+/// name.
 fn patch(
     webhooks: &[(&str, &WebhookClientConfig)],
     service: &NamespacedName,

@@ -1,4 +1,4 @@
-//! The Secret with the certificates. Its resource version decides which replica writes it.
+//! The Secret with the certificates. Its resource version ensures that only one of several concurrent writes succeeds.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const KEY: &str = "tls.key";
 const CA_BUNDLE: &str = "ca.crt";
 const CA_KEY: &str = "ca.key";
 
-/// The Secret as it was read.
+/// The Secret as it was read, and the certificates in it.
 pub(super) struct Stored {
     secret: Option<Secret>,
     certificates: Option<Certificates>,
@@ -40,7 +40,7 @@ impl Stored {
         self.certificates
     }
 
-    /// Writes the Secret. Returns false if another replica wrote it after it was read.
+    /// Writes the Secret. Returns false if another replica wrote the Secret after it was read.
     pub(super) async fn write(
         self,
         client: &Client,
@@ -80,7 +80,8 @@ fn api(client: &Client, name: &NamespacedName) -> Api<Secret> {
     Api::namespaced(client.clone(), &name.namespace)
 }
 
-/// Returns the certificates of a Secret. Missing and damaged parts are empty, so that they are issued again.
+/// Returns the certificates of a Secret. A missing part becomes an empty string, which [`Certificates::next`] treats as
+/// damaged.
 fn certificates(data: &BTreeMap<String, ByteString>) -> Certificates {
     let text = |key: &str| {
         let bytes = data.get(key).map(|bytes| bytes.0.as_slice());

@@ -1,28 +1,33 @@
 //! Proportional division by the Webster method (Sainte-Laguë).
+//!
+//! The names in this file are those of an election: a party is a cluster, its votes are the weight of the cluster, and
+//! a seat is a replica.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::{RemainderRule, TieOrder};
 
-/// A party of a division.
+/// A party: a cluster that takes part in a division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Party {
-    /// The rank by name, which breaks ties.
+    /// The ordinal of the cluster, which breaks ties by name.
     pub ordinal: usize,
-    /// The weight of the party.
+    /// The votes of the party, which are the weight of the cluster.
     pub votes: i64,
 }
 
-/// Divides `seats` among parties in proportion to their votes. Returns the seats of each party in the given
-/// order.
+/// Divides `seats` among parties in proportion to their votes. Returns the seats of each party, in the order of
+/// `parties`.
 ///
-/// The next seat goes to the party with the highest `votes / (2 * seats + 1)`. Ties go to the party with fewer
-/// seats, then by name in the given order. The quotient is a double as in Karmada, because an exact comparison
-/// could differ for huge votes. If no party has votes, no party gets seats.
+/// The next seat goes to the party with the highest quotient `votes / (2 * seats + 1)`, where `seats` is the number of
+/// seats that the party already has. If quotients are equal, the party with fewer seats gets the seat. If the seats are
+/// equal too, `ties` decides by the order of names. The quotient is a double as in Karmada, because an exact quotient
+/// could give another result for huge votes. If no party has votes, no party gets a seat.
 ///
-/// The running time depends on the number of parties, not of seats: seats with a quotient above a threshold are
-/// given in one step. They come before all other seats, so ties do not matter for them.
+/// The running time depends on the number of parties, and does not grow with the number of seats. The function gives
+/// all seats with a quotient above a threshold in one step. Seats with a lower quotient follow later, so ties cannot
+/// change the result of this step.
 pub fn divide(seats: i64, parties: &[Party], ties: TieOrder) -> Vec<i64> {
     let mut given = vec![0; parties.len()];
     let votes: i128 = parties
@@ -60,18 +65,19 @@ pub fn divide(seats: i64, parties: &[Party], ties: TieOrder) -> Vec<i64> {
     given
 }
 
-/// A seat beyond the floors of the exact shares.
+/// A seat that a party got in addition to the floor of its exact share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ExtraSeat {
     /// The index of the party.
     pub(super) index: usize,
-    /// The claim that won the seat.
+    /// The quotient with which the party got the seat.
     pub(super) claim: f64,
-    /// The rule that decided against the next claim.
+    /// The rule by which this claim precedes the next claim.
     pub(super) decided_by: RemainderRule,
 }
 
-/// Returns the seats beyond `floors` of a division that gave `given`, in the order in which they were given.
+/// Returns the seats that parties got in addition to `floors`, in the order in which they were given. `given` is the
+/// result of [`divide`].
 pub(super) fn extra_seats(
     parties: &[Party],
     floors: &[i64],
@@ -155,7 +161,8 @@ fn quotient(votes: i64, seats: i64) -> f64 {
     votes.max(0) as f64 / (2 * seats + 1) as f64
 }
 
-/// Gives the last `left` seats. With fewer seats than parties, only the `left` greatest claims are compared.
+/// Gives the last `left` seats. If there are fewer seats than parties, only the parties with the `left` greatest claims
+/// can get a seat, so the function drops all other claims.
 fn give_last_seats(left: usize, parties: &[Party], ties: TieOrder, given: &mut [i64]) {
     let mut claims: Vec<Claim> = parties
         .iter()
@@ -178,8 +185,8 @@ fn give_last_seats(left: usize, parties: &[Party], ties: TieOrder, given: &mut [
     }
 }
 
-/// Gives all seats with a quotient above a threshold, which is chosen so that there are at most `seats` of them.
-/// Returns their number.
+/// Chooses a threshold such that at most `seats` seats have a quotient above it. Gives these seats, and returns their
+/// number.
 #[expect(
     clippy::cast_precision_loss,
     reason = "the threshold is a guess; the counts are checked"
@@ -193,7 +200,7 @@ fn give_seats_above_threshold(
     if seats < i64::try_from(parties.len()).unwrap_or(i64::MAX) {
         return 0;
     }
-    // Each party gets about votes / (2 * threshold) seats, plus or minus half a seat.
+    // A party gets about votes / (2 * threshold) seats, plus or minus half a seat.
     let mut threshold = votes as f64 / (2.0 * seats as f64);
     for _ in 0..8 {
         let mut sum: i64 = 0;
@@ -268,7 +275,7 @@ mod tests {
         }
     }
 
-    /// Divides seat by seat, following the definition.
+    /// Divides seat by seat, as the definition of the method prescribes.
     fn seat_by_seat(seats: i64, parties: &[Party], ties: TieOrder) -> Vec<i64> {
         let mut given = vec![0; parties.len()];
         if parties.iter().all(|party| party.votes <= 0) {

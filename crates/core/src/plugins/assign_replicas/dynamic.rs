@@ -1,4 +1,4 @@
-//! Assignment by capacity, to all clusters or to as few as possible.
+//! Assignment by the capacity of clusters: to all selected clusters, or to as few clusters as possible.
 
 use std::cmp::Reverse;
 
@@ -6,25 +6,25 @@ use super::go_sort::go_sort;
 use super::{AssignError, AssignInput, Operation, Party, divide_by_name};
 use crate::{Bits, Candidate, DivisionOperation, Mode, Order, Share, WeightBasis};
 
-/// The number of clusters to use.
+/// The choice of the clusters to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spread {
-    /// All clusters with capacity.
+    /// All selected clusters with capacity.
     All,
-    /// The fewest clusters with enough capacity.
+    /// As few clusters as possible that together have enough capacity.
     Fewest,
 }
 
-/// A cluster with its weight.
+/// A cluster and its weight in the division.
 #[derive(Clone, Copy, Debug)]
 struct Weight {
     ordinal: usize,
     replicas: i64,
-    /// True if the cluster keeps replicas that it already holds.
+    /// True if the cluster has current replicas and keeps them.
     holds: bool,
 }
 
-/// Assigns missing replicas, removes surplus ones, or reassigns all of them in fresh mode.
+/// Assigns missing replicas or removes surplus replicas. In [`Mode::Fresh`], reassigns all replicas.
 pub(super) fn assign(
     context: &AssignInput<'_>,
     selected: &mut [Candidate],
@@ -84,7 +84,7 @@ pub(super) fn assign(
     Ok(merge(assigned, &held))
 }
 
-/// Returns the replicas that selected clusters hold, in the order of the binding.
+/// Returns the current replicas of the selected clusters, in the order of the binding.
 fn held(prior: &[Share], selected: &[Candidate]) -> Vec<Share> {
     if prior.is_empty() {
         return Vec::new();
@@ -146,7 +146,7 @@ fn divide_by_capacity(
             .collect()
     };
     let prefix = fewest_unless_tied(weighed(selected), replicas).unwrap_or_else(|| {
-        // The order of the input decides which of the tied clusters are used.
+        // Some clusters are equal. The order of the input decides which of them are used.
         if context.order == Order::ByName {
             selected.sort_unstable_by(Candidate::preference);
         }
@@ -159,13 +159,15 @@ fn divide_by_capacity(
     Ok(divide_by_name(context, replicas, parties(&prefix), kind))
 }
 
-/// Returns the fewest clusters with capacity for `replicas`, preferring clusters that hold replicas and then
-/// larger ones. Returns `None` if an equal cluster is left out.
+/// Returns the smallest number of clusters that together have capacity for `replicas`. Prefers clusters that keep
+/// current replicas, then clusters with a larger weight. Returns `None` if a cluster outside the result is equal to the
+/// last cluster in the result.
 fn fewest_unless_tied(mut weights: Vec<Weight>, replicas: i64) -> Option<Vec<Weight>> {
     let key = |weight: &Weight| (Reverse(weight.holds), Reverse(weight.replicas));
     let mut sorted = 0;
     let mut sum = 0_i64;
-    // Few clusters are usually enough, so sort only the head of the list, and grow it as needed.
+    // Few clusters are usually enough. Therefore sort only the head of the list, and extend the head while the capacity
+    // is too small.
     let mut head = 16;
     while sum < replicas && sorted < weights.len() {
         let rest = &mut weights[sorted..];
@@ -213,7 +215,8 @@ fn parties(weights: &[Weight]) -> Vec<Party> {
         .collect()
 }
 
-/// Adds new replicas to held ones. Clusters without new replicas come last, in the order of `held`.
+/// Adds the current replicas in `held` to the assigned replicas. Clusters without newly assigned replicas come last, in
+/// the order of `held`.
 fn merge(mut assigned: Vec<Share>, held: &[Share]) -> Vec<Share> {
     let by_name = assigned.len();
     for share in held {

@@ -1,15 +1,15 @@
-//! The algorithm of Go's `sort.Sort`: pattern-defeating quicksort with identical swaps.
+//! A port of Go's `sort.Sort`, which is a pattern-defeating quicksort. It makes the same swaps as Go.
 //!
-//! Beyond 12 elements the sort is unstable, so it decides which of several equal clusters an aggregated division
-//! uses. Identical swaps keep workloads where Karmada placed them.
+//! For more than 12 elements, this sort is unstable. Its swaps then decide which of several equal clusters an
+//! aggregated division uses. With the same swaps as Go, Berth uses the same clusters as Karmada.
 
 /// Maximum length of ranges that are sorted by insertion, which is stable.
 const INSERTION_LIMIT: usize = 12;
-/// Minimum length of ranges that use the median of medians as pivot and repair nearly sorted input.
+/// Minimum length of ranges whose pivot is a median of medians. In such ranges, the sort repairs nearly sorted input.
 const LONG: usize = 50;
 /// Maximum number of misplaced elements to repair in nearly sorted input.
 const MAX_FIXES: usize = 5;
-/// Number of swaps during the choice of a pivot that indicates a descending range.
+/// Maximum number of swaps while a pivot is chosen. This number of swaps indicates a descending range.
 const MAX_PIVOT_SWAPS: usize = 12;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ enum Hint {
     Decreasing,
 }
 
-/// Sorts like Go with the given `less`.
+/// Sorts `data` like Go's `sort.Sort`. `less` reports whether the first element must come before the second element.
 pub(super) fn go_sort<T>(data: &mut [T], less: impl Fn(&T, &T) -> bool) {
     let len = data.len();
     let limit = usize::BITS - len.leading_zeros();

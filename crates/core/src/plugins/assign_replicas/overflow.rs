@@ -1,11 +1,12 @@
-//! Assignment by tiers: each tier takes the replicas that do not fit into the preceding ones.
+//! Assignment by tiers: each tier takes the replicas that do not fit into the preceding tiers. The first tier contains
+//! the primary clusters of an affinity term, and each further tier contains one of its overflow groups.
 
 use std::collections::BTreeMap;
 
 use super::{AssignError, AssignInput, by_strategy};
 use crate::{Candidate, Share};
 
-/// Fills the tiers in order. When a workload shrinks, the last tiers are emptied first.
+/// Fills the tiers in order. When a workload shrinks, the last tiers lose their replicas first.
 pub(super) fn assign_by_tier(
     context: &AssignInput<'_>,
     selected: &[Candidate],

@@ -1,4 +1,4 @@
-//! Records the divisions of an assignment for its explanation.
+//! A recorder of the divisions in an assignment. The explanation of the assignment is built from its records.
 
 use std::cell::{Cell, RefCell};
 
@@ -8,7 +8,7 @@ use crate::{
     WeightBasis,
 };
 
-/// The divisions of one assignment.
+/// The recorded divisions of one assignment.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     tier: Cell<Option<u32>>,
@@ -32,7 +32,7 @@ impl Recorder {
         self.tier.set(Some(tier));
     }
 
-    /// Records shares that result without a division.
+    /// Records shares that were assigned without a division.
     pub(super) fn undivided(&self, operation: DivisionOperation, replicas: i64, shares: &[Share]) {
         let parties = shares.iter().map(|share| Party {
             ordinal: share.ordinal,
@@ -69,7 +69,7 @@ impl Recorder {
         });
     }
 
-    /// Returns the recorded steps.
+    /// Converts the recorded divisions to the steps of an explanation.
     pub(super) fn steps(self, snapshot: &Snapshot) -> Vec<DivisionStep> {
         let divisions = self.divisions.into_inner();
         divisions

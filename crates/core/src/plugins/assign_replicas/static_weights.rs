@@ -1,10 +1,11 @@
-//! Assignment by fixed weights, independent of capacity and previous shares.
+//! Assignment by static weights. The result is independent of the capacity of clusters and of current replicas.
 
 use super::{AssignInput, Party, divide_by_name};
 use crate::{Candidate, DivisionOperation, Share, WeightBasis};
 
-/// Divides replicas by the greatest matching weight of each cluster. Clusters without a weight get no
-/// replicas. If no cluster has a weight, all weights are equal.
+/// Divides replicas by weight. The weight of a cluster is the greatest weight of the rules that match the cluster.
+/// Clusters without a positive weight get no replicas. If no cluster has a positive weight, all clusters have equal
+/// weights.
 pub(super) fn assign(
     context: &AssignInput<'_>,
     selected: &[Candidate],

@@ -1,10 +1,11 @@
-//! Selection of a bounded number of clusters: the most preferred ones with enough capacity.
+//! Selection by the `cluster` constraint: a bounded number of the most preferred clusters, with enough capacity in
+//! total.
 
 use super::{SelectContext, SelectError};
 use crate::Candidate;
 use crate::{Constraint, SpreadBy};
 
-/// Selects by the `cluster` constraint.
+/// Selects clusters by the `cluster` constraint.
 pub(super) fn select(
     context: &SelectContext<'_>,
     candidates: Vec<Candidate>,
@@ -17,8 +18,8 @@ pub(super) fn select(
 
 /// Returns `min` to `max` clusters with a total capacity of at least `required_capacity`.
 ///
-/// Starts with the most preferred clusters. While their capacity is too small, replaces them one by one, the least
-/// preferred first, by the largest of the other clusters.
+/// Starts with the most preferred clusters. While their total capacity is too small, replaces one selected cluster at a
+/// time by the largest of the other clusters. The least preferred selected cluster is replaced first.
 pub(super) fn most_preferred(
     mut candidates: Vec<Candidate>,
     min: usize,
@@ -37,7 +38,7 @@ pub(super) fn most_preferred(
             capacity >= required_capacity
         })
     };
-    // The other clusters need no order if the preferred ones have enough capacity.
+    // The other clusters need no sorting if the preferred clusters have enough capacity.
     if count < candidates.len() {
         if count > 0 {
             candidates.select_nth_unstable_by(count - 1, Candidate::preference);
@@ -85,7 +86,7 @@ mod tests {
             .map(|(ordinal, &allocatable)| Candidate {
                 ordinal,
                 tier: 0,
-                // The first is preferred for its score despite its small capacity.
+                // The first cluster is preferred for its score, although its capacity is small.
                 score: if ordinal == 0 { 100 } else { 0 },
                 allocatable,
                 assigned: 0,

@@ -1,11 +1,11 @@
-//! Explanation of the selection: the groups that constraints form, and the chosen ones.
+//! Explanation of the selection: the groups of clusters that spread constraints form, and the chosen groups.
 
 use std::collections::BTreeSet;
 
 use super::{SelectContext, SelectionMode, cluster, extra_topologies, region};
 use crate::{Candidate, Constraint, GroupChoice, GroupExplanation, SelectionExplanation, SpreadBy};
 
-/// Explains the selection; `None` if it uses all candidates.
+/// Explains the selection. Returns `None` if all candidates are selected, or if the constraints are unsupported.
 pub(super) fn explain(
     context: &SelectContext<'_>,
     mode: SelectionMode,
@@ -35,7 +35,7 @@ pub(super) fn explain(
     })
 }
 
-/// Explains a cluster constraint: each cluster is a group.
+/// Explains the `cluster` constraint, in which each cluster is a group.
 fn by_cluster(context: &SelectContext<'_>, candidates: &[Candidate]) -> GroupChoice {
     let constraint = context.placement.constraint(&SpreadBy::Cluster);
     let selected = cluster::select(context, candidates.to_vec()).unwrap_or_default();
@@ -59,7 +59,7 @@ fn cluster_choice(
     choice(&SpreadBy::Cluster, constraint, groups.collect())
 }
 
-/// Explains a region constraint, and the clusters of the chosen regions.
+/// Explains the `region` constraint, and the selection of clusters in the chosen regions.
 fn by_region(context: &SelectContext<'_>, candidates: &[Candidate]) -> Vec<GroupChoice> {
     let regions = region::group_by_region(context, candidates);
     let mut scored = region::score_regions(context, &regions);
@@ -101,7 +101,7 @@ fn by_region(context: &SelectContext<'_>, candidates: &[Candidate]) -> Vec<Group
     choices
 }
 
-/// Explains a constraint by zones, providers or labels, and keeps the clusters of the chosen groups.
+/// Explains a constraint by zone, provider or label. Removes the clusters outside the chosen groups from `candidates`.
 fn by_groups(
     context: &SelectContext<'_>,
     constraint: &Constraint,

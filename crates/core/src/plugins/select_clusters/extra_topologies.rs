@@ -1,7 +1,11 @@
-//! Selection by zones, providers and label values, which Karmada ignores.
+//! Selection by constraints over zones, providers and label values. Karmada ignores such constraints.
 //!
-//! First keeps only the best groups of each constraint, as many as needed. Then the cluster or region constraint
-//! selects among their clusters. Finally replaces selected clusters until each constraint has its minimum of groups.
+//! All clusters with the same zone, provider or label value form a group. The selection has three steps:
+//!
+//! 1. For each constraint, keep only the clusters of the best groups. The number of groups is as small as the capacity
+//!    allows.
+//! 2. Select among the kept clusters by the `region` or `cluster` constraint.
+//! 3. Replace selected clusters until they cover the minimum number of groups of each constraint.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +15,7 @@ use crate::Candidate;
 use crate::ClusterView;
 use crate::{Constraint, SpreadBy};
 
-/// Selects by all constraints of the placement.
+/// Selects clusters by all spread constraints of the placement.
 pub(super) fn select(
     context: &SelectContext<'_>,
     mut candidates: Vec<Candidate>,
@@ -36,7 +40,7 @@ pub(super) fn select(
     represent_groups(context, &by_others, selected, &candidates)
 }
 
-/// Returns the constraints by zones, providers and labels.
+/// Returns the constraints by zone, provider and label.
 pub(super) fn other_constraints<'a>(context: &SelectContext<'a>) -> Vec<&'a Constraint> {
     distinct(context)
         .into_iter()
@@ -49,7 +53,8 @@ pub(super) fn other_constraints<'a>(context: &SelectContext<'a>) -> Vec<&'a Cons
         .collect()
 }
 
-/// Returns the constraints, only the last of several by the same field.
+/// Returns the spread constraints of the placement. If several constraints have the same field, returns only the last
+/// of these.
 fn distinct<'a>(context: &SelectContext<'a>) -> Vec<&'a Constraint> {
     let constraints = context.placement.constraints();
     let is_last = |index: usize, by: &SpreadBy| {
@@ -65,7 +70,7 @@ fn distinct<'a>(context: &SelectContext<'a>) -> Vec<&'a Constraint> {
         .collect()
 }
 
-/// Returns the groups of a cluster.
+/// Returns the names of the groups to which a cluster belongs.
 fn groups_of<'a>(cluster: &ClusterView<'a>, by: &SpreadBy) -> Vec<&'a str> {
     let one = |name: &'a str| {
         Some(name)
@@ -82,7 +87,7 @@ fn groups_of<'a>(cluster: &ClusterView<'a>, by: &SpreadBy) -> Vec<&'a str> {
     }
 }
 
-/// Returns the groups of a candidate.
+/// Returns the names of the groups to which a candidate belongs.
 pub(super) fn groups<'a>(
     context: &SelectContext<'a>,
     candidate: &Candidate,
@@ -92,7 +97,8 @@ pub(super) fn groups<'a>(
     cluster.map_or_else(Vec::new, |cluster| groups_of(&cluster, by))
 }
 
-/// Returns the groups that a constraint forms, the best ones first, with their scores.
+/// Returns the groups that a constraint forms: the score, the name and the clusters of each group. The best group comes
+/// first.
 pub(super) fn ranked_groups<'a>(
     context: &SelectContext<'a>,
     constraint: &Constraint,
@@ -113,8 +119,8 @@ pub(super) fn ranked_groups<'a>(
     ranked
 }
 
-/// Keeps the clusters of the best groups: as few groups as have enough capacity, but at least the minimum number.
-/// A cluster in several zones is kept if all its zones are.
+/// Keeps only the candidates in the best groups. The kept groups are the fewest that have enough capacity, but at least
+/// the minimum number of the constraint. A cluster with several zones is kept only if all of its zones are kept.
 pub(super) fn keep_best_groups(
     context: &SelectContext<'_>,
     constraint: &Constraint,
@@ -163,7 +169,8 @@ pub(super) fn keep_best_groups(
     Ok(())
 }
 
-/// Replaces selected clusters, least preferred first, until the minimum number of groups is represented.
+/// Adds or replaces selected clusters until they cover the minimum number of groups of each constraint. Replaces the
+/// least preferred clusters first.
 fn represent_groups(
     context: &SelectContext<'_>,
     constraints: &[&Constraint],
@@ -200,7 +207,7 @@ fn represent_groups(
                 selected.push(*replacement);
                 continue;
             }
-            // A cluster is replaceable if others represent all of its groups.
+            // A cluster is replaceable if the other selected clusters cover all of its groups.
             let bounded: Vec<&Constraint> = distinct(context);
             let spare = (0..selected.len()).rev().find(|&index| {
                 let mut others = selected.clone();

@@ -1,12 +1,12 @@
-//! The score of a group of clusters, from its capacity for the workload and the scores of its clusters.
+//! The score of a group of clusters, computed from the capacity and the scores of its clusters.
 
 use crate::Candidate;
 
-/// The score of one unit of capacity, which is a fitting cluster or a replica. It exceeds the average score of
-/// clusters, so capacity comes first.
+/// The score of one unit of capacity. A unit is a replica or, for duplicated workloads, a cluster with enough capacity.
+/// This value exceeds the average score of clusters, so capacity decides before cluster scores.
 const UNIT: i64 = 1000;
 
-/// The replicas that groups must take.
+/// The demand of a workload that groups of clusters must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GroupDemand {
     /// Every cluster gets all replicas.
@@ -16,12 +16,12 @@ pub(super) enum GroupDemand {
         replicas: i64,
         /// The minimum number of groups.
         min_groups: usize,
-        /// The minimum number of clusters in all groups.
+        /// The minimum number of clusters in all groups together.
         min_clusters: usize,
     },
 }
 
-/// Returns the score of a group, whose clusters are in order of preference.
+/// Returns the score of a group. `clusters` contains the clusters of the group in order of preference.
 pub(super) fn group_score(clusters: &[Candidate], demand: GroupDemand) -> i64 {
     match demand {
         GroupDemand::Duplicated { replicas } => {
@@ -58,7 +58,7 @@ pub(super) fn group_score(clusters: &[Candidate], demand: GroupDemand) -> i64 {
                 let all = i64::try_from(clusters.len()).unwrap_or(i64::MAX).max(1);
                 capacity.saturating_mul(UNIT).saturating_add(score / all)
             } else {
-                // Without a minimum number of groups there is no target.
+                // Without a minimum number of groups, there is no target.
                 let reached = if target == i64::MIN {
                     0
                 } else {
@@ -70,7 +70,7 @@ pub(super) fn group_score(clusters: &[Candidate], demand: GroupDemand) -> i64 {
     }
 }
 
-/// Returns the share of each of `groups`, rounded up, or `i64::MIN` without groups.
+/// Returns the number of replicas for each group, rounded up. Returns `i64::MIN` if `groups` is 0.
 fn share(replicas: i64, groups: usize) -> i64 {
     match i64::try_from(groups) {
         Ok(groups) if groups > 0 => replicas / groups + i64::from(replicas % groups > 0),
@@ -104,7 +104,7 @@ mod tests {
             min_clusters,
         };
         for (list, demand, expected) in [
-            // Three of four clusters fit; their scores are averaged.
+            // Three of four clusters have enough capacity. The score contains the average of their scores.
             (
                 &[(100, 60), (100, 50), (0, 40), (0, 5)][..],
                 copies(30),
@@ -112,9 +112,10 @@ mod tests {
             ),
             (&[(100, 5)], copies(30), 0),
             (&[], copies(30), 0),
-            // Each of two groups must hold 50 of 100 replicas; the first two clusters have capacity for them.
+            // Each of two groups needs capacity for 50 of 100 replicas. The first two clusters together have capacity
+            // for 70.
             (&[(100, 40), (50, 30), (0, 30)], shares(100, 2, 2), 50_075),
-            // The capacity is too small, so all of it counts.
+            // The capacity of 15 replicas is below the target of 50, so the score counts all 15.
             (&[(100, 10), (0, 5)], shares(100, 2, 2), 15_050),
             (&[(100, 10), (0, 5)], shares(7, 0, 0), 100),
             (&[(0, 10)], shares(7, 0, 0), 0),

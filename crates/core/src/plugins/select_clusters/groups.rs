@@ -1,35 +1,37 @@
-//! Selection of the best combination of groups, with the result of an exhaustive search in polynomial time.
+//! Selection of the best combination of groups of clusters, such as regions. The result equals that of Karmada's
+//! exhaustive search, but is computed in polynomial time.
 //!
-//! Karmada sorts the groups by number of clusters and enumerates combinations of ascending indices depth first. It
-//! records a combination as soon as it has `min` groups and `target` clusters, and does not extend it. Among
-//! them the greatest score wins, then the most clusters, then the first found.
+//! Karmada sorts the groups by number of clusters, and then enumerates combinations of ascending indices, depth first.
+//! It records a combination as soon as the combination has `min` groups and `target` clusters. It does not extend a
+//! recorded combination. Among the recorded combinations, the greatest score wins. If scores are equal, the most
+//! clusters win, then the combination that was found first.
 //!
-//! Whether a combination is recorded depends only on the number of its groups and of its clusters, because its last
-//! group is its largest. Dynamic programming therefore finds the greatest score and number of clusters: a table over
-//! both numbers is filled from the last group to the first. A walk from the first group to the last takes each group
-//! that preserves this optimum, and so finds the first of several best combinations.
+//! After the search has taken a group, its continuation depends only on the number of groups and the number of clusters
+//! that were taken so far. Dynamic programming over these two numbers finds the greatest score and, for this score, the
+//! most clusters: a table is filled from the last group to the first. Then a walk from the first group to the last
+//! takes each group that preserves this optimum. The walk thus finds the first of several best combinations.
 
 use std::cmp::Reverse;
 
 /// A group of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The rank by name.
+    /// The rank of the group in the order of names.
     pub rank: usize,
-    /// The number of clusters, at least 1.
+    /// The number of clusters in the group, at least 1.
     pub clusters: usize,
-    /// The score.
+    /// The score of the group.
     pub score: i64,
 }
 
-/// Returns the best combination of `min` to `max` groups with at least `target` clusters, ordered by score,
-/// then name. Empty if there is none.
+/// Returns the best combination of `min` to `max` groups with at least `target` clusters in total. The groups are
+/// sorted by descending score, then by name. The result is empty if there is no such combination.
 pub fn select_groups(groups: &[Group], min: usize, max: usize, target: usize) -> Vec<Group> {
     let mut groups = groups.to_vec();
     groups.sort_unstable_by_key(|group| (group.clusters, Reverse(group.score), group.rank));
     let max = max.min(groups.len());
     if min > max || (min == 0 && target == 0) {
-        // Without a minimum or target, the search records the empty combination and stops.
+        // Without a minimum and a target, Karmada's search records the empty combination and stops.
         return Vec::new();
     }
     let Some(mut best) = best_combination(&groups, min, max, target) else {
@@ -39,7 +41,8 @@ pub fn select_groups(groups: &[Group], min: usize, max: usize, target: usize) ->
     shortest_recorded_prefix(best, min, target)
 }
 
-/// Returns the shortest recorded prefix of the best combination, which the search prefers.
+/// Returns the shortest prefix of the best combination that Karmada's search also records. Karmada prefers such a
+/// prefix to the whole combination.
 fn shortest_recorded_prefix(mut best: Vec<Group>, min: usize, target: usize) -> Vec<Group> {
     let recorded = |prefix: &[Group]| {
         let clusters: usize = prefix.iter().map(|group| group.clusters).sum();
@@ -54,7 +57,7 @@ fn shortest_recorded_prefix(mut best: Vec<Group>, min: usize, target: usize) -> 
 }
 
 fn best_combination(groups: &[Group], min: usize, max: usize, target: usize) -> Option<Vec<Group>> {
-    // If any `min` groups have enough clusters, the target of clusters can be ignored.
+    // If even the smallest `min` groups have enough clusters, the target has no effect.
     let smallest: usize = groups.iter().take(min).map(|group| group.clusters).sum();
     let target = if min > 0 && smallest >= target {
         0
@@ -70,7 +73,8 @@ fn best_combination(groups: &[Group], min: usize, max: usize, target: usize) -> 
         .map(|group| group.clusters / divisor.max(1))
         .collect();
     let search = Search::new(&sizes, min, max, target.div_ceil(divisor.max(1)));
-    // Combine score and number of clusters in one number that orders by score first.
+    // The worth of a group combines its score and its number of clusters in one number. A greater score always has a
+    // greater worth.
     let base = sizes.iter().fold(1_i128, |sum, &size| sum + size as i128);
     let worths: Vec<i128> = groups
         .iter()
@@ -96,17 +100,17 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// A search over the states (groups so far, clusters so far).
+/// A search over states. A state consists of the number of groups and the number of clusters that were taken so far.
 struct Search<'a> {
-    /// The number of clusters of each group, ascending.
+    /// The number of clusters of each group, in ascending order.
     sizes: &'a [usize],
     min: usize,
     max: usize,
     target: usize,
-    /// The number of table rows, one for each number of groups. Without an upper bound, the last row represents
-    /// `min` or more groups.
+    /// The number of table rows. There is one row for each number of taken groups. If `max` has no effect, the last row
+    /// represents `min` or more groups.
     rows: usize,
-    /// `reach[n]`: the number of clusters in the first n groups.
+    /// Index `n` contains the number of clusters in the first `n` groups.
     reach: Vec<usize>,
 }
 
@@ -135,13 +139,13 @@ impl<'a> Search<'a> {
         len >= self.min && clusters >= self.target
     }
 
-    /// Reports whether a row represents its number of groups and all greater ones.
+    /// Reports whether the row `len` represents `len` or more groups.
     fn is_open(&self, len: usize) -> bool {
         self.max >= self.sizes.len() && len + 1 == self.rows
     }
 
-    /// Returns the numbers of clusters from which the search can still succeed, with `len` of the first `index`
-    /// groups taken.
+    /// Returns the range of taken clusters from which the search can still succeed, if `len` of the first `index`
+    /// groups are taken.
     fn span(&self, index: usize, len: usize) -> std::ops::Range<usize> {
         let nothing = 0..0;
         let left = self.sizes.len() - index;
@@ -157,7 +161,7 @@ impl<'a> Search<'a> {
         let low = self.reach[len]
             .min(self.target)
             .max(self.target.saturating_sub(ahead));
-        // With enough groups, the search ends at `target` clusters.
+        // If enough groups are taken, the search ends at `target` clusters.
         let ceiling = if len >= self.min {
             self.target
         } else {
@@ -166,14 +170,14 @@ impl<'a> Search<'a> {
         low..(most + 1).min(ceiling).max(low)
     }
 
-    /// Returns the indices of the best combination; `none` is a value below all possible worths.
+    /// Returns the indices of the groups in the best combination. `none` is a value below all possible worths.
     fn best<W>(&self, worths: &[W], none: W) -> Option<Vec<usize>>
     where
         W: Copy + Ord + std::ops::Add<Output = W>,
     {
         let width = self.target + 1;
         let mut table = vec![none; self.rows * width];
-        // The choices for each group and row: true at a number of clusters of the span if the group is taken.
+        // For each group and row, one flag for each number of clusters in the span: true if the search takes the group.
         let mut takes: Vec<Vec<bool>> = vec![Vec::new(); self.sizes.len() * self.rows];
         for (index, (&size, &worth)) in self.sizes.iter().zip(worths).enumerate().rev() {
             for len in 0..self.rows {
@@ -189,7 +193,7 @@ impl<'a> Search<'a> {
                     let gain = if self.done(len + 1, more) {
                         worth
                     } else {
-                        // There are no rows for more than `max` groups.
+                        // The table has no rows for more than `max` groups.
                         let rest = table.get(next * width + more).copied().unwrap_or(none);
                         if rest == none { none } else { rest + worth }
                     };
@@ -271,7 +275,7 @@ mod tests {
         for path in &mut found {
             path.sort_by_key(|group| (Reverse(group.score), group.rank));
         }
-        // The sort is stable, so the first found stays first among equals.
+        // The sort is stable, so the combination that was found first stays first among equal combinations.
         found.sort_by_key(|path| {
             let score: i128 = path.iter().map(|group| i128::from(group.score)).sum();
             (
@@ -306,21 +310,21 @@ mod tests {
     fn best_combination_of_groups_is_selected() {
         for (list, min, max, target, expected) in [
             (&[][..], 1, 2, 1, &[][..]),
-            // Too few groups, then too few clusters.
+            // The first case has too few groups, and the second case has too few clusters.
             (&[(5, 10)], 2, 2, 1, &[]),
             (&[(1, 10), (2, 10)], 1, 2, 4, &[]),
             (&[(5, 10)], 1, 1, 1, &[0]),
-            // All groups, the better one first.
+            // All groups are selected, the group with the greater score first.
             (&[(1, 10), (2, 20)], 2, 2, 3, &[1, 0]),
             // The greatest score wins.
             (&[(2, 10), (2, 30), (2, 20)], 1, 1, 2, &[1]),
             // More clusters win among equal scores.
             (&[(2, 30), (4, 30)], 1, 1, 2, &[1]),
-            // The first found wins among equal scores and clusters.
+            // The combination that was found first wins among equal scores and clusters.
             (&[(2, 30), (2, 30), (2, 30)], 2, 2, 4, &[0, 1]),
-            // A shorter combination wins if it is a prefix of the best and sufficient.
+            // A prefix of the best combination wins if it is sufficient.
             (&[(3, 60), (2, 50)], 1, 2, 3, &[0]),
-            // Without a minimum or target, nothing is selected.
+            // Without a minimum and a target, nothing is selected.
             (&[(3, 60), (2, 50)], 0, 2, 0, &[]),
         ] {
             let found: Vec<usize> = select_groups(&groups(list), min, max, target)

@@ -1,4 +1,5 @@
-//! Selection by region: the best combination of regions, one cluster in each, then the most preferred others.
+//! Selection by the `region` constraint: the best combination of regions, one cluster in each chosen region, and then
+//! the most preferred other clusters of these regions.
 
 use super::group_score::{GroupDemand, group_score};
 use super::groups::{Group, select_groups};
@@ -6,7 +7,8 @@ use super::{SelectContext, SelectError};
 use crate::Candidate;
 use crate::{Constraint, SpreadBy};
 
-/// Selects by the `region` constraint and an additional `cluster` constraint, ignoring capacity.
+/// Selects clusters by the `region` constraint and, if present, the `cluster` constraint. Does not check the total
+/// capacity of the selected clusters.
 pub(super) fn select(
     context: &SelectContext<'_>,
     mut candidates: Vec<Candidate>,
@@ -21,7 +23,7 @@ pub(super) fn select(
         return Err(SelectError::NoRegionsTogether);
     }
     let by_cluster = context.placement.constraint(&SpreadBy::Cluster);
-    // Each region keeps one cluster, even if fewer clusters are allowed.
+    // Each chosen region gets one cluster, even if the `cluster` constraint allows fewer clusters.
     let mut selected = Vec::new();
     let mut others = Vec::new();
     for group in chosen {
@@ -43,7 +45,7 @@ fn min_regions(context: &SelectContext<'_>) -> usize {
     constraint.map_or(0, Constraint::min)
 }
 
-/// Returns the regions with their scores; the rank is the index in `regions`.
+/// Returns the regions as groups with scores. The rank of a group is the index of the region in `regions`.
 pub(super) fn score_regions(context: &SelectContext<'_>, regions: &[Vec<Candidate>]) -> Vec<Group> {
     let demand = group_demand(context, min_regions(context));
     regions
@@ -57,7 +59,7 @@ pub(super) fn score_regions(context: &SelectContext<'_>, regions: &[Vec<Candidat
         .collect()
 }
 
-/// Returns the best combination of regions; empty if there is none.
+/// Returns the best combination of regions, or an empty list if no combination satisfies the constraints.
 pub(super) fn choose_regions(context: &SelectContext<'_>, regions: &[Group]) -> Vec<Group> {
     let constraint = context.placement.constraint(&SpreadBy::Region);
     let max = constraint
@@ -68,7 +70,7 @@ pub(super) fn choose_regions(context: &SelectContext<'_>, regions: &[Group]) -> 
     select_groups(regions, min_regions(context), max, min_clusters)
 }
 
-/// Returns the replicas that groups must take.
+/// Returns the demand that groups of clusters must satisfy.
 pub(super) fn group_demand(context: &SelectContext<'_>, min_groups: usize) -> GroupDemand {
     if context.placement.duplicates() {
         return GroupDemand::Duplicated {
@@ -83,7 +85,7 @@ pub(super) fn group_demand(context: &SelectContext<'_>, min_groups: usize) -> Gr
     }
 }
 
-/// Returns the candidates of each region in order of preference; regions by name.
+/// Groups the candidates by region. The regions are sorted by name, and each region keeps the order of its candidates.
 pub(super) fn group_by_region(
     context: &SelectContext<'_>,
     candidates: &[Candidate],

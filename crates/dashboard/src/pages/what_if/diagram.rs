@@ -1,7 +1,8 @@
-//! The flow diagram: clusters that lose replicas, bindings, and clusters that get replicas.
+//! The flow diagram of predicted moves. Lines lead from the clusters that lose replicas through the bindings to the
+//! clusters that get replicas.
 //!
-//! Every binding has as much on its left as on its right: what comes from no cluster is new, and what goes to none is
-//! gone. The widths of the lines are proportional to the replicas.
+//! The flows to the left and to the right of a binding have the same total. Replicas that come from no cluster are new.
+//! Replicas that go to no cluster are removed. The width of a line is proportional to its replicas.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -10,49 +11,49 @@ use super::super::format::{full_name, thousands};
 use crate::html::Html;
 use crate::simulation::Planned;
 
-/// Width of the picture, and the positions of the three columns in it.
+/// Width of the picture, positions of its three columns, and width of a node.
 const WIDTH: f64 = 920.0;
 const LEFT: f64 = 210.0;
 const MIDDLE: f64 = 455.0;
 const RIGHT: f64 = 700.0;
 const NODE: f64 = 10.0;
 
-/// Height of the widest flow, and the least height of a flow.
+/// Height of the largest flow, and minimum height of a flow.
 const WIDEST: f64 = 48.0;
 const THINNEST: f64 = 2.0;
 
-/// Height of a label above a binding, and the space below it.
+/// Height of the label above a binding, and of the space below the binding.
 const LABEL: f64 = 18.0;
 const GAP: f64 = 10.0;
-/// Least height of a cluster with its label.
+/// Minimum height of a cluster with its label.
 const LEAST: f64 = 18.0;
 
-/// Letters of a label.
+/// Maximum number of letters in a label.
 const LETTERS: usize = 30;
 
-/// A side of the diagram.
+/// A side of the diagram. Clusters on the left lose replicas, and clusters on the right get replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Left,
     Right,
 }
 
-/// An end of flows: a cluster, or none.
+/// The outer end of a flow: a cluster, or no cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
     Cluster(String),
-    /// New or removed replicas.
+    /// No cluster, for new or removed replicas.
     Nowhere,
 }
 
-/// A flow between an end and a binding.
+/// A flow of replicas between a binding and an [`End`].
 #[derive(Debug)]
 struct Flow {
     end: End,
     replicas: i64,
 }
 
-/// A binding with its flows.
+/// A binding with its flows. Both sides have the same total.
 #[derive(Debug)]
 struct Balanced<'a> {
     of: &'a Planned,
@@ -92,7 +93,7 @@ impl<'a> Balanced<'a> {
     }
 }
 
-/// Writes the diagram of moves. The table next to it has the same content.
+/// Writes the diagram of moves. The table of moves has the same content.
 pub(super) fn write(html: &mut Html, moves: &[Planned]) {
     let bindings: Vec<Balanced<'_>> = moves.iter().map(Balanced::new).collect();
     let bindings: Vec<Balanced<'_>> = bindings
@@ -152,7 +153,7 @@ pub(super) fn write(html: &mut Html, moves: &[Planned]) {
     });
 }
 
-/// The heights of flows.
+/// The scale from replicas to heights. `most` is the largest number of replicas in a flow.
 struct Scale {
     most: f64,
 }
@@ -163,7 +164,7 @@ impl Scale {
     }
 }
 
-/// Converts a number of replicas. Larger numbers have the same picture.
+/// Converts a number of replicas. A number above `i32::MAX` is drawn as `i32::MAX`.
 fn number(replicas: i64) -> f64 {
     f64::from(i32::try_from(replicas).unwrap_or(i32::MAX))
 }
@@ -222,7 +223,7 @@ fn lines(
     middle: &Column,
     scale: &Scale,
 ) {
-    // The next free position of each end.
+    // The position of the next line at each end.
     let mut free: Vec<f64> = ends.slots.iter().map(|slot| slot.0).collect();
     for (of, (top, _)) in bindings.iter().zip(&middle.slots) {
         let mut at = *top;

@@ -1,4 +1,4 @@
-//! The form: one change, as a GET request.
+//! The form of the what-if page, and the change that its GET request describes.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use crate::query::encode;
 use crate::simulation::Change;
 use crate::store::Store;
 
-/// Clusters to suggest in a field.
+/// Maximum number of suggested clusters.
 const MOST_SUGGESTIONS: usize = 200;
 
 /// A kind of change.
@@ -34,7 +34,7 @@ impl Kind {
         Self::Capacity,
     ];
 
-    /// Returns the value in the URL, and the label.
+    /// Returns the value in the URL, and the label of the kind.
     const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Lose => ("lose", "Lose a cluster"),
@@ -45,7 +45,7 @@ impl Kind {
         }
     }
 
-    /// Returns the fields: name, label and example.
+    /// Returns the fields of the form for this kind: name, label and example.
     const fn fields(self) -> &'static [(&'static str, &'static str, &'static str)] {
         match self {
             Self::Lose => &[("cluster", "Cluster", "name")],
@@ -75,7 +75,7 @@ impl Kind {
 pub(crate) struct Form {
     kind: Kind,
     values: BTreeMap<&'static str, String>,
-    /// True if the form was sent.
+    /// True if the user sent the form.
     is_sent: bool,
     page: usize,
 }
@@ -101,7 +101,7 @@ impl Form {
         self.page
     }
 
-    /// Reports whether the request is for a further page of a result.
+    /// Reports whether the request is for the second or a later page of a result.
     pub(crate) const fn continues(&self) -> bool {
         self.page > 1
     }
@@ -110,7 +110,8 @@ impl Form {
         self.values.get(name).map_or("", String::as_str)
     }
 
-    /// Returns the change, or the field that is missing or invalid; none if the form was not sent.
+    /// Returns the change, or an error that names the missing or invalid field. Returns `None` if the user did not send
+    /// the form.
     pub(crate) fn change(&self) -> Option<Result<Change, String>> {
         self.is_sent.then(|| self.parse())
     }
@@ -158,7 +159,7 @@ impl Form {
         })
     }
 
-    /// Returns the path of a page of the result.
+    /// Returns the URL path of a page of the result.
     pub(super) fn path(&self, page: usize) -> String {
         let fields = self.kind.fields().iter();
         let fields: Vec<String> = fields
@@ -171,7 +172,7 @@ impl Form {
         )
     }
 
-    /// Returns the command with the same result.
+    /// Returns the `berth simulate` command that has the same result.
     pub(super) fn command(&self) -> String {
         let base = "berth simulate --against CONTEXT";
         let cluster = self.value("cluster");
@@ -188,7 +189,7 @@ impl Form {
         }
     }
 
-    /// Writes the choice of the change, and its fields.
+    /// Writes the links to the kinds of change, and the fields of the selected kind.
     pub(super) fn write(&self, html: &mut Html, store: &Store) {
         let nav: [(&str, &dyn Display); 2] = [("class", &"choices"), ("aria-label", &"Change")];
         html.el("nav", &nav, |html| {
@@ -268,7 +269,7 @@ fn suggestions(html: &mut Html, store: &Store) {
     });
 }
 
-/// Parses `KEY[=VALUE]:EFFECT`, as `--taint` of `berth simulate` does.
+/// Parses `KEY[=VALUE]:EFFECT`, as the flag `--taint` of `berth simulate` does.
 fn taint(text: &str) -> Result<Taint, String> {
     let syntax = || "the taint must be KEY=VALUE:EFFECT or KEY:EFFECT".to_owned();
     let (pair, effect) = text.rsplit_once(':').ok_or_else(syntax)?;

@@ -63,7 +63,7 @@ fn a_sent_form_is_a_change_or_an_error() {
         let expected = expected.map(|of| of.map_err(str::to_owned));
         assert_eq!(form(query).change(), expected, "{query}");
     }
-    // A value may have an equals sign.
+    // A value may contain an equals sign.
     let mut pairs = BTreeMap::new();
     for (name, value) in [
         ("change", "taint"),
@@ -130,7 +130,7 @@ fn the_diagram_has_a_line_for_each_flow() {
         assert!(picture.contains(expected), "{expected}: {picture}");
     }
     assert_eq!(picture.matches("<path").count(), 6, "{picture}");
-    // Bindings, clusters, and the two ends without a cluster.
+    // Three bindings, two clusters, and the two ends without a cluster.
     assert_eq!(picture.matches("<rect").count(), 3 + 2 + 2, "{picture}");
 }
 

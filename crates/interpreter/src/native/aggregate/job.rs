@@ -1,4 +1,4 @@
-//! Aggregation of Jobs: a Job is complete when it is complete in every member, and failed when it failed in any.
+//! Aggregation of Jobs. A Job is complete if it is complete in every member, and failed if it failed in any member.
 
 use berth_api::binding::AggregatedStatusItem;
 use berth_apimachinery::json_fields::has_condition;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{put, reports, total};
 
-/// Returns the status of a Job; `None` if the Job has finished, because that is final.
+/// Returns the status of a Job, or `None` if the Job has finished. The status of a finished Job is final.
 pub(super) fn status(
     old: Option<&Value>,
     items: &[AggregatedStatusItem],
@@ -24,7 +24,7 @@ pub(super) fn status(
     if !conditions.is_empty() {
         status.insert("conditions".to_owned(), Value::Array(conditions));
     }
-    // The times of a field, or `None` unless every member reports one.
+    // Returns the times in a field, or `None` if a member does not report a valid time.
     let times = |field: &str| {
         let times = reports(items).filter_map(|(_, report)| report.get(field)?.as_str());
         let times = times.filter(|time| time.parse::<jiff::Timestamp>().is_ok());

@@ -1,4 +1,4 @@
-//! Aggregation of kinds with a phase: the worst phase wins.
+//! Aggregation of kinds with a phase. The worst phase of the members becomes the phase of the template.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::reports;
 
-/// Returns phase and container states of a Pod; none without any item.
+/// Returns the phase and the container states of a Pod, or `None` if there are no items.
 pub(super) fn pod(items: &[AggregatedStatusItem]) -> Option<Value> {
     if items.is_empty() {
         return None;
@@ -40,7 +40,8 @@ pub(super) fn volume(items: &[AggregatedStatusItem]) -> Value {
     worst(items, &order).map_or_else(|| json!({}), |phase| json!({ "phase": phase }))
 }
 
-/// Returns the phase of a PersistentVolumeClaim: lost if any is lost, else the last phase other than bound.
+/// Returns the phase of a PersistentVolumeClaim: `Lost` if any member reports it, otherwise the last reported phase
+/// except `Bound`.
 pub(super) fn claim(items: &[AggregatedStatusItem]) -> Value {
     let phases = reports(items).filter_map(|(_, report)| report.get("phase")?.as_str());
     let mut result = "Bound";
@@ -54,7 +55,7 @@ pub(super) fn claim(items: &[AggregatedStatusItem]) -> Value {
     json!({ "phase": result })
 }
 
-/// Returns the first phase of an order that any member has. A missing report counts as pending.
+/// Returns the first phase in `order` that any member reports. A member without a report counts as `Pending`.
 fn worst(items: &[AggregatedStatusItem], order: &[&'static str]) -> Option<&'static str> {
     let phases: BTreeSet<&str> = items
         .iter()

@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers and the workloads that they scale.
+//! Tests of HorizontalPodAutoscalers and of the workloads that they scale.
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscalerStatus;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ fn status(cluster: &Cluster) -> HorizontalPodAutoscalerStatus {
     autoscaler.status.clone().unwrap()
 }
 
-/// Returns the conditions as `type=status reason`.
+/// Returns the conditions in the form `TYPE=STATUS REASON`.
 fn conditions(cluster: &Cluster) -> Vec<String> {
     let conditions = status(cluster).conditions.unwrap().into_iter();
     conditions
@@ -55,7 +55,7 @@ fn replicas_follow_the_load_within_their_limits() {
     assert_eq!(replicas(&cluster), 2);
     for (load, expected) in [
         ("1500m", 3),
-        // Within the tolerance of 10%.
+        // This load is within the tolerance of 10%.
         ("1600m", 3),
         ("1700m", 4),
         ("9", 6),

@@ -1,4 +1,4 @@
-//! Jobs and CronJobs.
+//! Tests of Jobs and CronJobs.
 
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -59,7 +59,7 @@ fn jobs_complete_or_fail() {
     assert_eq!(
         cluster.pods("good").len(),
         2,
-        "no more at once than is said"
+        "parallelism limits the active pods"
     );
     cluster.rest();
     let kinds = |list: &[&str]| {
@@ -160,7 +160,7 @@ fn cron_job(cluster: &mut Cluster, more: Value) {
 }
 
 impl Cluster {
-    /// Advances the clock, at most to `end`.
+    /// Advances the clock to `end`, and plans at each due time before.
     fn go_on_until(&mut self, end: Timestamp) {
         while let Some(wake) = self.settle()
             && wake <= end
@@ -171,7 +171,7 @@ impl Cluster {
         self.settle();
     }
 
-    /// Returns the Jobs by name, and whether they are finished.
+    /// Returns the names of the Jobs, with true for completed Jobs.
     fn jobs(&self) -> Vec<(String, bool)> {
         let jobs = self.cache.jobs.iter();
         jobs.map(|job| {
@@ -182,7 +182,7 @@ impl Cluster {
     }
 }
 
-/// Returns the start of a minute; the clock starts within minute 16666.
+/// Returns the start of a minute. The clock starts within minute 16666.
 fn minute(number: i64) -> Timestamp {
     Timestamp::from_second(number * 60).unwrap()
 }
@@ -199,7 +199,7 @@ fn cron_job_creates_jobs_and_keeps_three() {
     let mut cluster = Cluster::with_nodes(1, "8");
     cron_job(&mut cluster, json!({}));
     cluster.settle();
-    assert_eq!(cluster.jobs(), [], "its time has not come");
+    assert_eq!(cluster.jobs(), [], "no scheduled time has passed");
     cluster.go_on_until(minute(16667));
     assert_eq!(cluster.jobs(), named(&[(16667, false)]));
     let cron = cluster.cache.cron_jobs.get(&place("tick")).unwrap();
@@ -221,7 +221,7 @@ fn cron_job_creates_jobs_and_keeps_three() {
 }
 
 #[test]
-fn missed_schedule_is_made_up_once() {
+fn missed_schedules_create_one_job() {
     let mut cluster = Cluster::with_nodes(1, "8");
     cron_job(&mut cluster, json!({}));
     cluster.settle();
@@ -236,7 +236,7 @@ fn missed_schedule_is_made_up_once() {
         .checked_add(std::time::Duration::from_secs(30))
         .unwrap();
     cluster.settle();
-    assert_eq!(cluster.jobs(), [], "too late for the last one");
+    assert_eq!(cluster.jobs(), [], "the starting deadline has passed");
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn concurrency_policies_are_respected() {
     assert_eq!(long("Replace").jobs(), named(&both[1..]));
     let mut cluster = long("Forbid");
     assert_eq!(cluster.jobs(), named(&both[..1]));
-    // The delayed Job starts when the other one is finished.
+    // The delayed Job starts when the first Job is finished.
     let later = minute(16668).checked_add(std::time::Duration::from_secs(45));
     cluster.go_on_until(later.unwrap());
     assert_eq!(cluster.jobs(), named(&[(16667, true), (16668, false)]));

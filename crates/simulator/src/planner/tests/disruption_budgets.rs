@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets.
+//! Tests of PodDisruptionBudgets.
 
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
@@ -14,7 +14,8 @@ fn budget(cluster: &mut Cluster, name: &str, spec: Value) {
         .put(from(json!({"metadata": metadata, "spec": spec})));
 }
 
-/// Returns expected, healthy, required and allowed pods of a budget, and the reason.
+/// Returns the numbers of expected, healthy, required and disruptable pods of a budget, and the reason of its
+/// condition.
 fn budgeted(cluster: &Cluster, name: &str) -> ([i32; 4], String) {
     let budget = cluster.cache.budgets.get(&place(name)).unwrap();
     let status = budget.status.clone().unwrap();
@@ -70,7 +71,7 @@ fn budgets_allow_surplus_pods_to_be_disrupted() {
     ] {
         assert_eq!(budgeted(&cluster, name), (numbers, why), "{name}");
     }
-    // The budget is recounted when the requirement or the pods change.
+    // The budget is counted again when the requirement or the pods change.
     edit_deployment(&mut cluster, "web", |web| {
         web["spec"]["replicas"] = json!(1);
     });
@@ -96,7 +97,7 @@ fn evicted_pods_are_excluded_until_gone_or_timed_out() {
     );
     cluster.rest();
     assert_eq!(budgeted(&cluster, "b").0, [2, 2, 1, 1]);
-    // Record an eviction like the server.
+    // The API server records an eviction in this way.
     let evicted = cluster.cache.pods.iter().next().unwrap().clone();
     let record_eviction = |cluster: &mut Cluster| {
         let budget = cluster.cache.budgets.get(&place("b")).unwrap();
@@ -109,11 +110,11 @@ fn evicted_pods_are_excluded_until_gone_or_timed_out() {
     let since = cluster.now;
     let wake = cluster.settle().unwrap();
     assert_eq!(budgeted(&cluster, "b").0, [2, 1, 1, 0]);
-    // The pod is never deleted.
+    // The evicted pod is never deleted.
     assert_eq!(wake.duration_since(since).as_secs(), 120);
     cluster.rest();
     assert_eq!(budgeted(&cluster, "b").0, [2, 2, 1, 1]);
-    // The pod is deleted and replaced.
+    // The evicted pod is deleted and replaced.
     record_eviction(&mut cluster);
     cluster.settle();
     cluster.cache.pods.remove(&key(&evicted));

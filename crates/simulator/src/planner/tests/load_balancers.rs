@@ -1,4 +1,4 @@
-//! Addresses of load balancers and ingresses.
+//! Tests of the addresses of Services of type LoadBalancer and of Ingresses.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ fn retype(cluster: &mut Cluster, name: &str, kind: &str) {
 }
 
 #[test]
-fn load_balancer_address_lasts_as_long_as_its_type() {
+fn load_balancer_address_is_removed_when_the_type_changes() {
     let mut cluster = Cluster::with_nodes(1, "8");
     put(&mut cluster, "web", &json!({"type": "LoadBalancer"}));
     put(&mut cluster, "inner", &json!({"type": "ClusterIP"}));

@@ -1,4 +1,4 @@
-//! ReplicationControllers and their pods.
+//! Tests of ReplicationControllers and their pods.
 
 use k8s_openapi::api::core::v1::ReplicationController;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Services and their EndpointSlices.
+//! Tests of Services and their EndpointSlices.
 
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn service(cluster: &mut Cluster, name: &str, spec: &Value) {
     cluster.cache.services.put(from(object));
 }
 
-/// Returns the slices of a service as JSON, ordered by name.
+/// Returns the EndpointSlices of a Service as JSON, sorted by name.
 fn slices(cluster: &Cluster, service: &str) -> Vec<Value> {
     let slices = cluster.cache.slices.iter();
     slices
@@ -62,7 +62,7 @@ fn service_slices_have_the_ready_pods() {
     assert_eq!(slices(&cluster, "by-hand"), Vec::<Value>::new());
     assert_eq!(slices(&cluster, "elsewhere"), Vec::<Value>::new());
 
-    // Unready pods are listed as not ready; deleted pods are not listed.
+    // Slices list unready pods as not ready, and omit deleted pods.
     edit_deployment(&mut cluster, "web", |web| {
         web["metadata"]["annotations"] = json!({"simulation.berth/fails": "crash"});
         web["spec"]["replicas"] = json!(1);

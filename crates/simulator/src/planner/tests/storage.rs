@@ -1,4 +1,4 @@
-//! Claims, including those of StatefulSets.
+//! Tests of PersistentVolumeClaims, including the claims of StatefulSets.
 
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn claim_gets_a_volume_of_the_requested_size() {
     assert_eq!(claim["status"], bound);
 }
 
-/// Creates a StatefulSet with two pods, each with a claim.
+/// Creates a StatefulSet with two pods. Each pod has a claim.
 fn set(cluster: &mut Cluster, more: Value) {
     let metadata = cluster.metadata("db");
     let mut spec = json!({
@@ -86,7 +86,7 @@ fn stateful_set_claims_outlive_their_pods() {
     assert_eq!(claims(&cluster), ["data-db-0 Bound", "data-db-1 Bound"]);
     scale(&mut cluster, 1);
     let again = cluster.cache.claims.get(&place("data-db-0")).unwrap();
-    assert_eq!(again.uid(), uid, "the pod finds what it left");
+    assert_eq!(again.uid(), uid, "the pod gets the same claim again");
 }
 
 #[test]

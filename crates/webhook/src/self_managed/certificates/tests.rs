@@ -36,7 +36,7 @@ fn a_new_authority_leaves_its_predecessor_in_the_bundle() {
     assert_eq!(certificates(&renewed.ca_bundle).len(), 2);
     assert!(renewed.ca_bundle.ends_with(&current.ca_bundle));
     assert_ne!(renewed.ca_key, current.ca_key);
-    // An expired predecessor is dropped, and so is all but the last.
+    // The bundle keeps only the last predecessor, and only until it expires.
     let later = DAY * 3300 * 2;
     let renewed = next(&renewed, later).unwrap();
     assert_eq!(certificates(&renewed.ca_bundle).len(), 2);
