@@ -1,7 +1,9 @@
-//! Sets the version that the programs print: that of the package and, in release builds, the commit.
+//! The build script of the program. It sets `BERTH_VERSION`, the version that the program prints.
 //!
-//! `BERTH_COMMIT` names the commit where the sources are not a git checkout, such as in the build of an image.
-//! Development builds have no commit, because every commit would compile the crate again.
+//! The version is that of the package. The commit is appended if it is known. The environment variable `BERTH_COMMIT`
+//! sets the commit for builds outside a git checkout, such as the build of an image. If this variable is unset, release
+//! builds read the commit from git. Other builds omit the commit, so that a new commit does not compile the crate
+//! again.
 
 use std::env;
 use std::path::PathBuf;
@@ -12,7 +14,7 @@ fn main() {
     let given = env::var("BERTH_COMMIT")
         .ok()
         .filter(|name| !name.is_empty());
-    // The profile `dist` inherits `release`, and has its name here.
+    // In the profile `dist`, `PROFILE` is also `release`, because `dist` inherits from `release`.
     let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
     let commit = given.or_else(|| is_release.then(commit_of_checkout).flatten());
     let version = env!("CARGO_PKG_VERSION");
@@ -22,7 +24,7 @@ fn main() {
     }
 }
 
-/// Returns the commit of the sources, if they are a git checkout.
+/// Returns the commit of the sources, or `None` outside a git checkout.
 fn commit_of_checkout() -> Option<String> {
     for file in ["HEAD", "logs/HEAD"] {
         let path = PathBuf::from(git(&["rev-parse", "--git-path", file])?);

@@ -1,6 +1,8 @@
-//! Finds the programs and settings of the machine that some tests need, and passes the missing ones to the macro.
+//! The build script of the macro `#[needs(…)]`. It checks whether this machine has the programs and settings that some
+//! tests need, and passes the names of the missing requirements to the macro.
 //!
-//! `BERTH_REQUIRE=kubectl,apiserver` makes the build fail where one of these is missing.
+//! The environment variable `BERTH_REQUIRE` lists requirements, such as `kubectl,apiserver`. The build fails if one of
+//! the listed requirements is missing.
 
 use std::env;
 use std::error::Error;
@@ -8,7 +10,7 @@ use std::net::{Ipv6Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The environment variable with the comma-separated requirements that must be met.
+/// The environment variable with a comma-separated list of requirements. The build fails if one of them is missing.
 const REQUIRE: &str = "BERTH_REQUIRE";
 
 /// A program or setting that some tests need.
@@ -38,7 +40,7 @@ enum Requirement {
     Ipv6,
     /// An address that other machines can reach.
     Network,
-    /// The embedded API server: `KUBEBUILDER_ASSETS` is not set.
+    /// The embedded API server, which tests use if `KUBEBUILDER_ASSETS` is not set.
     Embedded,
 }
 
@@ -60,7 +62,7 @@ impl Requirement {
         Self::Embedded,
     ];
 
-    /// Returns the name in `cfg(has = "…")` and in `BERTH_REQUIRE`.
+    /// Returns the name of the requirement in `#[needs(…)]` and in `BERTH_REQUIRE`.
     const fn name(self) -> &'static str {
         match self {
             Self::Kubectl => "kubectl",
@@ -79,7 +81,7 @@ impl Requirement {
         }
     }
 
-    /// Returns how to meet it.
+    /// Returns an instruction for the user to meet the requirement.
     const fn remedy(self) -> &'static str {
         match self {
             Self::Kubectl => "install kubectl 1.29 or newer",
@@ -100,7 +102,7 @@ impl Requirement {
         }
     }
 
-    /// Reports whether the machine meets it.
+    /// Reports whether the machine meets the requirement.
     fn is_met(self) -> bool {
         let in_directory = |variable: &str, programs: &[&str]| {
             env::var_os(variable).is_some_and(|directory| {
@@ -143,13 +145,13 @@ fn parse(list: &str) -> Result<Vec<Requirement>, String> {
             all.find(|requirement| requirement.name() == name)
                 .ok_or_else(|| {
                     let known = Requirement::ALL.map(Requirement::name).join(", ");
-                    format!("{REQUIRE} contains {name:?}; known are {known}")
+                    format!("{REQUIRE} contains {name:?}; the known requirements are {known}")
                 })
         })
         .collect()
 }
 
-/// Reports whether the user may mount in a namespace of its own.
+/// Reports whether the current user may mount a folder in a new mount namespace.
 fn may_mount() -> bool {
     let unshare = Command::new("unshare")
         .args(["--mount", "mount", "--bind", "/", "/"])
@@ -157,8 +159,8 @@ fn may_mount() -> bool {
     unshare.is_ok_and(|output| output.status.success())
 }
 
-/// Reports whether the machine has an address other than loopback. Sends nothing: connecting a datagram socket only
-/// selects the local address.
+/// Reports whether the machine has an address other than loopback. The function sends no packet: connecting a datagram
+/// socket only selects the local address.
 fn has_address() -> bool {
     let socket = UdpSocket::bind("0.0.0.0:0");
     let connected = socket.and_then(|socket| {
@@ -184,7 +186,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo::rerun-if-env-changed={variable}");
     }
     println!("cargo::rerun-if-changed=build.rs");
-    // A program that is installed later appears in one of these directories.
+    // If a missing program is installed later, one of these directories changes, and Cargo runs this script again.
     for program in [
         "kubectl", "python3", "promtool", "helm", "chromium", "script",
     ] {

@@ -1,14 +1,15 @@
-//! A control plane without controllers: a server, Karmada's definitions and clusters.
+//! A control plane without controllers: an API server with Karmada's CustomResourceDefinitions and Clusters.
 //!
-//! Tests of the scheduler service create bindings as the detector would, and start schedulers themselves.
+//! Tests of the scheduler process use this control plane. They create the bindings that a detector would create, and
+//! start the schedulers. [`Plane`](crate::Plane) is the control plane with a detector and a scheduler.
 
 use std::path::{Path, PathBuf};
 
-use berth_api::component::Component;
+use berth_component_base::user_agent::Component;
 use berth_api::{Cluster, ResourceBinding};
 use berth_apiserver::{Server, ServerConfig};
-use berth_scheduler::connect;
-use berth_scheduler::process::logging::LogArgs;
+use berth_component_base::connect;
+use berth_component_base::process::logging::LogArgs;
 use berth_scheduler::{Options, ServiceError};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::{Api, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
@@ -24,9 +25,9 @@ const CONCURRENCY: usize = 16;
 
 /// A control plane without controllers.
 pub struct BareControlPlane {
-    /// A client for the test itself. Its requests to the embedded server are function calls.
+    /// A client with all rights. Its requests to the embedded server are function calls instead of connections.
     pub client: Client,
-    /// Stopped before its folder is removed.
+    /// The server. The field precedes `folder`, so that the server stops before its folder is removed.
     server: Backend,
     folder: tempfile::TempDir,
 }
@@ -45,14 +46,14 @@ impl std::fmt::Debug for BareControlPlane {
 
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
 impl BareControlPlane {
-    /// Starts a server and registers clusters with their status. The server is a real kube-apiserver if
-    /// `KUBEBUILDER_ASSETS` names a folder with one.
+    /// Starts a server, and creates these Clusters with their status. The server is a real kube-apiserver if
+    /// `KUBEBUILDER_ASSETS` names a folder with this program.
     ///
     /// # Panics
     /// If the server does not start.
     pub async fn start(clusters: &[Cluster]) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        berth_scheduler::process::logging::init(&LogArgs::default(), "off");
+        berth_component_base::process::logging::init(&LogArgs::default(), "off");
         let folder = tempfile::tempdir().unwrap();
         let (client, server) = if let Some(assets) = RealServer::assets() {
             let server = RealServer::start(&assets, folder.path()).await;
@@ -63,7 +64,7 @@ impl BareControlPlane {
             (server.client(), Backend::Embedded(Box::new(server)))
         };
         berth::up::prepare(&client, clusters).await.unwrap();
-        // A kube-apiserver refuses lists of a new kind until its cache is filled.
+        // A kube-apiserver rejects lists of a new kind until its watch cache contains the kind.
         let bindings: Api<ResourceBinding> = Api::all(client.clone());
         eventually("lists of bindings", async || {
             bindings.list(&ListParams::default()).await
@@ -84,7 +85,8 @@ impl BareControlPlane {
         }
     }
 
-    /// Writes a client certificate of a user and its key to files. Returns false if the server issues none.
+    /// Writes a client certificate for a user, and the private key of the certificate, to files. Returns false if the
+    /// server is a real kube-apiserver, for which this function cannot issue certificates.
     ///
     /// # Panics
     /// If the files cannot be written.
@@ -104,7 +106,7 @@ impl BareControlPlane {
         true
     }
 
-    /// Returns the server's CA certificate in PEM; empty for a real server.
+    /// Returns the server's CA certificate in PEM format, or an empty string for a real kube-apiserver.
     pub fn ca_pem(&self) -> &str {
         match &self.server {
             Backend::Embedded(server) => server.ca_pem(),
@@ -122,7 +124,7 @@ impl BareControlPlane {
         self.folder.path().join("kubeconfig")
     }
 
-    /// Returns a folder that exists as long as the control plane.
+    /// Returns a folder for files of the test. The folder is removed with the control plane.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -140,17 +142,17 @@ impl BareControlPlane {
         connect::client(config, Component::Scheduler).unwrap()
     }
 
-    /// Returns the API of the ResourceBindings of a namespace.
+    /// Returns the API for the ResourceBindings in a namespace.
     pub fn bindings(&self, namespace: &str) -> Api<ResourceBinding> {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Returns the API of the Clusters.
+    /// Returns the API for the Clusters.
     pub fn clusters(&self) -> Api<Cluster> {
         Api::all(self.client.clone())
     }
 
-    /// Creates a binding and writes its status, if it has one.
+    /// Creates a binding. Also writes its status if `binding` has a status.
     ///
     /// # Panics
     /// If the server rejects the binding.
@@ -220,7 +222,7 @@ impl BareControlPlane {
     }
 }
 
-/// Registers a cluster with its status.
+/// Creates a Cluster and writes its status.
 ///
 /// # Panics
 /// If the server rejects the cluster.
@@ -234,7 +236,7 @@ pub async fn join(client: &Client, cluster: &Cluster) {
         .unwrap();
 }
 
-/// A scheduler running in this process.
+/// A scheduler that runs in the process of the test.
 #[derive(Debug)]
 pub struct RunningScheduler {
     cancel: CancellationToken,
@@ -242,7 +244,7 @@ pub struct RunningScheduler {
 }
 
 impl RunningScheduler {
-    /// Starts a scheduler.
+    /// Starts a scheduler that uses this client.
     pub fn start(options: Options, client: Client) -> Self {
         let cancel = CancellationToken::new();
         let task = tokio::spawn(berth_scheduler::run_with_client(

@@ -1,9 +1,9 @@
-//! Setup of a control plane on an existing API server.
+//! Setup of a control plane on an API server that already runs: a real kube-apiserver or an existing cluster.
 
 use std::path::Path;
 
 use berth_api::Cluster;
-use berth_api::component::Component;
+use berth_component_base::user_agent::Component;
 use berth_controllers::detector;
 use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions};
@@ -15,20 +15,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::eventually::eventually;
 
-/// Annotation of members that tests create in an existing cluster.
+/// Annotation of the Clusters that tests create. Later tests in the same cluster remove the Clusters with this
+/// annotation.
 const TEST_MEMBER: &str = "e2e.berth/member";
 
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
 pub(crate) async fn client_of(kubeconfig: &Path) -> Client {
-    let target = berth_scheduler::connect::Target {
+    let target = berth_component_base::connect::Target {
         kubeconfig: Some(kubeconfig.to_owned()),
         ..Default::default()
     };
-    let config = berth_scheduler::connect::config(&target).await.unwrap();
-    berth_scheduler::connect::client(config, Component::CommandLine).unwrap()
+    let config = berth_component_base::connect::config(&target).await.unwrap();
+    berth_component_base::connect::client(config, Component::CommandLine).unwrap()
 }
 
-/// Installs definitions and members, and starts the controllers and a scheduler, as `berth up` does.
+/// Installs CustomResourceDefinitions, creates this number of members, and starts the controllers and a scheduler, as
+/// `berth up` does.
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
 pub(crate) async fn bootstrap(client: &Client, members: usize, cancel: &CancellationToken) {
     let mut members = berth::fleet::generate(members);
@@ -64,12 +66,12 @@ pub(crate) async fn bootstrap(client: &Client, members: usize, cancel: &Cancella
     });
 }
 
-/// Removes the members that an earlier test left.
+/// Removes the members that an earlier test created, and waits until their Clusters are gone.
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
 pub(crate) async fn remove_test_members(client: &Client) {
     let clusters: Api<Cluster> = Api::all(client.clone());
     let Ok(members) = clusters.list(&ListParams::default()).await else {
-        // The kind is not defined yet.
+        // Without the CustomResourceDefinition of Clusters, no earlier test created a member.
         return;
     };
     for member in members.items {

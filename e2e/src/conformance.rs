@@ -1,7 +1,8 @@
-//! Comparison of the engine's decisions with Karmada's.
+//! Comparison of decisions of Berth's scheduling engine with recorded decisions of Karmada's scheduler.
 //!
-//! A corpus is a pair of files: scenarios (clusters and a binding, one JSON document per line) and the decisions of
-//! Karmada's scheduler. Both may be compressed with gzip.
+//! The recorded decisions are in a corpus, which is a pair of files. The first file contains scenarios: a scenario
+//! consists of clusters and a binding. The second file contains the decision of Karmada's scheduler about each
+//! scenario. Both files have one JSON document per line, and may be compressed with gzip.
 
 pub mod bench;
 mod corpus;
@@ -12,10 +13,10 @@ pub use verdict::{Mismatch, judge};
 
 use berth_core::{Engine, EngineOptions, Fleet, Outcome, Request};
 
-/// Decides a scenario as the scheduler with default feature gates does.
+/// Schedules the binding of a scenario as a scheduler with default feature gates does.
 ///
 /// # Errors
-/// If the engine rejects the binding: its message.
+/// Returns the message of the error if the binding is invalid.
 pub fn decide(scenario: &Scenario) -> Result<Outcome, String> {
     let mut fleet = Fleet::new();
     for cluster in &scenario.clusters {
@@ -30,7 +31,7 @@ pub fn decide(scenario: &Scenario) -> Result<Outcome, String> {
     Ok(engine.schedule(&fleet.snapshot(), &request))
 }
 
-/// Returns the scheduling request for the binding of a scenario.
+/// Returns the request to the engine for the binding of a scenario.
 ///
 /// # Errors
 /// If the binding is invalid.

@@ -1,9 +1,9 @@
-//! Runner of the real kubectl. Tests that use it need `#[needs(kubectl)]`.
+//! Runner of the installed kubectl. Tests that run kubectl need the attribute `#[needs(kubectl)]`.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Runs kubectl with a kubeconfig and a separate cache folder.
+/// Runs kubectl with this kubeconfig and this cache folder.
 ///
 /// # Errors
 /// If kubectl cannot be started.
@@ -11,7 +11,7 @@ pub fn run(kubeconfig: &Path, cache: &Path, arguments: &[&str]) -> std::io::Resu
     run_with_editor(kubeconfig, cache, "true", arguments)
 }
 
-/// Runs kubectl with `editor` as its editor.
+/// Runs kubectl as [`run`] does. `editor` is the command with which `kubectl edit` opens a file.
 ///
 /// # Errors
 /// If kubectl cannot be started.

@@ -1,19 +1,23 @@
 //! Support for the end-to-end tests: control planes, fault injection, the conformance corpus and the load generator.
 //!
-//! The same tests run against three kinds of control plane: the embedded one (the default), a real kube-apiserver with
-//! etcd if `KUBEBUILDER_ASSETS` names a folder with both, and an existing cluster if `BERTH_E2E_KUBECONFIG` names its
-//! kubeconfig. Detector and scheduler run in the process of the test, so an existing cluster must not run its own; its
-//! tests run one after the other.
+//! The same tests can run against three kinds of API server:
+//!
+//! - by default, the embedded API server,
+//! - a real kube-apiserver with etcd, if `KUBEBUILDER_ASSETS` names a folder with both programs,
+//! - an existing cluster, if `BERTH_E2E_KUBECONFIG` names its kubeconfig.
+//!
+//! Detector and scheduler run in the process of the test. An existing cluster must therefore run no detector and no
+//! scheduler. Tests against an existing cluster run one after the other.
 //!
 //! | Module | Content |
 //! |---|---|
-//! | [`plane`] | control plane with controllers, scheduler and members |
-//! | [`bare_control_plane`] | control plane without controllers |
-//! | [`eventually`](mod@eventually) | polling for conditions |
+//! | [`plane`] | control plane with controllers, a scheduler and members |
+//! | [`bare_control_plane`] | control plane without controllers and scheduler |
+//! | [`eventually`](mod@eventually) | polling until a condition is met |
 //! | [`proxy`] | fault-injecting proxy |
 //! | [`kubectl`] | runner of kubectl |
-//! | [`conformance`] | comparison with Karmada's decisions |
-//! | [`load`] | load generator |
+//! | [`conformance`] | comparison of scheduling decisions with Karmada's decisions |
+//! | [`load`] | scenarios of the load generator |
 
 pub mod bare_control_plane;
 mod bootstrap;

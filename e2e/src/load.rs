@@ -1,7 +1,9 @@
-//! The load generator: measures a scheduler on the embedded server, `berth up` with its members, and the API server.
+//! The scenarios of the load generator. They measure the scheduler, `berth up` with its members, the API server, and
+//! the scheduling engine.
 //!
-//! The measured program runs in a separate process, so that its processor time and memory can be read. If that is the
-//! scheduler, server and generator share this process.
+//! A measured program runs in a separate process, so that its processor time and memory can be read. In scenarios that
+//! measure the scheduler, the embedded API server runs in the process of the load generator. The scheduling engine is a
+//! library and runs in this process too.
 
 mod burst;
 mod expressions;
@@ -42,8 +44,8 @@ pub enum LoadError {
     Server(#[from] kube::Error),
     /// The kubeconfig cannot be used.
     #[error(transparent)]
-    Connect(#[from] berth_scheduler::connect::ConnectError),
-    /// A step takes too long.
+    Connect(#[from] berth_component_base::connect::ConnectError),
+    /// A step of the scenario takes too long.
     #[error("{what} took longer than {limit:?}")]
     Timeout {
         /// Description of the step.
@@ -51,24 +53,24 @@ pub enum LoadError {
         /// The time limit.
         limit: Duration,
     },
-    /// A result or a response is not as expected.
+    /// Any other failure, such as an unexpected response. The value is the message.
     #[error("{0}")]
     Unexpected(String),
 }
 
-/// Returns the rate per second, with one decimal.
+/// Returns the rate per second, rounded to one decimal.
 fn rate(count: usize, time: Duration) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts are small")]
     let count = count as f64;
     (count / time.as_secs_f64() * 10.0).round() / 10.0
 }
 
-/// Returns milliseconds with two decimals.
+/// Converts a duration to milliseconds, rounded to two decimals.
 fn millis(time: Duration) -> f64 {
     (time.as_secs_f64() * 100_000.0).round() / 100.0
 }
 
-/// Returns a percentile of sorted values, nearest rank.
+/// Returns a percentile of sorted values with the nearest-rank method. `part` is a fraction: 0.5 selects the median.
 fn percentile(sorted: &[Duration], part: f64) -> Duration {
     #[expect(
         clippy::cast_precision_loss,
@@ -80,12 +82,12 @@ fn percentile(sorted: &[Duration], part: f64) -> Duration {
     sorted.get(index).copied().unwrap_or_default()
 }
 
-/// Returns seconds with two decimals.
+/// Converts a duration to seconds, rounded to two decimals.
 fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 100.0).round() / 100.0
 }
 
-/// Reports a measurement with its upper limit.
+/// Returns a JSON object with a measurement, its upper limit, and the result of their comparison.
 fn at_most(measured: f64, target: f64) -> serde_json::Value {
     serde_json::json!({ "measured": measured, "at most": target, "met": measured <= target })
 }

@@ -1,4 +1,6 @@
-//! A complete control plane for one test.
+//! A complete control plane for one test: an API server with controllers, a scheduler and simulated members.
+//!
+//! [`BareControlPlane`](crate::BareControlPlane) has no controllers and no scheduler.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +10,7 @@ use berth::up::{ControlPlane, UpArgs};
 use berth_api::Cluster;
 use berth_scheduler::Options;
 use berth_scheduler::config::Declared;
-use berth_scheduler::process::logging::LogArgs;
+use berth_component_base::process::logging::LogArgs;
 use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
 use kube::{Client, ResourceExt as _};
@@ -22,7 +24,7 @@ use crate::eventually::eventually;
 use crate::kubectl;
 use crate::real_server::RealServer;
 
-/// Serialises tests that share an existing cluster.
+/// A lock with which tests use an existing cluster one after the other.
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// Options of a control plane.
@@ -38,7 +40,7 @@ impl Default for Setup {
     }
 }
 
-/// A control plane with detector, default scheduler and simulated members, and a namespace for the test.
+/// A control plane with a detector, the default scheduler, simulated members, and a namespace for the test.
 pub struct Plane {
     /// A client with all rights.
     pub client: Client,
@@ -80,11 +82,11 @@ impl Plane {
     /// Starts a control plane.
     ///
     /// # Panics
-    /// If it does not start.
+    /// If the control plane does not start.
     pub async fn start_with(setup: Setup) -> Self {
-        // Fails if another test of the process has installed it.
+        // The call fails if another test of this process has already installed the provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        berth_scheduler::process::logging::init(&LogArgs::default(), "off");
+        berth_component_base::process::logging::init(&LogArgs::default(), "off");
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
         let cancel = CancellationToken::new();
@@ -104,7 +106,7 @@ impl Plane {
             let arguments = UpArgs {
                 port: 0,
                 members: setup.members,
-                // The tests write the status of members.
+                // These controllers are disabled because the tests write the status of members.
                 controllers: ControllerFlags {
                     selection: Selection::without(&[
                         Controller::Cluster,
@@ -137,12 +139,13 @@ impl Plane {
         plane
     }
 
-    /// Reports whether garbage is collected: not by a lone kube-apiserver.
+    /// Reports whether a garbage collector runs. It runs everywhere except on a real kube-apiserver, which the tests
+    /// start without kube-controller-manager.
     pub fn collects_garbage(&self) -> bool {
         !matches!(self.kind, Kind::Real(_))
     }
 
-    /// Reports whether Karmada's admission rules apply: on the embedded server only.
+    /// Reports whether the API server applies Karmada's admission rules. Only the embedded API server applies them.
     pub fn admits_as_karmada(&self) -> bool {
         matches!(self.kind, Kind::Embedded(_))
     }
@@ -152,7 +155,7 @@ impl Plane {
         &self.kubeconfig
     }
 
-    /// Returns a name for a cluster-scoped object that no other test uses.
+    /// Returns a name for a cluster-scoped object. The name is unique to this test.
     pub fn unique(&self, name: &str) -> String {
         format!("{name}-{}", self.namespace)
     }
@@ -176,7 +179,7 @@ impl Plane {
             .name_any()
     }
 
-    /// Starts another scheduler with this name. Cancelling the returned token stops it.
+    /// Starts another scheduler with this name. The scheduler stops when the returned token is cancelled.
     pub fn run_scheduler(&self, name: &str) -> CancellationToken {
         let cancel = self.cancel.child_token();
         let options = Options {
@@ -192,7 +195,7 @@ impl Plane {
         cancel
     }
 
-    /// Runs kubectl in the namespace of the test, and returns what it prints.
+    /// Runs kubectl in the namespace of the test, and returns its standard output.
     ///
     /// # Panics
     /// If kubectl fails.
@@ -208,7 +211,7 @@ impl Plane {
         text
     }
 
-    /// Runs kubectl in the namespace of the test.
+    /// Runs kubectl in the namespace of the test. Returns the exit status and the output, also if kubectl fails.
     ///
     /// # Panics
     /// If kubectl cannot be started.
@@ -228,7 +231,7 @@ impl Plane {
         self.try_kubectl(&["apply", "-f", &file.display().to_string()])
     }
 
-    /// Returns the API of a kind in the namespace of the test.
+    /// Returns the API for a namespaced kind in the namespace of the test.
     pub fn api<K>(&self) -> Api<K>
     where
         K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
@@ -236,12 +239,12 @@ impl Plane {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Returns the API of a cluster-scoped kind.
+    /// Returns the API for a cluster-scoped kind, or for a namespaced kind in all namespaces.
     pub fn all<K: kube::Resource<DynamicType = ()>>(&self) -> Api<K> {
         Api::all(self.client.clone())
     }
 
-    /// Creates an object. Namespaced objects without a namespace are created in that of the test.
+    /// Creates an object. A namespaced object whose manifest has no namespace is created in the namespace of the test.
     ///
     /// # Errors
     /// If the server rejects the object.
@@ -281,7 +284,7 @@ impl Plane {
         }
     }
 
-    /// Changes the status of a member with a merge patch.
+    /// Changes the status of a member's Cluster with a merge patch.
     ///
     /// # Panics
     /// If the server rejects the request.
@@ -330,7 +333,8 @@ impl Plane {
         (api, object)
     }
 
-    /// Waits until an object satisfies a condition, and returns it.
+    /// Waits until an object satisfies the condition `wanted`, and returns the object. `what` describes the condition
+    /// in the message of a failure.
     pub async fn until<K>(
         &self,
         api: &Api<K>,
@@ -352,7 +356,7 @@ impl Plane {
         .await
     }
 
-    /// Waits until an object is gone.
+    /// Waits until an object no longer exists.
     pub async fn until_gone<K>(&self, api: &Api<K>, name: &str)
     where
         K: kube::Resource + Clone + DeserializeOwned + std::fmt::Debug,
@@ -367,7 +371,7 @@ impl Plane {
         .await;
     }
 
-    /// Stops everything.
+    /// Stops the control plane. Removes the test's members and namespace from an existing cluster.
     pub async fn stop(self) {
         self.cancel.cancel();
         match self.kind {

@@ -1,8 +1,8 @@
-//! A fault-injecting proxy in front of an API server.
+//! An HTTP proxy that injects faults into requests to an API server.
 //!
-//! It serves plain HTTP on loopback and forwards each request through a client of the server. A rule, which a test may
-//! change at any time, selects the fault of a request. Connections can also be cut, or frozen as when a machine
-//! disappears.
+//! The proxy listens on a loopback address without TLS, and forwards each request to the API server. The rule of the
+//! proxy is a function that selects the [`Fault`] for each request. A test may change the rule at any time. A test can
+//! also cut all connections, as a restart of the server does, or freeze them, as the loss of a machine does.
 
 mod body;
 
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::body::ProxyBody;
 
-/// A request as rules see it.
+/// A request that the proxy has received.
 #[derive(Clone, Debug)]
 pub struct RecordedRequest {
     /// Time of arrival.
@@ -35,11 +35,11 @@ pub struct RecordedRequest {
     pub path: String,
     /// Query of the URL.
     pub query: String,
-    /// Number of the request, from 0.
+    /// Number of requests that the proxy had received before this request.
     pub number: usize,
-    /// Bearer token.
+    /// Bearer token, empty for a request without a token.
     pub token: String,
-    /// `User-Agent` header.
+    /// `User-Agent` header, empty for a request without this header.
     pub agent: String,
 }
 
@@ -60,17 +60,18 @@ impl RecordedRequest {
 pub enum Fault {
     /// No fault: the request is forwarded.
     None,
-    /// The proxy responds with this status and optional `Retry-After` seconds, without forwarding.
+    /// The proxy itself responds with this status and, if present, these `Retry-After` seconds.
     Respond(StatusCode, Option<u64>),
-    /// The request is forwarded, and the connection is cut before the response.
+    /// The request is forwarded, and the proxy cuts the connection before it sends the response.
     LoseResponse,
-    /// The request never gets a response.
+    /// The proxy keeps the request and never responds.
     Silence,
     /// The request is forwarded after a delay.
     Delay(Duration),
-    /// The response is cut in the middle of this line, counted from 0.
+    /// The request is forwarded, and the proxy cuts the connection in the middle of this line of the response. The
+    /// first line is 0.
     CutInLine(usize),
-    /// A watch gets the event that its version has expired.
+    /// The proxy itself responds to a watch with the error event for an expired resource version.
     Expired,
     /// The request is forwarded, and this function changes each object of the response.
     Forge(fn(&mut serde_json::Value)),
@@ -83,7 +84,7 @@ struct Shared {
     rule: Mutex<Arc<Rule>>,
     requests: Mutex<Vec<RecordedRequest>>,
     token: Mutex<Option<String>>,
-    /// Connections up to this number are frozen.
+    /// Number of the newest frozen connection. All connections with a lower number are frozen too.
     frozen: watch::Sender<u64>,
 }
 
@@ -116,7 +117,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
 impl Proxy {
-    /// Starts a proxy without faults.
+    /// Starts a proxy that forwards all requests with the client `upstream`, and injects no faults yet.
     pub fn start(upstream: Client) -> Self {
         let mut proxy = Self {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -160,7 +161,7 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// Returns a client configuration for the proxy.
+    /// Returns the configuration of a client that connects to the proxy.
     ///
     /// # Panics
     /// Never: the address is valid.
@@ -170,7 +171,7 @@ impl Proxy {
         config
     }
 
-    /// Returns a client of the proxy.
+    /// Returns a client that connects to the proxy.
     ///
     /// # Panics
     /// If no TLS provider is installed.
@@ -199,7 +200,7 @@ impl Proxy {
         self.rule(|_| Fault::None);
     }
 
-    /// Requires this bearer token for later requests.
+    /// Rejects later requests that have a different bearer token.
     pub fn require_token(&self, token: &str) {
         *lock(&self.shared.token) = Some(token.to_owned());
     }
@@ -209,7 +210,7 @@ impl Proxy {
         lock(&self.shared.requests).clone()
     }
 
-    /// Counts the requests so far that match.
+    /// Returns the number of requests so far for which `matches` returns true.
     pub fn count(&self, matches: impl Fn(&RecordedRequest) -> bool) -> usize {
         lock(&self.shared.requests)
             .iter()
@@ -217,7 +218,7 @@ impl Proxy {
             .count()
     }
 
-    /// Cuts all connections and refuses new ones, as during the restart of a server.
+    /// Cuts all connections and refuses new connections, as during a restart of the server.
     pub async fn down(&mut self) {
         self.up.cancel();
         if let Some(accepting) = self.accepting.take() {
@@ -225,12 +226,12 @@ impl Proxy {
         }
     }
 
-    /// Accepts connections again, at the same address.
+    /// Accepts connections again at the same address.
     pub fn back_up(&mut self) {
         self.listen();
     }
 
-    /// Freezes all current connections: they stay open, but transfer nothing.
+    /// Freezes all current connections: they stay open but transfer no more data. New connections work.
     pub fn freeze(&self) {
         let newest = *lock(&self.connections);
         self.shared.frozen.send_replace(newest);
@@ -271,7 +272,7 @@ async fn accept(
 #[error("the proxy cuts the connection")]
 struct Cut;
 
-/// Handles one request with the fault that the rule selects.
+/// Handles one request, and injects the fault that the rule selects.
 async fn respond(
     shared: Arc<Shared>,
     connection: u64,
@@ -355,7 +356,7 @@ async fn forward(
     Ok(Response::from_parts(parts, ProxyBody::new(body)))
 }
 
-/// Returns the headers that describe the content, without those of the connection.
+/// Returns the headers that the proxy forwards: the content types and the user agent.
 fn forwarded_headers(headers: &HeaderMap) -> HeaderMap {
     [header::ACCEPT, header::CONTENT_TYPE, header::USER_AGENT]
         .into_iter()
@@ -366,7 +367,7 @@ fn forwarded_headers(headers: &HeaderMap) -> HeaderMap {
 fn refusal(code: StatusCode, retry_after: Option<u64>) -> Response<ProxyBody> {
     let mut status = serde_json::json!({
         "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code.as_u16(),
-        "reason": code.canonical_reason(), "message": "the proxy of the test refuses",
+        "reason": code.canonical_reason(), "message": "the test proxy rejects the request",
     });
     if let Some(seconds) = retry_after {
         status["details"] = serde_json::json!({ "retryAfterSeconds": seconds });
@@ -384,7 +385,7 @@ fn refusal(code: StatusCode, retry_after: Option<u64>) -> Response<ProxyBody> {
     response
 }
 
-/// Returns the response of a watch whose version has expired.
+/// Returns the response to a watch from an expired resource version.
 fn expired() -> Response<ProxyBody> {
     let line = serde_json::json!({"type": "ERROR", "object": {
         "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 410,

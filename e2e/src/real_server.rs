@@ -1,6 +1,6 @@
-//! A real kube-apiserver with etcd, started from a folder of binaries as envtest does.
+//! A real kube-apiserver with etcd, started from a folder of programs as in envtest.
 //!
-//! Each test starts its own. It has no Karmada definitions.
+//! Each test starts its own kube-apiserver and etcd. The new server has no CustomResourceDefinitions of Karmada.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
@@ -14,20 +14,21 @@ use kube::api::Api;
 
 use crate::bootstrap::client_of;
 
-/// Time limit until a server is ready, on a machine that starts others concurrently.
+/// Time limit until a server is ready. The limit is long because other tests may start servers at the same time.
 const TIMEOUT: Duration = Duration::from_mins(2);
 const STEP: Duration = Duration::from_millis(50);
-/// Number of attempts: another process may take a free port before the server does.
+/// Maximum number of attempts to start a server. An attempt fails if another process takes one of the chosen free
+/// ports.
 const ATTEMPTS: usize = 3;
 /// Number of log lines shown when a server does not start.
 const TAIL: usize = 15;
 
-/// The two running processes, killed when dropped.
+/// A running kube-apiserver with its etcd. Both processes are killed when this value is dropped.
 #[derive(Debug)]
 pub struct RealServer {
     kubeconfig: PathBuf,
     url: String,
-    /// Dropped, and so stopped, before etcd, which it needs.
+    /// The process of kube-apiserver. The field precedes `etcd`, so that kube-apiserver is stopped before etcd.
     apiserver: Process,
     etcd: Process,
 }
@@ -38,23 +39,24 @@ pub struct RealServer {
     reason = "this is how a test fails"
 )]
 impl RealServer {
-    /// Returns the folder of binaries from `KUBEBUILDER_ASSETS`, if set.
+    /// Returns the folder of programs from `KUBEBUILDER_ASSETS`, or `None` if this variable is not set.
     pub fn assets() -> Option<PathBuf> {
         std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from)
     }
 
-    /// Starts both on free ports, and writes their logs and a kubeconfig with all rights to `folder`.
+    /// Starts kube-apiserver and etcd on free ports. Writes the logs of both, and a kubeconfig with all rights, to
+    /// `folder`.
     ///
     /// # Panics
-    /// If they do not become ready, with the last lines of their logs.
+    /// If a process does not start or does not become ready. The message contains the last lines of its log.
     pub async fn start(assets: &Path, folder: &Path) -> Self {
         Self::start_with(assets, folder, &[]).await
     }
 
-    /// Starts both with additional flags of kube-apiserver.
+    /// Starts kube-apiserver and etcd as [`Self::start`] does, with additional flags for kube-apiserver.
     ///
     /// # Panics
-    /// If they do not become ready, with the last lines of their logs.
+    /// If a process does not start or does not become ready. The message contains the last lines of its log.
     pub async fn start_with(assets: &Path, folder: &Path, flags: &[String]) -> Self {
         for _ in 1..ATTEMPTS {
             if let Ok(server) = Self::attempt(assets, folder, flags).await {
@@ -89,8 +91,8 @@ impl RealServer {
         let token = uuid::Uuid::new_v4().to_string();
         let tokens = folder.join("tokens.csv");
         std::fs::write(&tokens, format!("{token},admin,admin,system:masters\n")).unwrap();
-        // Keys for service account tokens. The public key needs its own file: kube-apiserver finds
-        // none in a PKCS #8 key of this type.
+        // The key pair for service account tokens. The public key needs a separate file: kube-apiserver cannot read it
+        // from a PKCS #8 file with a private key of this type.
         let (key, public) = (folder.join("sa.key"), folder.join("sa.pub"));
         let pair = rcgen::KeyPair::generate().unwrap();
         std::fs::write(&key, pair.serialize_pem()).unwrap();
@@ -117,7 +119,7 @@ impl RealServer {
         )?;
         let url = format!("https://127.0.0.1:{port}");
         let kubeconfig = folder.join("kubeconfig");
-        // The server writes its certificate and the CA that signed it to one file.
+        // kube-apiserver writes its certificate and the certificate of the signing CA to this file.
         let authority = certificates.join("apiserver.crt");
         std::fs::write(&kubeconfig, kubeconfig_text(&url, &authority, &token)).unwrap();
         let mut server = Self {
@@ -138,7 +140,7 @@ impl RealServer {
             let answer = if authority.exists() {
                 check_ready(&client_of(&self.kubeconfig).await).await
             } else {
-                Err("it has no certificate yet".to_owned())
+                Err("kube-apiserver has no certificate yet".to_owned())
             };
             match answer {
                 Ok(()) => return Ok(()),
@@ -155,7 +157,7 @@ impl RealServer {
         client_of(&self.kubeconfig).await
     }
 
-    /// Returns a kubeconfig with all rights.
+    /// Returns the path of a kubeconfig with all rights.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
@@ -177,7 +179,7 @@ async fn check_ready(client: &Client) -> Result<(), String> {
     found.map(drop).map_err(|error| error.to_string())
 }
 
-/// A process that logs to a file, killed when dropped.
+/// A running process that logs to a file. The process is killed when this value is dropped.
 #[derive(Debug)]
 struct Process {
     child: Child,
@@ -206,12 +208,12 @@ impl Process {
     fn check_running(&mut self) -> Result<(), String> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
-            Ok(Some(status)) => Err(format!("it exited, {status}\n{}", self.tail())),
+            Ok(Some(status)) => Err(format!("the process ended with {status}\n{}", self.tail())),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    /// Returns the last lines of the log.
+    /// Returns the path and the last lines of the log.
     fn tail(&self) -> String {
         let log = std::fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);

@@ -1,4 +1,5 @@
-//! Replay of all recorded decisions of Karmada's scheduler.
+//! Replay of scheduling scenarios. Berth's decision in each scenario must equal the recorded decision of Karmada's
+//! scheduler.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -7,6 +8,7 @@ use std::path::Path;
 
 use berth_e2e::conformance::{Corpus, Mismatch, decide, judge};
 
+/// Reads the recorded scenarios and decisions.
 fn corpus() -> Corpus {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/conformance");
     Corpus::read(
@@ -16,7 +18,7 @@ fn corpus() -> Corpus {
     .unwrap()
 }
 
-/// Checks that all decisions equal the recorded ones, and reports the first ten differences.
+/// Checks that all decisions of Berth equal the recorded decisions. A failure shows the first ten differences.
 fn assert_equal_decisions(corpus: &Corpus) {
     let mismatches: Vec<Mismatch> = corpus
         .cases
@@ -37,6 +39,7 @@ fn assert_equal_decisions(corpus: &Corpus) {
     );
 }
 
+/// Checks the decisions of all 1,118 scenarios.
 #[test]
 fn decisions_equal_those_of_karmada() {
     let corpus = corpus();
@@ -44,6 +47,7 @@ fn decisions_equal_those_of_karmada() {
     assert_equal_decisions(&corpus);
 }
 
+/// Checks that the decisions stay the same if the clusters have other names and another order.
 #[test]
 fn cluster_names_and_cluster_order_do_not_change_decisions() {
     let mut corpus = corpus();
@@ -54,7 +58,7 @@ fn cluster_names_and_cluster_order_do_not_change_decisions() {
             .filter_map(|cluster| cluster.metadata.name.clone())
             .collect();
         names.sort();
-        // The new names keep the order of the old ones, because ties are broken by name.
+        // The new names sort as the old names do, because the scheduler breaks ties by name.
         let renamed: BTreeMap<String, String> = names
             .into_iter()
             .enumerate()

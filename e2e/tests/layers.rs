@@ -1,7 +1,8 @@
-//! The layers of the crates: no import cycles between sibling modules, and only downward imports in `berth-apiserver`.
+//! Checks of the imports between modules. No crate may have import cycles between sibling modules. In
+//! `berth-apiserver`, a module may import only modules of its own or a lower layer.
 //!
-//! Imports are read as text from `use` declarations and from inline `crate::` and `super::` paths. Test modules do not
-//! count.
+//! The tests find imports in the text of `use` declarations and of inline `crate::` and `super::` paths. They ignore
+//! test modules.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -10,7 +11,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The layers of `berth-apiserver` from low to high. Modules of one layer may import each other, but not in cycles.
+/// The layers of `berth-apiserver` from low to high, each with its modules. A module may import modules of its own
+/// layer if the imports have no cycle.
 const APISERVER: &[(&str, &[&str])] = &[
     (
         "leaves",
@@ -53,10 +55,12 @@ const APISERVER: &[(&str, &[&str])] = &[
     ("server", &["connection", "credentials", "server"]),
 ];
 
-/// Imports between sibling modules of a crate, each with the files that contain it. An import between deeper modules
-/// counts as one between those of their parents that are siblings.
+/// The imports between sibling modules of a crate, as pairs of importing and imported module, with the files that
+/// contain the import. If one module imports a module of another branch of the module tree, the pair consists of the
+/// ancestors of the two modules that are siblings.
 type Imports = BTreeMap<(String, String), BTreeSet<PathBuf>>;
 
+/// Returns the name and the source folder of each crate.
 fn crates() -> Vec<(String, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
     let mut crates: Vec<(String, PathBuf)> = fs::read_dir(root)
@@ -72,6 +76,7 @@ fn crates() -> Vec<(String, PathBuf)> {
     crates
 }
 
+/// Adds the Rust files of a folder and its subfolders.
 fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -83,7 +88,7 @@ fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the module path of a file, which is empty for the root of a crate.
+/// Returns the module path of a file. The path of the root of a crate is empty.
 fn module_path(source: &Path, file: &Path) -> Vec<String> {
     let relative = file.strip_prefix(source).unwrap().with_extension("");
     let mut path: Vec<String> = relative
@@ -97,7 +102,7 @@ fn module_path(source: &Path, file: &Path) -> Vec<String> {
     path
 }
 
-/// Replaces comments, strings and character literals by blanks.
+/// Removes comments, and replaces strings and character literals by blanks.
 fn code_only(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let starts = |at: usize, pattern: &str| {
@@ -153,7 +158,7 @@ fn code_only(text: &str) -> String {
     out
 }
 
-/// Removes items under `#[cfg(test)]`, and returns the names of the test modules in other files.
+/// Returns the code without the items under `#[cfg(test)]`, and the names of the test modules that are in other files.
 fn without_tests(code: &str) -> (String, Vec<String>) {
     let (mut out, mut modules) = (String::new(), Vec::new());
     let mut rest = code;
@@ -184,7 +189,7 @@ fn without_tests(code: &str) -> (String, Vec<String>) {
     (out, modules)
 }
 
-/// Expands a use tree into its paths.
+/// Expands the tree of a `use` declaration into single paths.
 fn expand(tree: &str, paths: &mut Vec<String>) {
     let Some((prefix, inner)) = tree.split_once('{') else {
         paths.push(tree.trim().to_owned());
@@ -232,7 +237,8 @@ fn paths(code: &str) -> Vec<String> {
     paths
 }
 
-/// Returns the absolute module path of an import within its crate.
+/// Returns the path of an import from the root of its crate. Returns `None` if the import starts with neither `crate`
+/// nor `super`.
 fn resolve(module: &[String], path: &str) -> Option<Vec<String>> {
     let mut steps = path
         .split("::")
@@ -253,6 +259,7 @@ fn resolve(module: &[String], path: &str) -> Option<Vec<String>> {
     Some(absolute)
 }
 
+/// Returns the imports between the sibling modules of a crate.
 fn imports(source: &Path) -> Imports {
     let mut files = Vec::new();
     source_files(source, &mut files);
@@ -290,7 +297,7 @@ fn imports(source: &Path) -> Imports {
     imports
 }
 
-/// Returns a shortest import path between two modules.
+/// Returns a shortest chain of imports from one module to another.
 fn shortest_path(imports: &Imports, from: &str, to: &str) -> Option<Vec<String>> {
     let mut visited = BTreeSet::from([from.to_owned()]);
     let mut queue = vec![vec![from.to_owned()]];
@@ -312,7 +319,7 @@ fn shortest_path(imports: &Imports, from: &str, to: &str) -> Option<Vec<String>>
     None
 }
 
-/// Returns a description of a shortest cycle.
+/// Returns the description of a shortest import cycle, or `None` if no cycle exists.
 fn cycle(imports: &Imports) -> Option<String> {
     let mut cycles: Vec<Vec<String>> = imports
         .keys()
@@ -350,6 +357,7 @@ fn sibling_modules_have_no_import_cycles() {
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }
 
+/// Checks that no module of `berth-apiserver` imports a module of a higher layer.
 #[test]
 fn the_api_server_imports_downwards_only() {
     let (_, source) = crates()

@@ -1,9 +1,9 @@
-//! Karmada's admission rules as pure functions: what its webhooks and registry strategies do before an object
-//! is stored.
+//! Karmada's admission rules for its own kinds, as pure functions on JSON: the rules of its webhooks and of its
+//! registry strategies.
 //!
-//! [`mutate`] sets ids, finalizers and defaults before the schema is checked; [`validate`] rejects objects
-//! afterwards. Both work on JSON, so unknown fields survive. Time and new ids come through [`Environment`]. The
-//! rules leave bounds and enums to the schema.
+//! [`mutate`] sets ids, finalizers and defaults before the schema is checked. [`validate`] rejects invalid objects
+//! after that check. Both functions work on JSON, so unknown fields are kept. An [`Environment`] supplies the current
+//! time and new ids. Most bounds and enums are checked by the schema only.
 
 mod affinity_rules;
 mod binding;
@@ -45,7 +45,7 @@ pub enum Operation {
     Update,
 }
 
-/// The kinds with admission rules beyond their schema.
+/// The kinds that have admission rules in addition to their schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GuardedKind {
     /// `clusters.cluster.karmada.io`
@@ -66,14 +66,15 @@ pub enum GuardedKind {
     ClusterResourceBinding,
     /// `works.work.karmada.io`
     Work,
-    /// `resourceinterpretercustomizations.config.karmada.io`. The interpreter checks its scripts.
+    /// `resourceinterpretercustomizations.config.karmada.io`. The resource interpreter checks the scripts of these
+    /// objects.
     ResourceInterpreterCustomization,
     /// `resourceinterpreterwebhookconfigurations.config.karmada.io`
     ResourceInterpreterWebhookConfiguration,
 }
 
 impl GuardedKind {
-    /// Returns the kind that a group serves as this resource, if it has rules.
+    /// Returns the kind with this group and resource name, if the kind has admission rules.
     pub fn find(group: &str, resource: &str) -> Option<Self> {
         match (group, resource) {
             ("cluster.karmada.io", "clusters") => Some(Self::Cluster),
@@ -97,8 +98,8 @@ impl GuardedKind {
         }
     }
 
-    /// Returns the label with the permanent id of the object itself. Clusters, override and taint policies have
-    /// none.
+    /// Returns the label for the permanent id of an object of this kind, or `None` if objects of this kind have no
+    /// permanent id.
     pub fn permanent_id_label(self) -> Option<&'static str> {
         match self {
             Self::Cluster
@@ -117,7 +118,8 @@ impl GuardedKind {
         }
     }
 
-    /// Returns the finalizer that admission adds to policies. Controllers add those of other kinds.
+    /// Returns the finalizer that admission adds to a policy, or `None` for other kinds. Controllers add the finalizers
+    /// of other kinds.
     pub fn policy_finalizer(self) -> Option<&'static str> {
         match self {
             Self::PropagationPolicy => Some(well_known::PROPAGATION_POLICY_FINALIZER),
@@ -161,16 +163,16 @@ impl Environment for SystemEnvironment {
     }
 }
 
-/// Removes the empty values that Karmada would not write back after decoding the object; `typed` is the decoded
-/// object. Unknown fields stay.
+/// Removes the empty values that Karmada drops when it decodes and encodes an object. `typed` is the decoded object.
+/// Unknown fields stay.
 pub fn drop_empty_values(object: &mut Value, typed: &impl Serialize) {
     if let Ok(typed) = serde_json::to_value(typed) {
         go_zero::remove(object, &typed);
     }
 }
 
-/// Runs the mutating phase, which sets missing values. An object that does not fit its kind is left for the
-/// schema to reject.
+/// Runs the mutating phase, which sets missing values. Malformed fields stay unchanged. The schema check rejects these
+/// fields afterwards.
 pub fn mutate(
     kind: GuardedKind,
     operation: Operation,
@@ -195,7 +197,7 @@ pub fn mutate(
     }
 }
 
-/// Runs the validating phase.
+/// Runs the validating phase. `old` is the stored object of an update.
 ///
 /// # Errors
 /// All rejected fields with their reasons.

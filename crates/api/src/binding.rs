@@ -1,4 +1,5 @@
-//! ResourceBinding and ClusterResourceBinding: a resource, the clusters chosen for it, and its status there.
+//! The kinds ResourceBinding and ClusterResourceBinding. A binding contains a reference to a resource template, the
+//! clusters that the scheduler chose, and the status of the resource in these clusters.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +49,7 @@ pub struct BindingSpec {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(extend("x-no-default" = true))]
     pub replicas: i32,
-    /// The pod templates of a workload that has several.
+    /// The components of a workload with several pod templates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<Component>,
     /// The clusters that the scheduler chose.
@@ -60,7 +61,7 @@ pub struct BindingSpec {
     /// Clusters that the resource is being evicted from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub graceful_eviction_tasks: Vec<GracefulEvictionTask>,
-    /// The bindings that depend on this one.
+    /// The bindings that depend on this binding.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_by: Vec<BindingSnapshot>,
     /// The name of the responsible scheduler.
@@ -73,7 +74,7 @@ pub struct BindingSpec {
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Abort"))]
     pub conflict_resolution: Option<ConflictResolution>,
-    /// Requests rescheduling if it is later than `status.lastScheduledTime`.
+    /// Requests a rescheduling if this time is later than `status.lastScheduledTime`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reschedule_triggered_at: Option<Time>,
     /// Suspends scheduling or dispatching.
@@ -91,7 +92,7 @@ pub struct BindingSpec {
 }
 
 impl BindingSpec {
-    /// Reports whether the resource is a workload: it has replicas, requirements or components.
+    /// Reports whether the resource is a workload. A workload has replicas, replica requirements or components.
     pub fn is_workload(&self) -> bool {
         self.replicas > 0 || self.replica_requirements.is_some() || !self.components.is_empty()
     }
@@ -104,7 +105,7 @@ impl BindingSpec {
             .unwrap_or(false)
     }
 
-    /// Returns the name of the responsible scheduler; an empty name means the default scheduler.
+    /// Returns the name of the responsible scheduler. An empty or missing name stands for Karmada's default scheduler.
     pub fn scheduler(&self) -> &str {
         match self.scheduler_name.as_deref() {
             None | Some("") => crate::well_known::DEFAULT_SCHEDULER,
@@ -112,7 +113,7 @@ impl BindingSpec {
         }
     }
 
-    /// Returns the scheduling priority, 0 if absent.
+    /// Returns the scheduling priority, or 0 if the binding has no priority.
     pub fn priority(&self) -> i32 {
         self.schedule_priority
             .as_ref()
@@ -141,7 +142,8 @@ pub struct ObjectReference {
     pub resource_version: Option<String>,
 }
 
-/// Converts to a reference for events, which has no resource version: an event is about the object, not a version.
+/// Converts the reference to the type that events use. The resource version is omitted, because an event is about an
+/// object in all its versions.
 impl From<&ObjectReference> for k8s_openapi::api::core::v1::ObjectReference {
     fn from(template: &ObjectReference) -> Self {
         Self {
@@ -193,7 +195,7 @@ pub struct NodeClaim {
     pub tolerations: Vec<Toleration>,
 }
 
-/// One pod template of a workload that has several.
+/// A component of a workload, with its own pod template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Component {
@@ -253,7 +255,7 @@ pub struct TargetComponent {
 pub struct GracefulEvictionTask {
     /// The cluster.
     pub from_cluster: String,
-    /// The treatment of the old copy.
+    /// The treatment of the resource in the cluster from which it is evicted.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub purge_mode: Option<PurgeMode>,
     /// The number of replicas to evict.
@@ -271,13 +273,13 @@ pub struct GracefulEvictionTask {
     pub message: Option<String>,
     /// The controller that created the task.
     pub producer: String,
-    /// Seconds to wait for the new copy.
+    /// Maximum seconds to wait for the replacement in other clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i32>,
-    /// `true` keeps the old copy, `false` removes it now.
+    /// Keeps the resource in the cluster if true, or removes it at once if false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suppress_deletion: Option<bool>,
-    /// State that is handed to the new copy as labels.
+    /// State from the old cluster. The replacement gets this state as labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub preserved_label_state: BTreeMap<String, String>,
     /// The time at which the task was created.
@@ -288,7 +290,7 @@ pub struct GracefulEvictionTask {
     pub clusters_before_failover: Vec<String>,
 }
 
-/// A binding that depends on this one, and its clusters.
+/// A dependent binding, with its clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BindingSnapshot {
@@ -321,7 +323,7 @@ pub struct BindingSuspension {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BindingPriority {
-    /// The priority; the scheduler takes higher ones first.
+    /// The priority. The scheduler takes bindings with a higher priority first.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = 0))]
     pub priority: Option<i32>,
@@ -346,7 +348,7 @@ pub struct BindingStatus {
     /// The generation of the binding at the last scheduling attempt.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub scheduler_observed_generation: Option<i64>,
-    /// The affinity group in use, with `clusterAffinities`.
+    /// The affinity group in use, if the placement has `clusterAffinities`.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub scheduler_observing_affinity_name: Option<String>,
     /// The time of the last successful scheduling.
@@ -378,7 +380,7 @@ pub struct AggregatedStatusItem {
     /// The resource was applied to the cluster.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub applied: Option<bool>,
-    /// The reason why it was not applied.
+    /// The reason why the resource was not applied.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     pub applied_message: Option<String>,
     /// The health of the resource in the cluster.

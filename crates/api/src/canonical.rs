@@ -1,21 +1,21 @@
-//! JSON as Go's encoder writes it: compact, in Go's field order, with Go's escapes.
+//! Compact JSON with the field order and the escapes of Go's encoder.
 
 use serde::Serialize;
 
 use crate::placement::Placement;
 
-/// Returns the JSON text of a placement, byte for byte as Karmada writes it into annotations.
+/// Returns the JSON text of a placement. The text has the same bytes as Karmada's applied-placement annotation.
 ///
 /// # Errors
-/// When the placement cannot be serialised, which does not happen in practice.
+/// When the placement cannot be serialized. This does not happen in practice.
 pub fn placement_json(placement: &Placement) -> Result<String, serde_json::Error> {
     go_json(placement)
 }
 
-/// Returns compact JSON with `<`, `>`, `&`, U+2028 and U+2029 escaped, as Go's encoder writes it.
+/// Returns compact JSON. Like Go's encoder, it escapes `<`, `>`, `&`, U+2028 and U+2029.
 ///
 /// # Errors
-/// When the value cannot be serialised.
+/// When the value cannot be serialized.
 pub fn go_json<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
     let text = serde_json::to_string(value)?;
     if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {

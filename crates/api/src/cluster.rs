@@ -1,4 +1,4 @@
-//! Cluster: a member cluster, its capacity and its health.
+//! The kind Cluster, which describes a member cluster: the connection, the capacity and the health.
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,8 @@ use crate::cluster::Cluster;
 use crate::placement::ClusterAffinity;
 
 impl ClusterAffinity {
-    /// Reports whether a cluster matches all fields that the affinity sets. An invalid selector matches nothing.
+    /// Reports whether a cluster matches all fields that the affinity sets. An affinity with an invalid selector
+    /// matches no cluster.
     pub fn matches(&self, cluster: &Cluster) -> bool {
         static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
         let name = cluster.metadata.name.as_deref().unwrap_or_default();

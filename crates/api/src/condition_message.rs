@@ -1,9 +1,9 @@
 //! The length limit of condition messages. An API server rejects a status with a longer message.
 
-/// Maximum characters of a condition message.
+/// Maximum length of a condition message, in characters.
 pub const MAX_LENGTH: usize = 32_768;
 
-/// Truncates a message to the maximum length.
+/// Truncates a message to [`MAX_LENGTH`] characters.
 pub fn truncate(mut message: String) -> String {
     if let Some((end, _)) = message.char_indices().nth(MAX_LENGTH) {
         message.truncate(end);

@@ -17,17 +17,17 @@ use crate::taint_policy::ClusterTaintPolicySpec;
 use crate::work::{WorkSpec, WorkStatus};
 use crate::workload_rebalancer::{WorkloadRebalancerSpec, WorkloadRebalancerStatus};
 
-/// A failure to build a definition: a bug in the types that tests reveal.
+/// An error while a definition is built. Each such error is a bug in the API types, and a test finds it.
 #[derive(Debug, thiserror::Error)]
 pub enum CrdError {
-    /// A schema does not fit the type of a definition.
+    /// The generated JSON is not a valid `CustomResourceDefinition`.
     #[error("definition of {plural}.{group}: {source}")]
     Shape {
         /// The plural name of the kind.
         plural: &'static str,
         /// The API group of the kind.
         group: &'static str,
-        /// The deserialisation error.
+        /// The error of the deserialization.
         source: serde_json::Error,
     },
     /// A definition cannot be written as YAML.
@@ -87,7 +87,7 @@ struct Definition {
     columns: &'static [Column],
 }
 
-/// The required top-level field beside the metadata.
+/// The required top-level field of a kind, besides `metadata`. The field is `spec` for most kinds.
 struct Content {
     field: &'static str,
     schema: fn() -> Value,
@@ -452,8 +452,8 @@ impl Definition {
     }
 }
 
-/// Returns the list unless it is empty. A server drops empty lists, so applying one would cause ownership
-/// conflicts.
+/// Returns the list, or `None` if the list is empty. A server drops empty lists, so a client that applies an empty list
+/// would cause ownership conflicts.
 fn non_empty<T: Serialize>(list: &[T]) -> Option<&[T]> {
     (!list.is_empty()).then_some(list)
 }

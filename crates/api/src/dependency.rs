@@ -1,4 +1,4 @@
-//! Dependencies of resources: objects such as ConfigMaps that must exist in the same clusters.
+//! The dependencies of a resource: objects, such as ConfigMaps, that must exist in the same clusters as the resource.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::selector::LabelSelector;
 
-/// A reference to an object by name, or to several by labels. Karmada stores a list of them in the annotation
-/// [`DEPENDENCIES`](crate::well_known::DEPENDENCIES).
+/// A reference to one object by name, or to several objects by labels. Karmada stores the references of a binding as a
+/// list in the annotation [`DEPENDENCIES`](crate::well_known::DEPENDENCIES).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DependentObjectReference {
@@ -28,7 +28,8 @@ pub struct DependentObjectReference {
 }
 
 impl DependentObjectReference {
-    /// Reports whether an object of the same kind and namespace matches. An invalid selector matches nothing.
+    /// Reports whether an object with this name and these labels matches the reference. The caller compares kind and
+    /// namespace. An invalid selector matches no object.
     pub fn matches(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
         if !self.name.is_empty() {
             return self.name == name;
@@ -39,7 +40,7 @@ impl DependentObjectReference {
     }
 }
 
-/// Formats the reference as a Go struct, as in Karmada's events.
+/// Formats the reference like a Go struct, because Karmada's events contain this format.
 impl fmt::Display for DependentObjectReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -67,7 +68,7 @@ impl fmt::Display for DependentObjectReference {
     }
 }
 
-/// Parses the annotation, or returns `None` if it is malformed. Karmada writes `null` for an empty list.
+/// Parses the annotation. Returns `None` if the annotation is malformed. Karmada writes `null` for an empty list.
 pub fn read_list(annotation: &str) -> Option<Vec<DependentObjectReference>> {
     let list: Option<Vec<DependentObjectReference>> = serde_json::from_str(annotation).ok()?;
     Some(list.unwrap_or_default())

@@ -1,15 +1,16 @@
-//! Omission of zero values from JSON, as Go does it.
+//! Omission of zero values from JSON, as in Go's encoder.
 //!
-//! Go's encoder omits an `omitempty` field with its zero value (`""`, `false`, 0, an empty list or map), and
-//! always writes other fields. Each type of this crate follows the tags of its Go type: `Option::is_none` skips
-//! a field whose Go type is a pointer, [`is_go_zero`] any other optional field. Structs are never omitted.
+//! Go's encoder omits an `omitempty` field if its value is zero: `""`, `false`, 0, a nil pointer, or an empty list or
+//! map. It always writes structs and fields without this tag. The types of this crate follow the tags of Karmada's Go
+//! types. If the Go type of a field is a pointer, the field is skipped by `Option::is_none`. Other optional fields are
+//! skipped by [`is_go_zero`].
 
 use k8s_openapi::api::core::v1::{NodeSelector, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// A value that can equal the zero value of its Go type.
+/// A type with a zero value in Go.
 pub(crate) trait GoZero {
     /// Reports whether the value is zero.
     fn is_zero(&self) -> bool;
@@ -45,20 +46,21 @@ impl<T> GoZero for Vec<T> {
     }
 }
 
-/// Reports whether Go omits an `omitempty` field that is not a pointer.
+/// Reports whether Go omits an `omitempty` field with this value. The function is for fields whose Go type is not a
+/// pointer.
 #[expect(clippy::ref_option, reason = "serde requires this signature")]
 pub(crate) fn is_go_zero<T: GoZero>(value: &Option<T>) -> bool {
     value.as_ref().is_none_or(T::is_zero)
 }
 
-/// Clears a value that Go omits.
+/// Sets a value to `None` if Go omits the value.
 fn omit<T: GoZero>(value: &mut Option<T>) {
     if is_go_zero(value) {
         *value = None;
     }
 }
 
-/// Deserialises taints and drops their empty values, because the generated type would write them.
+/// Deserializes taints. Empty values become `None`, because the Kubernetes type would serialize an empty value.
 pub(crate) fn taints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Taint>, D::Error> {
     let mut taints = Vec::<Taint>::deserialize(deserializer)?;
     for taint in &mut taints {
@@ -67,7 +69,7 @@ pub(crate) fn taints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T
     Ok(taints)
 }
 
-/// Deserialises conditions like [`taints`].
+/// Deserializes conditions. Drops zero values, as [`taints`] does.
 pub(crate) fn conditions<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<Condition>, D::Error> {
@@ -78,7 +80,7 @@ pub(crate) fn conditions<'de, D: Deserializer<'de>>(
     Ok(conditions)
 }
 
-/// Deserialises a node selector like [`taints`].
+/// Deserializes a node selector. Drops zero values, as [`taints`] does.
 pub(crate) fn node_selector<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<NodeSelector>, D::Error> {
@@ -95,7 +97,8 @@ pub(crate) fn node_selector<'de, D: Deserializer<'de>>(
     Ok(selector)
 }
 
-/// Removes the empty values of `raw` that its typed form does not serialise. Other values stay, known or not.
+/// Removes each empty value of `raw` that `typed` does not contain. `typed` is the JSON of the same object after a
+/// conversion to its Rust type. All other values stay, including non-empty values of unknown fields.
 pub(crate) fn remove(raw: &mut Value, typed: &Value) {
     match (raw, typed) {
         (Value::Object(raw), Value::Object(typed)) => {

@@ -1,4 +1,4 @@
-//! ResourceInterpreterContext: the requests to interpreter webhooks, and their responses.
+//! ResourceInterpreterContext: the requests to interpreter webhooks, and the responses of these webhooks.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub const KIND: &str = "ResourceInterpreterContext";
 /// The version of [`ResourceInterpreterContext`] that webhooks have to accept.
 pub const VERSION: &str = "v1alpha1";
 
-/// A request to a webhook, or its response.
+/// A request to an interpreter webhook, or the response of the webhook.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceInterpreterContext {
@@ -41,7 +41,7 @@ pub struct GroupVersionKind {
     pub kind: String,
 }
 
-/// An operation on an object.
+/// A request to interpret an object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InterpreterRequest {
@@ -59,18 +59,18 @@ pub struct InterpreterRequest {
     /// The object.
     #[serde(default)]
     pub object: serde_json::Value,
-    /// The object in the member, for `Retain`.
+    /// The object in the member cluster, for `Retain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_object: Option<serde_json::Value>,
-    /// The replicas to set, for `ReviseReplica`. Karmada sends zero with other operations.
+    /// The number of replicas to set, for `ReviseReplica`. Karmada sends zero for other operations.
     #[serde(default, rename = "replicas", skip_serializing_if = "Option::is_none")]
     pub desired_replicas: Option<i32>,
-    /// The reports of the members, for `AggregateStatus`.
+    /// The status that each member cluster reports, for `AggregateStatus`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aggregated_status: Vec<AggregatedStatusItem>,
 }
 
-/// The result of an operation.
+/// The result of a request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InterpreterResponse {
@@ -83,7 +83,7 @@ pub struct InterpreterResponse {
     /// The reason for a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<RequestStatus>,
-    /// The changes to the object as base64, for `ReviseReplica`, `Retain` and `AggregateStatus`.
+    /// The patch of the object as base64, for `ReviseReplica`, `Retain` and `AggregateStatus`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
     /// The format of the patch: `JSONPatch`.
@@ -92,7 +92,7 @@ pub struct InterpreterResponse {
     /// The requirements of each replica, for `InterpretReplica`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_requirements: Option<ReplicaRequirements>,
-    /// The replicas, for `InterpretReplica`.
+    /// The number of replicas, for `InterpretReplica`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     /// The components, for `InterpretComponent`.
@@ -101,7 +101,7 @@ pub struct InterpreterResponse {
     /// The dependencies, for `InterpretDependency`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependencies: Option<Vec<DependentObjectReference>>,
-    /// The status to report, for `InterpretStatus`.
+    /// The status to report to the control plane, for `InterpretStatus`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_status: Option<serde_json::Value>,
     /// The health, for `InterpretHealth`.

@@ -40,14 +40,16 @@ pub struct CustomizationTarget {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CustomizationRules {
-    /// Keeps fields that the member cluster owns: `function Retain(desiredObj, observedObj)` returns the object to apply.
+    /// Keeps fields that the member cluster owns: `function Retain(desiredObj, observedObj)` returns the object to
+    /// apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<LuaRule>,
-    /// Reads the replicas: `function GetReplicas(desiredObj)` returns the number and the requirements of a replica.
+    /// Reads the replicas: `function GetReplicas(desiredObj)` returns their number and the requirements of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_resource: Option<LuaRule>,
-    /// Reads the components of a workload with several pod templates: `function GetComponents(desiredObj)` returns a list of
-    /// components. Only used with the feature gate MultiplePodTemplatesScheduling, and then instead of replicaResource.
+    /// Reads the components of a workload with several pod templates: `function GetComponents(desiredObj)` returns a
+    /// list of components. Only used with the feature gate MultiplePodTemplatesScheduling, and then instead of
+    /// replicaResource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component_resource: Option<LuaRule>,
     /// Sets the replicas: `function ReviseReplica(desiredObj, desiredReplica)` returns the object to apply.
@@ -56,8 +58,8 @@ pub struct CustomizationRules {
     /// Selects the status that a member cluster reports: `function ReflectStatus(observedObj)` returns the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_reflection: Option<LuaRule>,
-    /// Combines the reports of the member clusters: `function AggregateStatus(desiredObj, statusItems)` returns the template
-    /// with its status.
+    /// Combines the reports of the member clusters: `function AggregateStatus(desiredObj, statusItems)` returns the
+    /// template with its status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_aggregation: Option<LuaRule>,
     /// Assesses the health in a member cluster: `function InterpretHealth(observedObj)` returns a boolean.

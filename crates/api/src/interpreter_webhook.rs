@@ -1,6 +1,8 @@
-//! ResourceInterpreterWebhookConfiguration: webhooks that interpret the objects of kinds.
+//! ResourceInterpreterWebhookConfiguration: the webhooks that interpret objects, with their addresses and the kinds
+//! that they interpret.
 //!
-//! [`crate::interpreter_context`] has the requests and responses of these webhooks.
+//! The module [`interpreter_context`](crate::interpreter_context) contains the requests to these webhooks and their
+//! responses.
 
 use k8s_openapi::ClusterResourceScope;
 use schemars::JsonSchema;
@@ -9,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::root_kind::root_kind;
 
 root_kind! {
-    /// Webhooks that interpret the objects of kinds. They take precedence over every built-in rule.
+    /// Webhooks that interpret the objects of certain kinds. They take precedence over every built-in rule.
     ResourceInterpreterWebhookConfiguration {
         group: "config.karmada.io", version: "v1alpha1", plural: "resourceinterpreterwebhookconfigurations",
         scope: ClusterResourceScope, webhooks: Vec<InterpreterWebhook>,
@@ -24,17 +26,17 @@ pub struct InterpreterWebhook {
     pub name: String,
     /// The address of the webhook, and the authorities of its certificate.
     pub client_config: WebhookClientConfig,
-    /// The operations and kinds that the webhook interprets. It interprets those that match any rule.
+    /// The operations and kinds that the webhook interprets. One rule must match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleWithOperations>,
     /// The time limit of a call, between 1 and 30 seconds. Defaults to 10 seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i32>,
-    /// The versions of ResourceInterpreterContext that the webhook accepts, by preference.
+    /// Accepted versions of ResourceInterpreterContext, in order of preference.
     pub interpreter_context_versions: Vec<String>,
 }
 
-/// The address of a webhook: a URL or a Service. With both, the Service counts.
+/// The address of a webhook, which is a URL or a Service. If both are set, the Service is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookClientConfig {
@@ -44,7 +46,7 @@ pub struct WebhookClientConfig {
     /// The Service in front of the webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceReference>,
-    /// The authorities of the certificate of the webhook, as PEM in base64. Defaults to those of the system.
+    /// Certificate authorities, as PEM in base64. Defaults to the system's authorities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "byte"))]
     pub ca_bundle: Option<String>,
@@ -66,7 +68,7 @@ pub struct ServiceReference {
     pub port: Option<i32>,
 }
 
-/// Operations and kinds. `*` matches all; a list with `*` has no other item.
+/// Operations and kinds. The item `*` matches all and must be alone in its list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleWithOperations {

@@ -1,7 +1,7 @@
 //! The Karmada API as Rust types: fields, defaults, validation and names.
 //!
-//! All crates that read or write Karmada objects use these types, so each field and rule is defined once. The
-//! crate knows no client, no runtime and no scheduling.
+//! All crates that read or write Karmada objects use these types, so each field and rule is defined once. The crate
+//! contains no client, no runtime and no scheduler.
 //!
 //! | module | contents |
 //! |---|---|
@@ -15,13 +15,13 @@
 //! | [`dependency`] | references to dependencies of a resource |
 //! | [`admission`] | defaults and validation by Karmada's webhooks |
 //! | [`crds`] | the CustomResourceDefinitions of these types |
-//! | [`manifest`] | pruning and marking of manifests for member clusters |
+//! | [`manifest`] | preparation of manifests for member clusters |
 //! | [`names`], [`well_known`] | derived names; labels, annotations, finalizers, namespaces |
 //! | [`canonical`], [`go_zero`] | JSON as Go's encoder writes it |
 //! | [`pod_requests`], [`quantity`] | resource requests of pods; resource quantities |
-//! | [`condition_message`], [`component`] | length of condition messages; the `User-Agent` of components |
+//! | [`condition_message`] | length of condition messages |
 //!
-//! Fields are in the order of the Go types, so a serialised [`placement::Placement`] equals the text in
+//! The fields have the order of the Go types. Therefore a serialized [`placement::Placement`] equals the text in
 //! Karmada's applied-placement annotation:
 //!
 //! ```
@@ -45,7 +45,6 @@ pub mod binding;
 pub mod canonical;
 pub mod cluster;
 mod cluster_match;
-pub mod component;
 pub mod condition_message;
 pub mod crds;
 pub mod dependency;

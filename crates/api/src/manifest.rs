@@ -1,10 +1,11 @@
-//! Manifests for member clusters: without fields that the control plane owns, and marked as managed.
+//! Preparation of manifests for member clusters. [`prune`] removes the fields that are specific to the control plane.
+//! [`mark_managed`] adds the labels and annotations of managed objects.
 
 use serde_json::{Map, Value, json};
 
 use crate::well_known;
 
-/// Metadata that API servers fill in, or that is only meaningful in one cluster.
+/// Metadata fields that an API server sets, or that are only meaningful in one cluster.
 const OWN_METADATA: [&str; 10] = [
     "creationTimestamp",
     "deletionTimestamp",
@@ -26,7 +27,7 @@ const JOB_LABELS: [&str; 4] = [
     "batch.kubernetes.io/job-name",
 ];
 
-/// Removes the fields that the member cluster has to set itself.
+/// Removes the fields that each cluster sets itself, such as the UID and the status.
 pub fn prune(manifest: &mut Value) {
     if let Some(metadata) = object_at(manifest, "/metadata") {
         for field in OWN_METADATA {
@@ -56,9 +57,9 @@ pub fn prune(manifest: &mut Value) {
     }
 }
 
-/// Adds the id of the Work and the lists of managed label and annotation keys.
+/// Adds a label with the id of the Work, and two annotations that list the label keys and the annotation keys.
 ///
-/// The lists tell later which keys to remove from the object in the member cluster.
+/// If a later manifest lacks a listed key, this key is removed from the object in the member cluster.
 pub fn mark_managed(manifest: &mut Value, work_id: &str) {
     let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) else {
         return;
@@ -109,8 +110,8 @@ fn prune_annotations(manifest: &mut Value, keys: &[&str]) {
     }
 }
 
-/// Removes the generated selector, and the TTL, because a Job that expires in the member cluster would be
-/// re-created.
+/// Removes the generated labels and the TTL. With the TTL, the Job would expire in the member cluster, and the control
+/// plane would create it again.
 fn prune_job(manifest: &mut Value) {
     let manual = manifest.pointer("/spec/manualSelector") == Some(&json!(true));
     if !manual {

@@ -5,19 +5,19 @@ pub fn binding_name(kind: &str, name: &str) -> String {
     format!("{}-{kind}", name.replace(':', ".")).to_lowercase()
 }
 
-/// Returns the execution namespace of a cluster.
+/// Returns the name of the execution namespace of a cluster.
 pub fn execution_namespace(cluster: &str) -> String {
     format!("{}{cluster}", crate::well_known::EXECUTION_SPACE_PREFIX)
 }
 
-/// Returns the cluster that an execution namespace belongs to.
+/// Returns the name of the cluster to which an execution namespace belongs, or `None` for any other namespace.
 pub fn cluster_of_execution_namespace(namespace: &str) -> Option<&str> {
     namespace
         .strip_prefix(crate::well_known::EXECUTION_SPACE_PREFIX)
         .filter(|cluster| !cluster.is_empty())
 }
 
-/// Returns the name of the Work for a resource; the namespace is empty for cluster-scoped resources.
+/// Returns the name of the Work for a resource. The namespace is empty for cluster-scoped resources.
 pub fn work_name(kind: &str, name: &str, namespace: &str) -> String {
     let name = name.replace(':', ".").to_lowercase();
     let hashed = if namespace.is_empty() {
@@ -29,8 +29,7 @@ pub fn work_name(kind: &str, name: &str, namespace: &str) -> String {
     format!("{name}-{hash}")
 }
 
-/// Returns the part of a label key that identifies a binding: a hash, because names may be too long for a
-/// label.
+/// Returns the hash that identifies a binding in a label key. The name of the binding may be too long for a label key.
 pub fn binding_reference_key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
         hash_text(name)
@@ -39,8 +38,8 @@ pub fn binding_reference_key(namespace: &str, name: &str) -> String {
     }
 }
 
-/// Returns a 32-bit FNV-1a hash in an alphabet that forms no words, as `rand.SafeEncodeString` of Kubernetes
-/// does.
+/// Returns the 32-bit FNV-1a hash of a text. Like `rand.SafeEncodeString` of Kubernetes, it encodes the hash with
+/// letters that cannot form words.
 fn hash_text(text: &str) -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
@@ -52,7 +51,7 @@ fn hash_text(text: &str) -> String {
         .collect()
 }
 
-/// Reports whether a namespace is reserved for the system; resources in it are not propagated.
+/// Reports whether a namespace is reserved for Karmada. Resources in reserved namespaces are not propagated.
 pub fn is_reserved_namespace(namespace: &str) -> bool {
     namespace == crate::well_known::NAMESPACE_SYSTEM
         || namespace == crate::well_known::NAMESPACE_CLUSTER

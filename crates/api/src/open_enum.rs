@@ -1,9 +1,9 @@
-//! String enums that stay readable when a newer control plane adds a value.
+//! A macro for string enums that accept unknown values.
 
-/// Declares an enum over strings.
+/// Declares an enum whose values are strings.
 ///
-/// Unknown values are kept in `Other`, so a new value never makes a whole object unreadable. The schema lists
-/// only the known values.
+/// The variant `Other` keeps an unknown value, for example a value of a newer Karmada version. An unknown value
+/// therefore never prevents the decoding of the object that contains it. The schema lists only the known values.
 macro_rules! open_enum {
     (
         $(#[$meta:meta])*

@@ -1,4 +1,4 @@
-//! OverridePolicy and ClusterOverridePolicy: changes to resources that depend on the member cluster.
+//! OverridePolicy and ClusterOverridePolicy, which change resources for particular member clusters.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ root_kind! {
 }
 
 root_kind! {
-    /// Changes resources of any namespace, and cluster-scoped ones, before they are applied to member clusters.
+    /// Changes cluster-scoped resources, and resources of any namespace, before they are applied to member clusters.
     ClusterOverridePolicy {
         group: "policy.karmada.io", version: "v1alpha1", plural: "clusteroverridepolicies",
         scope: ClusterResourceScope, spec: OverrideSpec,
@@ -49,7 +49,8 @@ pub struct OverrideSpec {
 }
 
 impl OverrideSpec {
-    /// Returns the rules, or the rule of the deprecated fields if there are none.
+    /// Returns the override rules. If the policy has no rules, returns one rule with the values of the deprecated
+    /// fields.
     pub fn rules(&self) -> Vec<RuleWithCluster> {
         match &self.override_rules {
             Some(rules) if !rules.is_empty() => rules.clone(),
@@ -72,7 +73,8 @@ pub struct RuleWithCluster {
     pub overriders: Overriders,
 }
 
-/// Changes in order of application: images, commands, arguments, labels, annotations, fields, plain text.
+/// The changes of one rule. They are applied in this order: images, commands, arguments, labels, annotations, fields,
+/// plain text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Overriders {

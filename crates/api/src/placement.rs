@@ -8,7 +8,7 @@ use crate::open_enum::open_enum;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::toleration::Toleration;
 
-/// The rule for selecting clusters to propagate resources to.
+/// The rules by which the scheduler selects clusters and assigns replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Placement {
@@ -33,8 +33,8 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Returns the effective scheduling type: `Duplicated` without `replicaScheduling`, else the declared
-    /// value, which may be empty.
+    /// Returns the effective scheduling type. The type is `Duplicated` if `replicaScheduling` is absent. The type is
+    /// empty if `replicaScheduling` declares no type.
     pub fn scheduling_type(&self) -> ReplicaSchedulingType {
         self.replica_scheduling
             .as_ref()
@@ -46,7 +46,8 @@ impl Placement {
             })
     }
 
-    /// Removes empty optional strings, which Go's encoder omits. Applied-placement annotations never contain them.
+    /// Removes empty optional strings. Go's encoder omits such strings, so the applied-placement annotation never
+    /// contains one.
     pub fn drop_empty_strings(&mut self) {
         for toleration in &mut self.cluster_tolerations {
             for text in [
@@ -159,7 +160,7 @@ open_enum! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaScheduling {
-    /// `Duplicated` gives each cluster all replicas, `Divided` a share of them.
+    /// `Duplicated` gives a cluster all replicas, and `Divided` gives it a share.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Divided"))]
     pub replica_scheduling_type: Option<ReplicaSchedulingType>,
@@ -250,7 +251,7 @@ fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
-/// Returns the schema of a Go `int`, which has no format and no bounds; admission rejects negative numbers.
+/// Returns the schema of a Go `int`, which has no format and no bounds. The admission rules reject negative numbers.
 fn integer(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "integer" })
 }

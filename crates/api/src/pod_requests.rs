@@ -1,4 +1,4 @@
-//! The resource requests of pods, as exact amounts.
+//! The resource requests of pods, as exact quantities.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 
 use crate::quantity::Quantity;
 
-/// Amounts by resource name.
+/// Quantities by resource name.
 pub type Amounts = BTreeMap<String, Quantity>;
 
-/// Returns the requests of a pod: for each resource the larger of the sum over its containers and the maximum
-/// over its init containers, plus the overhead.
+/// Returns the requests of a pod. For each resource, the request is the larger of two amounts: the sum over the
+/// containers, and the maximum over the init containers. The overhead of the pod is added.
 pub fn of(pod: &PodSpec) -> Amounts {
     let of = |container: &Container| {
         let resources = container.resources.as_ref();
@@ -31,14 +31,14 @@ pub fn of(pod: &PodSpec) -> Amounts {
     total
 }
 
-/// Returns the resources that a pod occupies on a node: its requests and one of the `pods`.
+/// Returns the resources that a pod occupies on a node: its requests, and 1 of the resource `pods`.
 pub fn node_usage(pod: &Pod) -> Amounts {
     let mut taken = pod.spec.as_ref().map(of).unwrap_or_default();
     taken.insert("pods".to_owned(), Quantity::from_integer(1));
     taken
 }
 
-/// Parses the quantities of a resource list. Malformed quantities are skipped, because a server rejects them.
+/// Parses the quantities of a resource list. Skips malformed quantities, because API servers reject them.
 pub fn amounts(list: Option<&BTreeMap<String, ApiQuantity>>) -> Amounts {
     list.into_iter()
         .flatten()
@@ -46,7 +46,7 @@ pub fn amounts(list: Option<&BTreeMap<String, ApiQuantity>>) -> Amounts {
         .collect()
 }
 
-/// Adds amounts to a total.
+/// Adds quantities to a total.
 pub fn add(total: &mut Amounts, more: &Amounts) {
     for (resource, amount) in more {
         let sum = total.entry(resource.clone()).or_default();

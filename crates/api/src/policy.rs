@@ -99,7 +99,7 @@ pub struct ResourceSelector {
 }
 
 open_enum! {
-    /// The right of a policy to take over resources from another one.
+    /// The right of a policy to take over resources from other policies.
     pub enum Preemption {
         /// The policy takes over resources from policies of lower priority.
         Always = "Always",
@@ -121,7 +121,7 @@ open_enum! {
 open_enum! {
     /// The time at which changes of a policy take effect.
     pub enum ActivationPreference {
-        /// With the next change of the resource.
+        /// The changes take effect when the resource changes next.
         Lazy = "Lazy",
     }
 }
@@ -183,14 +183,14 @@ pub struct FailoverBehavior {
 pub struct ApplicationFailover {
     /// The conditions under which an application counts as failed.
     pub decision_conditions: DecisionConditions,
-    /// The treatment of the old copy.
+    /// The treatment of the application in its old cluster.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Gracefully"))]
     pub purge_mode: Option<PurgeMode>,
-    /// Seconds to wait for the new copy before the old one is removed; only with `Gracefully`.
+    /// Maximum seconds to wait for the replacement. Only used with `Gracefully`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i32>,
-    /// State to carry over to the new copy.
+    /// State that the application keeps when it moves to another cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_preservation: Option<StatePreservation>,
 }
@@ -209,28 +209,29 @@ pub struct DecisionConditions {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterFailover {
-    /// The treatment of the old copy.
+    /// The treatment of the application in its old cluster.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "Gracefully", "enum" = ["Directly", "Gracefully"]))]
     pub purge_mode: Option<PurgeMode>,
-    /// State to carry over to the new copy.
+    /// State that the application keeps when it moves to another cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_preservation: Option<StatePreservation>,
 }
 
 open_enum! {
-    /// The treatment of the old copy of an application that moves.
+    /// The treatment of an application in its old cluster during a failover.
     pub enum PurgeMode {
-        /// Removes the old copy before the new one is created.
+        /// Removes the application from the old cluster before it is created in a new cluster.
         Directly = "Directly",
-        /// Removes the old copy when the new one is healthy or the grace period is over.
+        /// Removes the application from the old cluster when it is healthy in the new cluster, or when the grace period
+        /// ends.
         Gracefully = "Gracefully",
-        /// Keeps the old copy until a user removes it.
+        /// Keeps the application in the old cluster until a user removes it.
         Never = "Never",
     }
 }
 
-/// State to carry over from the old copy of an application to the new one.
+/// State of an application that is copied from the old cluster to the new cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatePreservation {
@@ -238,7 +239,7 @@ pub struct StatePreservation {
     pub rules: Vec<StatePreservationRule>,
 }
 
-/// A value to carry over.
+/// A value that the application keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatePreservationRule {

@@ -1,10 +1,11 @@
-//! The macro that declares root objects: `apiVersion`, `kind`, `metadata`, `spec` or another field, `status`.
+//! A macro that declares the kinds of the API. An object of a kind has `apiVersion`, `kind`, `metadata`, one content
+//! field (usually `spec`), and possibly `status`.
 //!
-//! kube-derive ties one kind to one spec type. Karmada has pairs of kinds with equal schemas, such as
-//! ResourceBinding and ClusterResourceBinding, that most code treats alike. This macro builds both kinds around
-//! shared types.
+//! The derive macro of kube requires a separate spec type for each kind. Karmada has pairs of kinds with equal schemas,
+//! such as ResourceBinding and ClusterResourceBinding. With this macro, both kinds of a pair share the types of `spec`
+//! and `status`, so most code treats the two kinds alike.
 
-/// Declares a root object and its [`kube::Resource`] identity.
+/// Declares the struct of a kind, and implements [`kube::Resource`] for the struct.
 macro_rules! root_kind {
     (
         $(#[$meta:meta])*

@@ -1,6 +1,8 @@
-//! The selectors of placements: by the labels of a Cluster, and by its provider, region and zones.
+//! The selectors of placements. A [`LabelSelector`] matches the labels of a Cluster. A [`FieldSelector`] matches the
+//! provider, the region and the zones of a Cluster.
 //!
-//! A selector with an invalid key, value or operator does not compile; Kubernetes lets such a selector match nothing.
+//! A selector must be compiled before it can match. A selector with an invalid key, value or operator cannot be
+//! compiled. As in Kubernetes, callers let such a selector match nothing.
 
 pub use berth_apimachinery::label_selector::{
     CompiledSelector, LabelRequirement, LabelSelector, LabelSelectorRequirement, LabelSyntaxError,
@@ -11,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::open_enum::open_enum;
 
-/// The key of the list of zones.
+/// The key of a requirement on the list of zones.
 const ZONE: &str = "zone";
 
 /// A query over the fields `provider`, `region` and `zone` of a Cluster.
@@ -39,7 +41,7 @@ pub struct FieldSelectorRequirement {
 }
 
 open_enum! {
-    /// Operators of field selectors: those of node selectors.
+    /// Operators of field selectors. Node selectors have the same operators.
     pub enum FieldOperator {
         /// The field is one of the values.
         In = "In",
@@ -49,14 +51,14 @@ open_enum! {
         Exists = "Exists",
         /// The field is not set.
         DoesNotExist = "DoesNotExist",
-        /// The field is an integer greater than the one value.
+        /// The field is an integer greater than the only value.
         Gt = "Gt",
-        /// The field is an integer less than the one value.
+        /// The field is an integer less than the only value.
         Lt = "Lt",
     }
 }
 
-/// The operator is no enum in Karmada's schema; the admission rules restrict it.
+/// Returns the schema of a string. Karmada's schema allows every string as operator. The admission rules are stricter.
 fn any_string(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string" })
 }
@@ -64,9 +66,9 @@ fn any_string(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 /// One requirement of a compiled field selector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FieldRequirement {
-    /// A requirement on the list of zones. `Gt` and `Lt` never hold for a list and do not compile.
+    /// A requirement on the list of zones. The operators `Gt` and `Lt` are invalid for this list.
     Zones(Relation),
-    /// A requirement on `provider`, `region` or an unknown key, which is absent from every cluster.
+    /// A requirement on `provider`, on `region`, or on an unknown key. For an unknown key, every cluster has no value.
     Field(LabelRequirement),
 }
 
@@ -77,7 +79,7 @@ pub struct CompiledFieldSelector {
 }
 
 impl CompiledFieldSelector {
-    /// Reports whether a cluster satisfies every requirement. An empty provider or region counts as absent.
+    /// Reports whether a cluster satisfies every requirement. An empty provider or region is treated as absent.
     pub fn matches(&self, provider: &str, region: &str, zones: &[String]) -> bool {
         self.requirements
             .iter()
@@ -96,7 +98,7 @@ impl CompiledFieldSelector {
             })
     }
 
-    /// Returns the requirements, all of which must hold.
+    /// Returns the requirements. A cluster must satisfy all of them.
     pub fn requirements(&self) -> &[FieldRequirement] {
         &self.requirements
     }
@@ -117,9 +119,9 @@ impl FieldSelector {
     /// Validates the selector and prepares it for matching.
     ///
     /// # Errors
-    /// When an operator is unknown (on zones also `Gt` and `Lt`), or a requirement on another key is not a
-    /// valid label requirement. Such a selector matches nothing. The values of a zone requirement are
-    /// free text and their number is not checked.
+    /// When an operator is unknown, when a requirement on zones uses `Gt` or `Lt`, or when a requirement on another key
+    /// is not a valid label requirement. Callers let such a selector match nothing. A requirement on zones may have any
+    /// number of values, with any text.
     pub fn compile(&self) -> Result<CompiledFieldSelector, SelectorError> {
         let requirements = self.match_expressions.iter().map(|expression| {
             if expression.key == ZONE {

@@ -1,4 +1,4 @@
-//! ClusterTaintPolicy: taints that depend on the conditions of clusters.
+//! ClusterTaintPolicy, which adds taints to clusters and removes taints, depending on the conditions of the clusters.
 
 use k8s_openapi::ClusterResourceScope;
 use schemars::JsonSchema;
@@ -80,7 +80,7 @@ impl ClusterTaintPolicySpec {
     }
 }
 
-/// Reports whether a cluster matches all conditions; an empty list never matches.
+/// Reports whether a cluster matches all conditions. An empty list of conditions never matches.
 pub fn all_match(conditions: &[MatchCondition], cluster: &Cluster) -> bool {
     let status = cluster.status.as_ref();
     let present = status
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_conditions_must_match_and_none_never_match() {
+    fn all_conditions_must_match_and_an_empty_list_never_matches() {
         let condition = |kind: &str, status: &str| {
             json!({ "type": kind, "status": status, "reason": "r", "message": "",
                 "lastTransitionTime": "2026-01-01T00:00:00Z" })
@@ -125,7 +125,7 @@ mod tests {
                 true,
             ),
             ("not in", vec![wanted("Ready", "NotIn", &["True"])], true),
-            ("in another", vec![wanted("Ready", "In", &["True"])], false),
+            ("not listed", vec![wanted("Ready", "In", &["True"])], false),
             (
                 "both",
                 vec![
@@ -143,7 +143,7 @@ mod tests {
                 false,
             ),
             (
-                "not there",
+                "missing condition",
                 vec![wanted("Memory", "NotIn", &["True"])],
                 false,
             ),

@@ -22,7 +22,7 @@ pub const WORK_PERMANENT_ID: &str = "work.karmada.io/permanent-id";
 pub const MANAGED: &str = "karmada.io/managed";
 /// The value of [`MANAGED`].
 pub const MANAGED_VALUE: &str = "true";
-/// Label: with the value `true`, the member cluster keeps its own number of replicas.
+/// Label of templates: with the value `true`, each member cluster keeps its own number of replicas.
 pub const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
 /// Annotation: the namespace of the ResourceBinding that the object belongs to.
 pub const RESOURCE_BINDING_NAMESPACE: &str = "resourcebinding.karmada.io/namespace";
@@ -48,13 +48,14 @@ pub const MANAGED_LABELS: &str = "resourcetemplate.karmada.io/managed-labels";
 pub const APPLIED_OVERRIDES: &str = "policy.karmada.io/applied-overrides";
 /// Annotation of a Work: the applied ClusterOverridePolicies, as JSON.
 pub const APPLIED_CLUSTER_OVERRIDES: &str = "policy.karmada.io/applied-cluster-overrides";
-/// Label: another controller manages the binding, so the scheduler places it even without a policy.
+/// Label of bindings: another controller manages the binding, and the scheduler schedules the binding even without a
+/// policy.
 pub const BINDING_MANAGED_BY: &str = "binding.karmada.io/managed-by";
-/// Label: another controller owns the template, so the detector ignores it.
+/// Label of templates: another controller owns the template, and the detector ignores the template.
 pub const CLAIMED_BY: &str = "resourcetemplate.karmada.io/claimed-by";
 /// Label: with the value `Always`, the object must not be deleted.
 pub const DELETION_PROTECTED: &str = "resourcetemplate.karmada.io/deletion-protected";
-/// Label of objects that belong to the system.
+/// Label of objects that belong to the Karmada system.
 pub const SYSTEM: &str = "karmada.io/system";
 /// The value of [`SYSTEM`].
 pub const SYSTEM_VALUE: &str = "true";
@@ -62,17 +63,16 @@ pub const SYSTEM_VALUE: &str = "true";
 pub const SKIP_AUTO_PROPAGATION: &str = "namespace.karmada.io/skip-auto-propagation";
 /// Annotation: the placement of the last scheduling decision, as canonical JSON.
 pub const APPLIED_PLACEMENT: &str = "policy.karmada.io/applied-placement";
-/// Annotation of policies and bindings, specific to Berth: the value `false` protects a binding from
-/// preemption.
+/// Annotation of policies and bindings, specific to Berth: the value `false` protects a binding from preemption.
 pub const PREEMPTIBLE: &str = "scheduling.berth/preemptible";
-/// Annotation of bindings, specific to Berth: [`PREEMPTIBLE`] was copied from the policy and is removed with
-/// the policy's.
+/// Annotation of bindings, specific to Berth: the binding's annotation [`PREEMPTIBLE`] is a copy of the policy's
+/// annotation. The copy is removed when the policy's annotation is removed.
 pub const PREEMPTIBLE_COPIED: &str = "scheduling.berth/preemptible-copied";
-/// Annotation of bindings and Works, specific to Berth: the trace of the change that led to them, in the form of the
-/// W3C header `traceparent`.
+/// Annotation of bindings and Works, specific to Berth: the trace of the change that produced the object, in the format
+/// of the W3C header `traceparent`.
 pub const TRACEPARENT: &str = "tracing.berth/traceparent";
-/// Prefix of the label keys that name the bindings which depend on a binding; the values are their permanent
-/// ids.
+/// Prefix of label keys on a binding. Each such label refers to another binding that depends on the labelled binding.
+/// Its value is the permanent id of the dependent binding.
 pub const DEPENDED_BY_PREFIX: &str = "resourcebinding.karmada.io/depended-by-";
 /// Annotation: the dependencies of a binding, as a JSON array.
 pub const DEPENDENCIES: &str = "resourcebinding.karmada.io/dependencies";
@@ -97,14 +97,14 @@ pub const EXECUTION_FINALIZER: &str = "karmada.io/execution-controller";
 /// Finalizer of Clusters.
 pub const CLUSTER_FINALIZER: &str = "karmada.io/cluster-controller";
 
-/// Namespace of the objects of the system.
+/// Namespace of the objects of the Karmada system.
 pub const NAMESPACE_SYSTEM: &str = "karmada-system";
 /// Namespace of the Secrets and Leases of member clusters.
 pub const NAMESPACE_CLUSTER: &str = "karmada-cluster";
 /// Prefix of execution namespaces.
 pub const EXECUTION_SPACE_PREFIX: &str = "karmada-es-";
 
-/// Name of the scheduler for bindings that name none.
+/// Name of the scheduler for bindings that do not specify a scheduler.
 pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// Condition type of bindings: the last scheduling attempt succeeded.

@@ -1,4 +1,4 @@
-//! Work: the resources that one member cluster has to run, and their status there.
+//! Work: the resources for one member cluster, and the status of these resources in the cluster.
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -11,7 +11,7 @@ use crate::go_zero::{self, is_go_zero};
 use crate::root_kind::root_kind;
 
 root_kind! {
-    /// Resources for a member cluster, which the namespace of the Work identifies.
+    /// Resources for one member cluster. The namespace of the Work identifies the cluster.
     Work {
         group: "work.karmada.io", version: "v1alpha1", plural: "works",
         scope: NamespaceResourceScope, spec: WorkSpec, status: WorkStatus,

@@ -10,7 +10,7 @@ use crate::open_enum::open_enum;
 use crate::root_kind::root_kind;
 
 root_kind! {
-    /// Requests once that workloads are rescheduled.
+    /// A one-time request to reschedule workloads.
     WorkloadRebalancer {
         group: "apps.karmada.io", version: "v1alpha1", plural: "workloadrebalancers",
         scope: ClusterResourceScope, spec: WorkloadRebalancerSpec, status: WorkloadRebalancerStatus,

@@ -1,12 +1,12 @@
-//! Karmada's admission rules as a hook of the embedded API server. It adapts the server's trait to the rules, which
-//! work on JSON.
+//! Karmada's admission rules as a hook of the embedded API server. [`KarmadaAdmission`] implements the server's trait
+//! [`Admission`] with the rules of the crate `berth_api`, which check objects as JSON.
 
 use berth_api::admission::{self, FieldError, GuardedKind, SystemEnvironment, check_deletion};
 use berth_apiserver::{Admission, AdmissionRequest, Cause, Denial, GroupResource, Operation};
 use berth_interpreter::check_scripts;
 use serde_json::Value;
 
-/// Karmada's webhooks, in process.
+/// The rules of Karmada's mutating and validating webhooks, called inside the process of the API server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KarmadaAdmission;
 
@@ -49,8 +49,8 @@ fn cause(error: FieldError) -> Cause {
     }
 }
 
-/// Returns the kind and operation if the rules cover them. As in the webhook registrations, subresources are not
-/// covered.
+/// Returns the kind and the operation of a request if the rules check them. As in Karmada's webhook registrations,
+/// requests to subresources are not checked.
 fn guarded(request: &AdmissionRequest<'_>) -> Option<(GuardedKind, admission::Operation)> {
     if request.subresource.is_some() {
         return None;

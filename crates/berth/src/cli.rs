@@ -1,4 +1,4 @@
-//! Command-line definition of `berth`, and dispatch to its commands.
+//! The command line of `berth`: its commands, and the function that runs each command.
 
 mod command;
 
@@ -6,11 +6,11 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use berth_component_base::process::logging::{self, LogArgs};
+use berth_component_base::process::{command_line, runtime, signals};
 use berth_scheduler::SchedulerCommand;
 use berth_scheduler::config::SchedulerArgs;
 use berth_scheduler::framework::Registry;
-use berth_scheduler::process::logging::{self, LogArgs};
-use berth_scheduler::process::{command_line, runtime, signals};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
@@ -59,7 +59,7 @@ Examples:
   berth up --data-dir ./data                a control plane whose objects survive a restart
   berth join member1 --cluster-kubeconfig FILE  registers your own cluster as a member
   berth simulate -f fleet.yaml -f apps/     shows where these apps would be placed, and why; needs no server
-  berth explain deployment/web              why is it there, why not elsewhere, and what would change it
+  berth explain deployment/web              explains why web is on its clusters, and what would move it
   berth scheduler --kubeconfig FILE         the scheduler alone, against any Karmada control plane
   berth scheduler --scheduler-name=my-scheduler --leader-elect-resource-name=my-scheduler
                                             a second scheduler beside the default one";
@@ -101,13 +101,13 @@ enum Command {
     Scheduler(Box<SchedulerArgs>),
     /// Serve admission webhooks for a control plane without karmada-webhook
     Webhook(Box<WebhookArgs>),
-    /// Explain where a workload is, why it is not elsewhere, and what would change it; nothing is written
+    /// Explain why each cluster was or was not selected for a workload, and what would change that; nothing is written
     Explain(Box<ExplainArgs>),
     /// Show where workloads would be placed and why, or what would move; nothing is written
     Simulate(Box<SimulateArgs>),
-    /// Make the decisions of a decision log again, and compare; needs no control plane
+    /// Repeat the decisions of a decision log, and compare the results with the log; needs no control plane
     Replay(Box<ReplayArgs>),
-    /// Check the Lua scripts of customizations for custom kinds, and run them on files
+    /// Check the Lua scripts of ResourceInterpreterCustomizations, and run them on files
     Interpret(Box<InterpretArgs>),
     /// Print a shell completion script
     Completion(CompletionArgs),
@@ -118,11 +118,11 @@ enum Command {
 }
 
 impl Cli {
-    /// Runs the command and returns its exit code. `called` is the name of the program in messages.
+    /// Runs the command and returns its exit code. `called` is the program's name in messages, such as `kubectl berth`.
     fn run(self, called: &'static str, out_of_tree: Registry) -> ExitCode {
         let default_level = match self.command {
             Command::Controllers(_) | Command::Scheduler(_) | Command::Webhook(_) => "info",
-            // The error of the command already contains what the client logs about a refused request.
+            // The error of the command already contains the message that kube's client would log.
             Command::Join(_)
             | Command::Unjoin(_)
             | Command::Get(_)
@@ -145,12 +145,13 @@ impl Cli {
     }
 }
 
-/// Runs the program that the name of the binary selects.
+/// Runs the program that the file name of the executable selects: `berth`, or a replacement for one of Karmada's
+/// programs.
 pub fn main() -> ExitCode {
     BerthCommand::new().run()
 }
 
-/// Runs a component in place of one of Karmada's programs.
+/// Parses the command line of one of Karmada's programs, and runs the command of `berth` that replaces this program.
 fn stand_in<Flags: clap::Args>(
     name: &'static str,
     about: &'static str,
@@ -172,7 +173,7 @@ fn stand_in<Flags: clap::Args>(
     cli.run(name, Registry::new())
 }
 
-/// Gives `-v` the level 1 unless a number follows it, so that `berth -v up` parses `up` as the command.
+/// Replaces `-v` by `-v=1` unless a number follows, so that `up` in `berth -v up` is parsed as the command.
 fn with_levels(mut words: Vec<OsString>) -> Vec<OsString> {
     for place in 0..words.len() {
         let is_number = |word: &OsString| word.to_str().is_some_and(|w| w.parse::<u8>().is_ok());
@@ -243,7 +244,7 @@ impl Command {
             }
             Self::Webhook(args) => webhook::run(*args, cancel).await.map_err(Failure::run),
             Self::Version => {
-                // The plugin of kubectl has the version of `berth`.
+                // `kubectl berth version` prints the same line as `berth version`.
                 let name = called.trim_start_matches("kubectl ");
                 output::print(&format!("{name} {VERSION}\n")).map_err(Failure::run)
             }
@@ -262,7 +263,7 @@ impl Command {
             }
             Self::Replay(args) => match replay::run(*args, out_of_tree, cancel).await {
                 Ok(true) => Ok(()),
-                // As diff does: 1 for differences, 2 for trouble.
+                // As with `diff`, the exit code is 1 for differences and 2 for errors.
                 Ok(false) => Err(Failure::silent(1)),
                 Err(error) => Err(Failure::usage(error)),
             },
@@ -290,16 +291,16 @@ impl Command {
     }
 }
 
-/// Error messages of a failed command, and its exit code.
+/// The error messages and the exit code of a failed command.
 #[derive(Debug)]
 struct Failure {
-    /// One line per problem.
+    /// The messages, each printed on a line of its own.
     messages: Vec<String>,
     code: u8,
 }
 
 impl Failure {
-    /// A failure caused by the command line (exit code 2).
+    /// Creates a failure that the command line caused (exit code 2).
     fn usage(error: impl Display) -> Self {
         Self {
             messages: vec![error.to_string()],
@@ -307,7 +308,7 @@ impl Failure {
         }
     }
 
-    /// A failure during the run (exit code 1).
+    /// Creates a failure that occurred while the command ran (exit code 1).
     fn run(error: impl Display) -> Self {
         Self {
             messages: vec![error.to_string()],
@@ -315,7 +316,7 @@ impl Failure {
         }
     }
 
-    /// An exit code without a message: the output explains it.
+    /// Creates a failure without a message, for a command whose output explains the exit code.
     fn silent(code: u8) -> Self {
         Self {
             messages: Vec::new(),

@@ -1,8 +1,8 @@
-//! The subresource `clusters/proxy` of Karmada's aggregated API server: requests to a member that impersonate the
-//! requester.
+//! The subresource `clusters/proxy` of Karmada's aggregated API server. The subresource forwards a request to the API
+//! server of a member, and impersonates the user who sent the request.
 //!
-//! It must not know access rules: the control plane authorizes the use of `clusters/proxy`, and the member authorizes
-//! the request itself.
+//! This module does not check access. The control plane authorizes the use of `clusters/proxy`, and the member
+//! authorizes the forwarded request.
 
 use berth_api::Cluster;
 use berth_apiserver::{ApiError, Body, Connect, ConnectRequest, ConnectedSubresource, Reason};
@@ -22,7 +22,7 @@ use kube::api::Api;
 const GROUP: &str = "cluster.karmada.io";
 const RESOURCE: &str = "clusters";
 
-/// Headers that apply to a single connection.
+/// Headers that apply to a single connection. The proxy does not forward them.
 const HOP_BY_HOP: [HeaderName; 8] = [
     CONNECTION,
     PROXY_AUTHENTICATE,
@@ -34,7 +34,7 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     HeaderName::from_static("keep-alive"),
 ];
 
-/// The proxy to members.
+/// The handler of `clusters/proxy`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClusterProxy;
 
@@ -94,7 +94,7 @@ async fn proxy(connect: ConnectRequest) -> Result<Response<Body>, ApiError> {
     Ok(response.map(Body::new))
 }
 
-/// Returns the protocol that a request asks to upgrade to.
+/// Returns the protocol that a request wants to switch to, or `None` if the client asks for no upgrade.
 fn upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
     let wants = headers
         .get_all(CONNECTION)
@@ -126,7 +126,7 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Redirects to the same path with a trailing slash, so that relative links of the member's root page work.
+/// Redirects to the same path with a trailing slash, so that relative links in the member's root page work.
 fn redirect_to_root(uri: &Uri) -> Result<Response<Body>, ApiError> {
     let query = uri.query().map(|query| format!("?{query}"));
     let location = format!("{}/{}", uri.path(), query.unwrap_or_default());
@@ -147,7 +147,7 @@ fn refusal(error: &ImpersonationError) -> ApiError {
     }
 }
 
-/// Returns the error for an incomplete Cluster or Secret, which the requester did not cause.
+/// Returns the error for an incomplete Cluster or Secret: an internal error, because the requester did not cause it.
 fn incomplete(error: &MemberClientError) -> ApiError {
     ApiError::new(Reason::InternalError, error.to_string())
 }

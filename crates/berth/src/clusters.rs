@@ -1,4 +1,5 @@
-//! Commands that manage members: list, cordon and taint.
+//! The commands `berth get clusters`, `berth cordon`, `berth uncordon` and `berth taint`, which manage registered
+//! members. The module `join` registers members.
 
 pub mod cordon;
 pub mod list;
@@ -9,38 +10,38 @@ use std::time::Duration;
 
 use berth_api::Cluster;
 use berth_apimachinery::api_error::api_error_message;
-use berth_scheduler::connect::ConnectError;
+use berth_component_base::connect::ConnectError;
 use k8s_openapi::api::core::v1::Taint;
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
-/// Maximum number of attempts when writes conflict.
+/// Maximum number of attempts to write a Cluster that other clients change at the same time.
 const MAX_ATTEMPTS: usize = 5;
-/// Pause before the next attempt.
+/// Pause between two attempts.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Reason why a command fails.
+/// An error of a command that manages members.
 #[derive(Debug, thiserror::Error)]
 pub enum ClustersError {
-    /// The control plane cannot be addressed.
+    /// The command cannot connect to the control plane.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// There is no such member.
+    /// The control plane has no member with this name.
     #[error("there is no member named {0}")]
     NotFound(String),
-    /// The control plane refuses a request.
+    /// A request to the control plane failed.
     #[error("cannot {doing}: {}", api_error_message(.source))]
     Refused {
-        /// Attempted action.
+        /// The attempted action, such as `list the members`.
         doing: String,
-        /// Cause.
+        /// The error of the request.
         source: Box<kube::Error>,
     },
     /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// The changes contradict the existing taints.
+    /// The changes do not fit the existing taints.
     #[error("{0}")]
     Taints(String),
     /// The output cannot be written.
@@ -49,7 +50,7 @@ pub enum ClustersError {
 }
 
 impl ClustersError {
-    /// Reports whether the command line has to change.
+    /// Reports whether the user must correct the command line.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Usage(_))
     }
@@ -62,7 +63,7 @@ impl ClustersError {
     }
 }
 
-/// Reads a member.
+/// Reads the Cluster of a member.
 async fn get(clusters: &Api<Cluster>, name: &str) -> Result<Cluster, ClustersError> {
     let found = clusters.get_opt(name).await;
     found
@@ -70,8 +71,10 @@ async fn get(clusters: &Api<Cluster>, name: &str) -> Result<Cluster, ClustersErr
         .ok_or_else(|| ClustersError::NotFound(name.to_owned()))
 }
 
-/// Changes the taints of a member, and retries conflicts with the newest object. `change` returns none for the taints
-/// if nothing has to be written.
+/// Changes the taints of a member. After a conflict, reads the Cluster and calls `change` again.
+///
+/// `change` receives the existing taints. It returns the new taints, or `None` if the taints stay the same, and a
+/// result for the caller. With `dry_run`, nothing is written.
 async fn change_taints<T>(
     clusters: &Api<Cluster>,
     name: &str,

@@ -1,9 +1,10 @@
-//! Text tables as kubectl prints them: left-aligned columns, three blanks apart.
+//! Text tables in kubectl's format: left-aligned columns, separated by three blanks.
 
 /// Number of blanks between two columns.
 const GAP: usize = 3;
 
-/// Aligns the header and the rows. Callers avoid empty cells, so that all lines have the same number of words.
+/// Returns the table as text. Callers write `-` instead of an empty cell, so that each line has the same number of
+/// words.
 pub(crate) fn align(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();
     for row in rows {
@@ -26,7 +27,7 @@ pub(crate) fn align(header: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Returns the cell of a value, or `-` if it is missing.
+/// Returns the text of a value, or `-` if the value is missing.
 pub(crate) fn cell(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }

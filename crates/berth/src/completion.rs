@@ -1,4 +1,4 @@
-//! `berth completion`: shell completion scripts.
+//! The command `berth completion`, which prints a completion script for a shell.
 
 use std::io;
 
@@ -32,10 +32,10 @@ pub enum Shell {
     Fish,
 }
 
-/// Prints the script.
+/// Prints the completion script of a shell.
 ///
 /// # Errors
-/// When it cannot be written.
+/// Fails if stdout cannot be written.
 pub fn run(args: CompletionArgs, mut program: Command) -> io::Result<()> {
     let shell = match args.shell {
         Shell::Bash => Script::Bash,
@@ -43,7 +43,7 @@ pub fn run(args: CompletionArgs, mut program: Command) -> io::Result<()> {
         Shell::Fish => Script::Fish,
     };
     let name = program.get_name().to_owned();
-    // Generated in memory, because the generator panics if stdout is closed.
+    // The generator would panic on a closed stdout, so it writes into memory.
     let mut script = Vec::new();
     generate(shell, &mut program, name, &mut script);
     output::print(&String::from_utf8_lossy(&script))

@@ -1,20 +1,21 @@
-//! Lookup of the control plane that a command works on.
+//! Selection of the control plane to which a command connects.
 //!
-//! All commands use the same order: `--kubeconfig`, `$KUBECONFIG`, the kubeconfig of `berth up`, the default of
-//! kubectl. Commands that need the running `berth up` find it by its kubeconfig.
+//! All commands try the same sources in this order: `--kubeconfig`, `$KUBECONFIG`, the kubeconfig that `berth up`
+//! wrote, and kubectl's default. Some commands need a running `berth up`, and find its process by the path of its
+//! kubeconfig.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use berth_api::component::Component;
-use berth_scheduler::connect::{self, ConnectError, Target};
+use berth_component_base::connect::{self, ConnectError, Target};
+use berth_component_base::user_agent::Component;
 use clap::Args;
 use kube::Client;
 
 use crate::instance::{self, InstanceError, Record};
 use crate::kubeconfig::{self, KubeconfigError};
 
-/// Timeout of a response.
+/// Time limit for a response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Flags that select the control plane.
@@ -30,10 +31,10 @@ pub struct ControlPlaneArgs {
 }
 
 impl ControlPlaneArgs {
-    /// Returns a client for the control plane.
+    /// Creates a client for the control plane.
     ///
     /// # Errors
-    /// When no kubeconfig is found, it cannot be used, or the server does not respond.
+    /// Fails if no kubeconfig is found, if the kubeconfig is invalid, or if the server does not respond.
     pub async fn client(&self) -> Result<Client, ConnectError> {
         let target = target(self.kubeconfig.clone(), self.karmada_context.clone());
         let mut config = connect::config(&target).await?;
@@ -42,7 +43,7 @@ impl ControlPlaneArgs {
     }
 }
 
-/// Returns the connection target from the flags of a command, the environment, or the kubeconfig of `berth up`.
+/// Returns the control plane to connect to. `kubeconfig` and `context` are values of flags.
 pub(crate) fn target(kubeconfig: Option<PathBuf>, context: Option<String>) -> Target {
     Target {
         kubeconfig: kubeconfig_of(kubeconfig),
@@ -51,7 +52,8 @@ pub(crate) fn target(kubeconfig: Option<PathBuf>, context: Option<String>) -> Ta
     }
 }
 
-/// Returns the kubeconfig of a command. If it is none, [`connect::config`] reads `$KUBECONFIG` and kubectl's default.
+/// Returns the kubeconfig that a flag names. If there is no flag and `$KUBECONFIG` is unset, returns the kubeconfig of
+/// `berth up`. If the result is `None`, [`connect::config`] reads `$KUBECONFIG` or kubectl's default.
 pub(crate) fn kubeconfig_of(flag: Option<PathBuf>) -> Option<PathBuf> {
     flag.or_else(|| {
         let is_unset = connect::kubeconfig_of_environment().is_none();
@@ -60,32 +62,34 @@ pub(crate) fn kubeconfig_of(flag: Option<PathBuf>) -> Option<PathBuf> {
     })
 }
 
-/// Reason why no running `berth up` is found.
+/// An error of the search for a running `berth up`.
 #[derive(Debug, thiserror::Error)]
 pub enum LookupError {
-    /// There is no home folder.
+    /// The path of the kubeconfig is unknown, because the user has no home folder.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// The record of the `berth up` cannot be used.
+    /// The file that describes the `berth up` cannot be used.
     #[error(transparent)]
     Instance(#[from] InstanceError),
-    /// No `berth up` runs with the kubeconfig.
+    /// No `berth up` runs with the selected kubeconfig.
     #[error("no `berth up` runs with the kubeconfig {}{}", .0.named.display(), .0.advice())]
     NotUp(Box<NotUp>),
 }
 
-/// A kubeconfig without a `berth up`.
+/// A kubeconfig with which no `berth up` runs.
 #[derive(Debug)]
 pub struct NotUp {
-    /// Path from the command line or the environment.
+    /// Path of the kubeconfig, from the command line, the environment or the default.
     named: PathBuf,
+    /// True if `$KUBECONFIG` contains the path.
     is_of_environment: bool,
-    /// Kubeconfig of another running `berth up`.
+    /// Default kubeconfig, if a `berth up` runs with it.
     other: Option<PathBuf>,
 }
 
 impl NotUp {
-    /// Reports whether a `berth up` wrote the kubeconfig, or there is none: in both cases nothing is left to stop.
+    /// Reports whether no control plane is left to stop: the kubeconfig does not exist, or an ended `berth up` wrote
+    /// it.
     pub(crate) fn has_ended(&self) -> bool {
         !self.named.exists() || kubeconfig::is_ours(&self.named)
     }
@@ -113,10 +117,10 @@ pub(crate) struct Instance {
     pub(crate) record: Record,
 }
 
-/// Finds the `berth up` that belongs to the kubeconfig of a command.
+/// Finds the `berth up` whose kubeconfig a command uses.
 ///
 /// # Errors
-/// When no `berth up` runs with it.
+/// Fails if no `berth up` runs with this kubeconfig.
 pub(crate) fn instance(flag: Option<PathBuf>) -> Result<Instance, LookupError> {
     let of_environment = connect::kubeconfig_of_environment();
     let is_of_environment = flag.is_none() && of_environment.is_some();
@@ -146,7 +150,7 @@ pub(crate) fn instance(flag: Option<PathBuf>) -> Result<Instance, LookupError> {
     })))
 }
 
-/// Finds the `berth up` of a kubeconfig, following symbolic links.
+/// Finds the `berth up` that wrote a kubeconfig. The path may be a symbolic link.
 fn running(kubeconfig: &Path) -> Result<Option<Record>, InstanceError> {
     let found = instance::find(kubeconfig)?;
     match std::fs::canonicalize(kubeconfig) {
@@ -155,7 +159,8 @@ fn running(kubeconfig: &Path) -> Result<Option<Record>, InstanceError> {
     }
 }
 
-/// Configures the client of a command that runs once: it retries while the server is overloaded or starting.
+/// Configures the client of a command that runs once. The client has a time limit for responses, and repeats requests
+/// while the server is overloaded or starting.
 pub(crate) fn retry_requests(config: &mut kube::Config) {
     config.read_timeout = Some(RESPONSE_TIMEOUT);
     config.default_retry = true;

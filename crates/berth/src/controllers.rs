@@ -1,5 +1,7 @@
-//! `berth controllers`: the controllers around the scheduler, for a control plane without karmada-controller-manager,
-//! which runs the same controllers. Both compete for the same Lease.
+//! The command `berth controllers`. It runs Berth's controllers in place of karmada-controller-manager, for a control
+//! plane that already has an API server.
+//!
+//! Both programs use the same Lease, so that only one of them works at a time.
 
 pub mod cluster_flags;
 pub mod controller_set;
@@ -13,14 +15,14 @@ pub mod selection;
 
 use std::path::PathBuf;
 
-use berth_api::component::Component;
+use berth_component_base::connect::{self, ConnectError, Target};
+use berth_component_base::lease::LeaseOptionsError;
+use berth_component_base::lease::flags::ElectionFlags;
+use berth_component_base::process::accepted_flags::{self, AcceptedFlags};
+use berth_component_base::user_agent::Component;
 use berth_controllers::detector::{DetectorOptions, Gates, OptionsError};
 use berth_controllers::monitor::Monitor;
-use berth_scheduler::connect::{self, ConnectError, Target};
 use berth_scheduler::gates::{self, FeatureGates};
-use berth_scheduler::lease::LeaseOptionsError;
-use berth_scheduler::lease::flags::ElectionFlags;
-use berth_scheduler::process::accepted_flags::{self, AcceptedFlags};
 use berth_telemetry::{ExportError, TracingArgs};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
@@ -36,7 +38,7 @@ use self::flags_without_effect::WithoutEffect;
 use self::leader_gate::LeaderGate;
 use crate::control_plane::kubeconfig_of;
 
-/// Flags of the detector, shared with `berth up`.
+/// Flags of the detector, the controller that claims objects for policies. `berth up` has the same flags.
 #[derive(Args, Clone, Debug)]
 pub struct DetectorArgs {
     /// APIs that are never propagated: GROUP, GROUP/VERSION or GROUP/VERSION/KIND,KIND; separated by `;`
@@ -71,7 +73,7 @@ impl DetectorArgs {
     /// Returns the options of the detector.
     ///
     /// # Errors
-    /// When a flag is invalid.
+    /// Fails if a flag is invalid.
     pub fn options(&self, gates: FeatureGates) -> Result<DetectorOptions, OptionsError> {
         let options = DetectorOptions::parse(
             &self.skipped_propagating_apis,
@@ -84,7 +86,7 @@ impl DetectorArgs {
     }
 }
 
-/// Returns the gates that the detector reads.
+/// Returns the feature gates that the detector reads.
 pub(crate) fn detector_gates(gates: FeatureGates) -> Gates {
     Gates {
         policy_preemption: gates.controllers.policy_preemption,
@@ -100,8 +102,8 @@ pub(crate) fn detector_gates(gates: FeatureGates) -> Gates {
 pub struct ControllersArgs {
     /// Path to a kubeconfig file of the control plane
     ///
-    /// Without it, KUBECONFIG, that of `berth up`, ~/.kube/config and the in-cluster configuration are tried, in this
-    /// order.
+    /// Without this flag, the sources are, in this order: KUBECONFIG, the kubeconfig of `berth up`, ~/.kube/config and
+    /// the in-cluster configuration.
     #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub kubeconfig: Option<PathBuf>,
 
@@ -116,7 +118,8 @@ pub struct ControllersArgs {
     #[command(flatten)]
     election: ElectionFlags,
 
-    /// Name of the lease; by default that of karmada-controller-manager, so that only one of the two works at a time
+    /// Name of the lease; the default is the lease of karmada-controller-manager, so that only one of the two works at
+    /// a time
     #[arg(
         long,
         value_name = "NAME",
@@ -137,16 +140,16 @@ pub struct ControllersArgs {
     without_effect: AcceptedFlags<WithoutEffect>,
 }
 
-/// An error that prevents or ends the controllers.
+/// An error that prevents the start of the controllers or ends them.
 #[derive(Debug, thiserror::Error)]
 pub enum ControllersError {
-    /// The control plane cannot be addressed.
+    /// The command cannot connect to the control plane.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// A flag of the detector is invalid.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// Propagation cannot be traced.
+    /// Traces cannot be exported.
     #[error(transparent)]
     Tracing(#[from] ExportError),
     /// The flags of leader election contradict each other.
@@ -155,7 +158,7 @@ pub enum ControllersError {
     /// Another candidate became the leader.
     #[error("lost the leader election")]
     LeadershipLost,
-    /// The endpoints of probes and metrics cannot be served.
+    /// The addresses of probes and metrics cannot be served.
     #[error(transparent)]
     Endpoints(#[from] EndpointError),
     /// A controller failed.
@@ -163,10 +166,12 @@ pub enum ControllersError {
     Controllers(#[from] ControllerSetError),
 }
 
-/// Runs the controllers until the token is cancelled, with leader election unless it is disabled.
+/// Runs the controllers until the token is cancelled. Unless leader election is disabled, waits for the leadership
+/// first.
 ///
 /// # Errors
-/// When they cannot start, one of them fails, or the leadership is lost. The process should then end.
+/// Fails if the controllers cannot start, a controller fails, or the leadership is lost. The caller then ends the
+/// process.
 pub async fn run(args: ControllersArgs, cancel: CancellationToken) -> Result<(), ControllersError> {
     let version = env!("CARGO_PKG_VERSION");
     let export = berth_telemetry::start(&args.tracing, "berth-controllers", version)?;
@@ -183,11 +188,11 @@ async fn elect_and_run(
     accepted_flags::log_given(args.without_effect.given());
     let name = args.leader_elect_resource_name.clone();
     let lease = args.election.clone().lease(name)?;
-    // As in Karmada, an empty value counts as unset.
+    // As in Karmada, an empty value means that the flag is unset.
     let master = args.master.filter(|url| !url.is_empty());
     let kubeconfig = args.kubeconfig.filter(|path| !path.as_os_str().is_empty());
     let target = Target {
-        // With --master, only an explicit kubeconfig is read.
+        // With --master, `$KUBECONFIG` and the kubeconfig of `berth up` are ignored.
         kubeconfig: match &master {
             Some(_) => kubeconfig,
             None => kubeconfig_of(kubeconfig),
@@ -199,7 +204,7 @@ async fn elect_and_run(
     let (client, requests) = connect::counted_client(config, &target, Component::Controllers)?;
     let monitor = Monitor::default();
     let state = ProcessState::new(monitor.clone(), requests, args.leader_elect_resource_name);
-    // The endpoints end with this call, after everything else.
+    // Dropping the guard stops the endpoints when this function returns, so that they are served until the end.
     let serving = CancellationToken::new();
     let _served = serving.clone().drop_guard();
     args.endpoints.serve(&state, &client, &serving).await?;
@@ -230,7 +235,7 @@ async fn run_controllers(
     monitor: Monitor,
     cancel: CancellationToken,
 ) -> Result<(), ControllersError> {
-    // When one of them fails, the others are cancelled.
+    // When a controller fails, the guard cancels the other controllers.
     let cancel = cancel.child_token();
     let _guard = cancel.clone().drop_guard();
     let components = controllers.components(&client, &monitor, &cancel);

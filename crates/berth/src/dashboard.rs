@@ -1,7 +1,7 @@
-//! `berth dashboard`: the page about a control plane.
+//! The command `berth dashboard`, which serves a web page about a control plane.
 //!
-//! `berth-dashboard` serves it; [`Explainer`] makes the decisions of `berth explain`, and
-//! [`Simulator`] the moves of `berth simulate`.
+//! The crate `berth-dashboard` serves the page. [`Explainer`] and [`Simulator`] compute the decisions for it, with the
+//! code of `berth explain` and `berth simulate`.
 
 mod explainer;
 #[cfg(test)]
@@ -12,8 +12,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use berth_component_base::connect::ConnectError;
 use berth_dashboard::{Dashboard, DashboardError};
-use berth_scheduler::connect::ConnectError;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
@@ -36,19 +36,19 @@ pub struct DashboardArgs {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// The control plane.
+    /// Flags that select the control plane.
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
 
-    /// Flags of the decisions.
+    /// Flags that affect scheduling decisions.
     #[command(flatten)]
     pub engine: EngineFlags,
 }
 
-/// Reason why the page cannot be served.
+/// An error of `berth dashboard`.
 #[derive(Debug, thiserror::Error)]
 pub enum DashboardCommandError {
-    /// The control plane cannot be addressed.
+    /// The command cannot connect to the control plane.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The configuration cannot be used.
@@ -65,7 +65,7 @@ pub enum DashboardCommandError {
 /// Serves the page until the token is cancelled.
 ///
 /// # Errors
-/// When the control plane does not respond, or the page cannot be served.
+/// Fails if the configuration is invalid, the control plane does not respond, or the page cannot be served.
 pub async fn run(
     args: DashboardArgs,
     cancel: CancellationToken,
@@ -74,7 +74,7 @@ pub async fn run(
         Some(path) => DecisionConfiguration::of_file(path, &args.engine)?,
         None => DecisionConfiguration::of_flags(&args.engine),
     };
-    // An invalid configuration is an error of the command, not of each page.
+    // An invalid configuration ends the command here, before a page needs the engines.
     configuration.engines(Vec::new())?;
     let client = args.control_plane.client().await?;
     let dashboard = listen(args.port, client, configuration).await?;
@@ -85,10 +85,10 @@ pub async fn run(
     Ok(dashboard.serve(cancel).await?)
 }
 
-/// Listens on the loopback address.
+/// Creates the server of the page, on the loopback address.
 ///
 /// # Errors
-/// When the port cannot be bound.
+/// Fails if the process cannot listen on the port.
 pub(crate) async fn listen(
     port: u16,
     client: kube::Client,

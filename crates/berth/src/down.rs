@@ -1,4 +1,4 @@
-//! `berth down`: stops the `berth up` of a kubeconfig, and waits until it has ended.
+//! The command `berth down`. It stops the `berth up` that runs with a kubeconfig, and waits for the end of its process.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -19,21 +19,21 @@ pub struct DownArgs {
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Maximum time to wait until it has stopped
+    /// Maximum time to wait for the end of the process
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub timeout: u64,
 }
 
-/// Reason why `berth up` is not stopped.
+/// An error of `berth down`.
 #[derive(Debug, thiserror::Error)]
 pub enum DownError {
-    /// No `berth up` runs with the kubeconfig.
+    /// No `berth up` runs with the selected kubeconfig.
     #[error(transparent)]
     NotUp(#[from] LookupError),
-    /// The record of the `berth up` cannot be used.
+    /// The file that describes the `berth up` cannot be used.
     #[error(transparent)]
     Instance(#[from] InstanceError),
-    /// The process cannot be signalled.
+    /// The signal to the process fails.
     #[error("cannot stop process {process}: {source}")]
     Signal {
         /// Process id.
@@ -41,23 +41,23 @@ pub enum DownError {
         /// Cause.
         source: std::io::Error,
     },
-    /// The record does not name the process yet.
+    /// The `berth up` is starting and has not yet written its process id.
     #[error("the `berth up` is starting and has not recorded its process yet: try again")]
     Unknown,
-    /// The process still runs.
+    /// The process still runs when the time is over.
     #[error("process {process} has not stopped after {seconds} s; `kill -9 {process}` ends it")]
     StillRuns {
         /// Process id.
         process: i32,
-        /// Time waited.
+        /// Waiting time, in seconds.
         seconds: u64,
     },
 }
 
-/// Stops the `berth up` of the kubeconfig. It is not an error if it has already ended.
+/// Stops the `berth up` that runs with the kubeconfig. Succeeds if this `berth up` has already ended.
 ///
 /// # Errors
-/// When it cannot be signalled, or does not end in time.
+/// Fails if the process cannot be signalled, or does not end in time.
 pub async fn run(args: DownArgs) -> Result<(), DownError> {
     let mut out = std::io::stdout();
     let Instance { kubeconfig, record } = match control_plane::instance(args.kubeconfig) {
@@ -73,7 +73,7 @@ pub async fn run(args: DownArgs) -> Result<(), DownError> {
         source: source.into(),
     })?;
     let end = Instant::now() + Duration::from_secs(args.timeout);
-    // A new `berth up` may start with the same kubeconfig as soon as this one has ended: the process id differs.
+    // The process ids are compared, because a new `berth up` may start with the same kubeconfig at once.
     while instance::find(&kubeconfig)?.is_some_and(|running| running.process == record.process) {
         if Instant::now() >= end {
             return Err(DownError::StillRuns {

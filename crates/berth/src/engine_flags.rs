@@ -1,11 +1,11 @@
-//! Flags of commands that decide as a scheduler does.
+//! Flags of the commands that compute scheduling decisions themselves: `dashboard`, `explain` and `simulate`.
 
 use berth_core::{EngineOptions, PluginSet};
 use berth_scheduler::framework::Registry;
 use berth_scheduler::gates::{self, FeatureGates};
 use clap::Args;
 
-/// The flags of `berth scheduler` that affect decisions.
+/// Flags that affect scheduling decisions. `berth scheduler` has the same flags.
 #[derive(Args, Clone, Debug)]
 pub struct EngineFlags {
     /// Plugins to enable, as for berth scheduler
@@ -23,18 +23,18 @@ pub struct EngineFlags {
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
     pub feature_gates: FeatureGates,
 
-    /// Also send workloads with no replicas assigned to the selected clusters, with 0 replicas
+    /// Also propagate workloads to selected clusters that get 0 replicas
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
     pub enable_empty_workload_propagation: bool,
 
-    /// Plugins that the program adds to those of Berth.
+    /// Plugins that a program adds to the plugins of Berth.
     #[arg(skip)]
     pub out_of_tree: Registry,
 }
 
 impl EngineFlags {
-    /// Returns the defaults with these feature gates.
+    /// Returns the default flags with these feature gates.
     pub(crate) fn with_gates(feature_gates: FeatureGates) -> Self {
         Self {
             plugins: vec!["*".to_owned()],
@@ -44,7 +44,7 @@ impl EngineFlags {
         }
     }
 
-    /// Returns the options of the engine.
+    /// Converts the flags to options of the engine.
     pub(crate) fn options(&self) -> EngineOptions {
         EngineOptions {
             plugins: PluginSet::parse(self.plugins.iter().map(String::as_str), plugins()),
@@ -54,13 +54,13 @@ impl EngineFlags {
     }
 }
 
-/// Returns the plugins that `--plugins` can name. Gated plugins run only if their gate is on.
+/// Returns the names of the plugins that `--plugins` accepts. Some of these plugins also need a feature gate to run.
 fn plugins<'a>() -> impl Iterator<Item = &'a str> {
     let (free, gated): ([&'a str; 6], [&'a str; 2]) = (berth_core::IN_TREE, berth_core::GATED);
     free.into_iter().chain(gated)
 }
 
-/// Validates an entry of `--plugins`.
+/// Parses an entry of `--plugins`.
 fn plugin(entry: &str) -> Result<String, String> {
     let name = entry.trim_start_matches('-');
     if entry.is_empty() || entry == "*" || plugins().any(|known| known == name) {

@@ -1,11 +1,12 @@
-//! `berth explain`: why a workload is where it is, why it is not elsewhere, and what would change it.
+//! The command `berth explain`. It explains why each cluster was or was not selected for a workload, and which changes
+//! would lead to another decision.
 //!
 //! ```text
-//! live (get, list) ──> find ──> analysis (scheduler's rules, engine, berth-explain) ──> text or JSON
+//! live (get, list) ──> find ──> analysis (scheduler's rules, engine, berth-explain) ──> record ──> text or JSON
 //! ```
 //!
-//! The decision is made again from the present clusters, with the rules and options of the scheduler. Nothing is
-//! written.
+//! `analysis` computes the decision for the current clusters, with the rules and options of the scheduler. If the
+//! running scheduler has recorded its decision, `record` merges both. The command writes nothing to the control plane.
 
 mod analysis;
 mod error;
@@ -42,7 +43,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "KIND")]
     pub kind: Option<String>,
 
-    /// Explain one cluster in detail, and search what would place the workload there
+    /// Explain one cluster in detail, and find changes that would place the workload there
     #[arg(long, value_name = "CLUSTER")]
     pub cluster: Option<String>,
 
@@ -54,19 +55,20 @@ pub struct ExplainArgs {
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Format,
 
-    /// The control plane.
+    /// Flags that select the control plane.
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
 
-    /// Configuration file of the scheduler, for decisions that are made again [default: that of the running scheduler]
+    /// Configuration file of the scheduler, for decisions that the command computes [default: that of the running
+    /// scheduler]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// The running scheduler.
+    /// Flags that select the running scheduler.
     #[command(flatten)]
     pub scheduler: SchedulerEndpointArgs,
 
-    /// Flags of the decisions.
+    /// Flags that affect scheduling decisions.
     #[command(flatten)]
     pub engine: EngineFlags,
 
@@ -77,17 +79,17 @@ pub struct ExplainArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  berth explain deployment/web                 why is it there, and why not elsewhere?
-  berth explain shop/web --cluster member3     why not on member3, and what would place it there?
-  berth explain web-deployment -o json         the same for scripts
-  berth explain clusterrole/reader             cluster-scoped resources, too
+  berth explain deployment/web                 explains why web is on its clusters and not on others
+  berth explain shop/web --cluster member3     explains why web is not on member3, and what would place it there
+  berth explain web-deployment -o json         prints the report as JSON, for scripts
+  berth explain clusterrole/reader             explains a cluster-scoped resource
   berth explain web --scheduler-url http://127.0.0.1:8080
-                                               the decision that this scheduler made, from its record
+                                               explains the decision that this scheduler has recorded
 
-Nothing is written: Clusters and bindings are read with get and list. The decision is read from the record of the
-scheduler if there is one (that of `berth up` is found), and made again for the present clusters. Exit codes: 0 if
-the binding is explained, placed or not; 1 if there is no such binding or the control plane cannot be read; 2 for an
-invalid command line.";
+Nothing is written: the command only gets and lists Clusters and bindings. If the running scheduler has recorded its
+decision, the command explains the recorded decision, and also computes the decision for the present clusters. The
+scheduler of `berth up` is found without flags. Exit codes: 0 if the binding is explained, placed or not; 1 if there
+is no such binding or the control plane cannot be read; 2 for an invalid command line.";
 
 /// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -101,7 +103,7 @@ pub enum Format {
 /// Explains a binding, and prints the report.
 ///
 /// # Errors
-/// When there is no such binding or cluster, or the control plane cannot be read.
+/// Fails if there is no such binding or cluster, or if the control plane cannot be read.
 pub async fn run(args: ExplainArgs) -> Result<(), ExplainError> {
     let estimators = args.estimators.clone().options()?;
     let client = args.control_plane.client().await?;
@@ -158,11 +160,11 @@ pub async fn run(args: ExplainArgs) -> Result<(), ExplainError> {
     Ok(())
 }
 
-/// Returns the scheduler's record of a binding, or the reason why there is none, and the scheduler's configuration with its
-/// URL.
+/// Reads the scheduler's record of a binding, and the scheduler's configuration with its URL. Without a record, returns
+/// the reason.
 ///
 /// # Errors
-/// When the scheduler of `--scheduler-url` refuses.
+/// Fails if the scheduler of `--scheduler-url` does not return the record or the configuration.
 async fn ask_scheduler(
     args: &ExplainArgs,
     key: &BindingKey,
@@ -185,7 +187,7 @@ async fn ask_scheduler(
                 record.ok_or_else(|| format!("the scheduler at {url} has no record of it"));
             Ok((record, Some((url, active))))
         }
-        // The scheduler of `berth up` may have just ended.
+        // The scheduler of `berth up` may have ended a moment ago, so the command continues without a record.
         Err(error) if args.scheduler.scheduler_url.is_none() => Ok((Err(error.to_string()), None)),
         Err(error) => Err(error),
     }

@@ -1,17 +1,18 @@
-//! Fault injection for simulated members: `berth fail` and `berth heal`.
+//! The commands `berth fail` and `berth heal`, and the task of `berth up` that makes simulated members unreachable.
 //!
-//! The request is an annotation of the Cluster, so kubectl and a fleet file can make it too. Only the API server of the
-//! member becomes unreachable; its simulated workloads keep running. The controllers react as they do to a real member
-//! (condition `Ready`, taints, evictions).
+//! The commands set or remove the annotation [`FAULT_ANNOTATION`] of a Cluster. kubectl and a fleet file can set it,
+//! too. The task makes the API server of an annotated member unreachable. The simulated workloads of the member keep
+//! running. The controllers react in the same way as for a real member: with the condition `Ready`, taints and
+//! evictions.
 
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 
 use berth_api::Cluster;
-use berth_api::component::Component;
 use berth_apiserver::Reachability;
-use berth_scheduler::connect::{self, ConnectError, Target};
+use berth_component_base::connect::{self, ConnectError, Target};
+use berth_component_base::user_agent::Component;
 use clap::Args;
 use futures::TryStreamExt as _;
 use kube::api::{Api, Patch, PatchParams};
@@ -28,7 +29,7 @@ use crate::kubeconfig::CONTEXT;
 pub const FAULT_ANNOTATION: &str = "simulation.berth/fails";
 const UNREACHABLE: &str = "unreachable";
 
-/// Name of the simulation in `berth status`.
+/// Name of the task among the components that `berth status` lists.
 pub const NAME: &str = "simulation";
 
 /// Flags of `berth fail` and `berth heal`.
@@ -46,30 +47,30 @@ pub struct FaultArgs {
 /// Requested change of the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Makes them unreachable.
+    /// Makes the members unreachable.
     Fail,
-    /// Makes them reachable again.
+    /// Makes the members reachable again.
     Heal,
 }
 
-/// Reason why a request fails.
+/// An error of `berth fail` or `berth heal`.
 #[derive(Debug, thiserror::Error)]
 pub enum FaultError {
-    /// No `berth up` is running.
+    /// No `berth up` runs with the selected kubeconfig.
     #[error(transparent)]
     NotUp(#[from] LookupError),
-    /// The control plane cannot be addressed.
+    /// The command cannot connect to the control plane.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// There is no simulated member of this name.
+    /// The name is not the name of a simulated member.
     #[error("{name} is not a simulated member; the simulated members are: {known}")]
     NotSimulated {
-        /// Name in the request.
+        /// Name from the command line.
         name: String,
         /// Names of the simulated members.
         known: String,
     },
-    /// The control plane refuses the change.
+    /// The control plane refuses the annotation.
     #[error("cannot annotate cluster {name}: {source}")]
     Refused {
         /// Name of the member.
@@ -79,10 +80,10 @@ pub enum FaultError {
     },
 }
 
-/// Requests the change from the control plane of a kubeconfig.
+/// Annotates the Clusters of the members. The task of `berth up` then makes the members unreachable or reachable.
 ///
 /// # Errors
-/// When a member is not simulated, or the control plane refuses the change.
+/// Fails if a member is not simulated, or if the control plane refuses the annotation.
 pub async fn request(args: FaultArgs, fault: Fault) -> Result<(), FaultError> {
     let path = control_plane::instance(args.kubeconfig)?.kubeconfig;
     let target = Target {
@@ -135,14 +136,14 @@ pub async fn request(args: FaultArgs, fault: Fault) -> Result<(), FaultError> {
                 "is reachable again; it becomes ready after the success threshold"
             }
             (Fault::Fail, true) => "is unreachable already; `berth heal` makes it reachable again",
-            (Fault::Heal, false) => "was not unreachable",
+            (Fault::Heal, false) => "was already reachable",
         };
         let _ = writeln!(std::io::stdout(), "{name} {outcome}");
     }
     Ok(())
 }
 
-/// Reports whether the manifest describes a cluster that is not ready.
+/// Reports whether the manifest of a cluster contains the condition `Ready` with a status other than `True`.
 pub(crate) fn is_described_as_not_ready(cluster: &Cluster) -> bool {
     let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
     conditions
@@ -150,14 +151,15 @@ pub(crate) fn is_described_as_not_ready(cluster: &Cluster) -> bool {
         .any(|condition| condition.status != "True")
 }
 
-/// Adds the annotation that makes the member unreachable.
+/// Adds the annotation that makes the member unreachable to its Cluster.
 pub(crate) fn annotate(cluster: &mut Cluster) {
     cluster
         .annotations_mut()
         .insert(FAULT_ANNOTATION.to_owned(), UNREACHABLE.to_owned());
 }
 
-/// Applies the annotations of Clusters to the members until the token is cancelled.
+/// Watches the Clusters until the token is cancelled, and makes each member reachable or unreachable, depending on the
+/// annotation of its Cluster.
 pub(crate) async fn run(
     client: Client,
     members: HashMap<String, Reachability>,

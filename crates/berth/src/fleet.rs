@@ -1,7 +1,7 @@
-//! Cluster manifests of the simulated fleet, generated or read from a file.
+//! The simulated fleet: Cluster manifests, which are generated or read from a fleet file.
 //!
-//! A fleet file has ordinary Cluster manifests with their status, which is the status that the scheduler reads.
-//! `examples/fleet.yaml` is the fleet of `berth up` without flags.
+//! The status in a manifest describes the nodes, the resources and the APIs of the simulated member.
+//! `examples/fleet.yaml` contains the fleet that `berth up` generates without flags.
 
 mod file;
 
@@ -73,7 +73,8 @@ const APIS: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// API groups that only some generated members serve: the first member serves both, the second neither.
+/// API groups that only some generated members serve. The first member serves both groups, and the second member serves
+/// none of them.
 const EXTRA_APIS: [(&str, &str, &str); 2] = [
     ("gateway.networking.k8s.io/v1", "gateways", "Gateway"),
     (
@@ -83,7 +84,7 @@ const EXTRA_APIS: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// Returns `member1` to `memberN`, which differ in region, zones, labels, capacity and APIs.
+/// Generates the Clusters `member1` to `memberN`, which differ in region, zones, labels, capacity and APIs.
 pub fn generate(members: usize) -> Vec<Cluster> {
     (0..members).map(member).collect()
 }

@@ -1,6 +1,7 @@
-//! Record of a running `berth up`, through which other `berth` commands find it.
+//! The record of a running `berth up`: a file through which other `berth` commands find its process and its servers.
 //!
-//! The record is a file next to the kubeconfig, locked while the process runs. A record without a lock is stale.
+//! The file is next to the kubeconfig. `berth up` holds a lock on the file while it runs. A file without a lock is
+//! stale, because its process was killed.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Description of a running `berth up`.
+/// The content of the record: a description of a running `berth up`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
@@ -17,28 +18,28 @@ pub struct Record {
     pub version: String,
     /// Process id.
     pub process: i32,
-    /// URL of the API server; empty until it is ready.
+    /// URL of the API server. It is empty until the API server is ready.
     #[serde(default)]
     pub api_server: String,
-    /// URL of the scheduler's debug endpoints; empty without a scheduler.
+    /// URL of the scheduler's debug endpoints. It is empty without a scheduler.
     #[serde(default)]
     pub scheduler: String,
     /// Start time, in RFC 3339.
     pub since: String,
     /// Path of the kubeconfig.
     pub kubeconfig: PathBuf,
-    /// Description of the storage.
+    /// Description of the storage, for people.
     #[serde(default)]
     pub store: String,
-    /// Components besides the API server.
+    /// Names of the components besides the API server.
     #[serde(default)]
     pub components: Vec<String>,
 }
 
-/// Reason why a record cannot be claimed, read or written.
+/// An error of claiming, reading or writing a record.
 #[derive(Debug, thiserror::Error)]
 pub enum InstanceError {
-    /// Another process holds it.
+    /// Another `berth up` runs with the kubeconfig.
     #[error("{}", already_running(.0))]
     Runs(Box<Record>),
     /// The file cannot be read or written.
@@ -58,22 +59,22 @@ fn already_running(record: &Record) -> String {
         format!("is already running at {}", record.api_server)
     };
     format!(
-        "a `berth up` with the kubeconfig {} {state} (process {}, since {}); `berth status` shows it, `berth down` stops it, \
-         and a second one needs a --kubeconfig of its own (with --data-dir, that too)",
+        "a `berth up` with the kubeconfig {} {state} (process {}, since {}); `berth status` shows it, `berth down` stops it; \
+        to run a second one, pass another --kubeconfig, and another --data-dir if there is one",
         record.kubeconfig.display(),
         record.process,
         record.since
     )
 }
 
-/// Returns the path of the record.
+/// Returns the path of the record for a kubeconfig.
 fn record_path(kubeconfig: &Path) -> PathBuf {
     let mut path = kubeconfig.as_os_str().to_owned();
     path.push(".up");
     path.into()
 }
 
-/// Exclusive right to be the `berth up` of a kubeconfig. Dropping it removes the record.
+/// The exclusive right to run `berth up` with a kubeconfig. Dropping the claim removes the record.
 #[derive(Debug)]
 pub struct Claim {
     file: File,
@@ -81,10 +82,10 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Claims a kubeconfig. Its folder must exist.
+    /// Claims a kubeconfig. The folder of the kubeconfig must exist.
     ///
     /// # Errors
-    /// When another process has it, or the file cannot be used.
+    /// Fails if another process has claimed the kubeconfig, or if the record cannot be opened.
     pub fn take(kubeconfig: &Path) -> Result<Self, InstanceError> {
         let path = record_path(kubeconfig);
         let unusable = |source| InstanceError::File {
@@ -108,7 +109,7 @@ impl Claim {
                 }
                 Err(TryLockError::Error(source)) => return Err(unusable(source)),
             }
-            // The previous owner may have removed the file between open and lock.
+            // The previous process may have removed the file after it was opened here and before it was locked.
             let ours = file.metadata().map_err(unusable)?.ino();
             if std::fs::metadata(&path).is_ok_and(|current| current.ino() == ours) {
                 return Ok(Self { file, path });
@@ -119,7 +120,7 @@ impl Claim {
     /// Replaces the content of the record.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn write(&mut self, record: &Record) -> Result<(), InstanceError> {
         let text = serde_json::to_string_pretty(record).map_err(io::Error::other);
         text.and_then(|text| {
@@ -142,10 +143,11 @@ impl Drop for Claim {
     }
 }
 
-/// Returns the record of the `berth up` that runs with a kubeconfig. It is empty until the process has written it.
+/// Returns the record of the `berth up` that runs with a kubeconfig, or `None` if no `berth up` runs with it. The
+/// record has default values until the process has written it.
 ///
 /// # Errors
-/// When its record cannot be read.
+/// Fails if the record cannot be read.
 pub fn find(kubeconfig: &Path) -> Result<Option<Record>, InstanceError> {
     let path = record_path(kubeconfig);
     let unusable = |source| InstanceError::File {
@@ -166,7 +168,7 @@ pub fn find(kubeconfig: &Path) -> Result<Option<Record>, InstanceError> {
     }
 }
 
-/// Reads the record; none while it is being written.
+/// Reads the record. Returns `None` while the process writes it.
 fn read(file: &mut File) -> io::Result<Option<Record>> {
     let mut text = String::new();
     file.read_to_string(&mut text)?;

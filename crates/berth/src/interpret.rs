@@ -1,5 +1,5 @@
-//! `berth interpret`: checks customizations of the interpreter, and runs one of their scripts, without a cluster. Flags and
-//! output are those of `karmadactl interpret`.
+//! The command `berth interpret`. It checks the scripts of ResourceInterpreterCustomizations, or runs one of their
+//! scripts on files, and needs no cluster. Its flags and output are those of `karmadactl interpret`.
 
 use std::fmt::Write as _;
 use std::io;
@@ -29,7 +29,7 @@ pub struct InterpretArgs {
     check: bool,
 
     /// Operation to run: Retain, InterpretReplica, InterpretComponent, ReviseReplica, InterpretStatus, AggregateStatus,
-    /// InterpretHealth or InterpretDependency, in any case
+    /// InterpretHealth or InterpretDependency; upper and lower case are equal
     #[arg(long, value_parser = operation, required_unless_present = "check", value_name = "NAME")]
     operation: Option<Operation>,
 
@@ -41,7 +41,7 @@ pub struct InterpretArgs {
     #[arg(long, value_name = "PATH")]
     observed_file: Option<Input>,
 
-    /// File with the status items of the members, one a document, for AggregateStatus
+    /// File with the status items of the members, one per document, for AggregateStatus
     #[arg(long, value_name = "PATH")]
     status_file: Option<Input>,
 
@@ -63,17 +63,17 @@ pub enum InterpretCommandError {
     /// A file cannot be read.
     #[error("{0}")]
     Input(String),
-    /// A document has the wrong shape.
+    /// A document cannot be decoded as the expected type.
     #[error("{location}: not a valid {what}: {source}")]
     Shape {
         /// The position of the document.
         location: String,
-        /// The expected shape.
+        /// The name of the expected type.
         what: &'static str,
         /// The decoding error.
         source: serde_json::Error,
     },
-    /// An input is missing.
+    /// An operation needs a file that the flags do not name.
     #[error("{0} needs {1}")]
     MissingInput(Operation, &'static str),
     /// No customization has a script for the operation.
@@ -86,10 +86,10 @@ pub enum InterpretCommandError {
         /// The kind of the object.
         kind: String,
     },
-    /// The script failed.
+    /// The script fails.
     #[error(transparent)]
     Interpret(#[from] InterpretError),
-    /// A script does not compile; the output names it.
+    /// A customization has no target, or a script does not compile. The output contains the error.
     #[error("a customization is not valid")]
     Invalid,
     /// The result cannot be written.
@@ -104,10 +104,10 @@ fn operation(name: &str) -> Result<Operation, String> {
     })
 }
 
-/// Checks or runs the scripts.
+/// Checks all scripts, or runs one script.
 ///
 /// # Errors
-/// When a file cannot be read, or a script fails.
+/// Fails if a file cannot be read, or if a script is invalid or fails.
 pub fn run(args: InterpretArgs) -> Result<(), InterpretCommandError> {
     let customizations: Vec<ResourceInterpreterCustomization> = decode_all(
         documents(&args.filename)?,
@@ -244,7 +244,7 @@ fn documents(inputs: &[Input]) -> Result<Vec<Document>, InterpretCommandError> {
     }
 }
 
-/// Reads a file with one object.
+/// Reads a file that contains exactly one object.
 fn single(input: &Input) -> Result<Value, InterpretCommandError> {
     let mut documents = documents(std::slice::from_ref(input))?;
     match (documents.pop(), documents.len()) {

@@ -1,15 +1,19 @@
-//! Registration of clusters as members, compatible with `karmadactl join`, and its reversal.
+//! The commands `berth join` and `berth unjoin`, which register clusters as members and remove members. They are
+//! compatible with `karmadactl join` and `karmadactl unjoin`.
 //!
-//! Joining creates:
+//! `berth join` creates these objects:
 //!
-//! - In the member: the namespace `karmada-cluster`, in it the account `karmada-NAME` with a role and a binding for all
-//!   rights or for the chosen [`rights`], and the account `karmada-impersonator`, which gets its rights later.
-//! - In the control plane: the Cluster, and in `karmada-cluster` the Secrets NAME (`token` of the first account and
-//!   `caBundle` of the member) and NAME-impersonator (`token` of the second account). The Cluster owns both.
+//! - In the member, the namespace `karmada-cluster` with two ServiceAccounts. `karmada-NAME` gets a ClusterRole with
+//!   all rights or with the chosen [`rights`]. `karmada-impersonator` gets its rights later, from the controller
+//!   `unifiedAuth`.
+//! - In the control plane, the Cluster and two Secrets in the namespace `karmada-cluster`. The Secret NAME contains the
+//!   `token` of the first account and the `caBundle` of the member. The Secret NAME-impersonator contains the `token`
+//!   of the second account. The Cluster owns both Secrets.
 //!
-//! A label of account, role and binding names the control plane that uses them. If another control plane uses these
-//! names, the id of this control plane is appended. The user's own credentials are not stored. Joining again changes
-//! only the tokens, and the rights if others are chosen.
+//! The account `karmada-NAME`, its role and its role binding have a label with the id of the control plane. If another
+//! control plane already uses an account with this name, the id of this control plane is appended to the name. The
+//! credentials of the user are not stored. A second `berth join` replaces the tokens. It also replaces the rights if
+//! other rights are chosen.
 
 mod applier;
 pub mod command;
@@ -22,7 +26,7 @@ pub mod unjoin;
 
 use berth_api::Cluster;
 use berth_api::well_known::{SYSTEM, SYSTEM_VALUE};
-use berth_scheduler::connect::ConnectError;
+use berth_component_base::connect::ConnectError;
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 
@@ -32,7 +36,7 @@ use self::control_plane::Credentials;
 use self::ownership::Registrant;
 use self::rights::Rights;
 
-/// Describes a connection error so that it names the control plane, not the member.
+/// Returns the message of a connection error. The message says that the error concerns the control plane.
 fn control_plane_error(error: &ConnectError) -> String {
     match error {
         ConnectError::Unreachable { .. } => error.to_string(),
@@ -40,7 +44,7 @@ fn control_plane_error(error: &ConnectError) -> String {
     }
 }
 
-/// Address of a member's API server, and its certificate authority.
+/// The address of a member's API server, and its certificate authority.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     /// URL of the API server.
@@ -49,10 +53,10 @@ pub struct Endpoint {
     pub ca_pem: String,
 }
 
-/// Registers a cluster as a member. `member` is a client with all rights in it.
+/// Registers a cluster as a member without output. `member` is a client with all rights in the cluster.
 ///
 /// # Errors
-/// When one of the two servers refuses a request.
+/// Fails if the control plane or the member refuses a request.
 pub async fn join(
     control_plane: &kube::Client,
     member: &kube::Client,
@@ -64,7 +68,7 @@ pub async fn join(
     register(&control_plane, &member, endpoint, cluster, &Rights::All).await
 }
 
-/// Creates the accounts in the member, and registers it with the control plane.
+/// Creates the accounts in the member, and registers the member with the control plane.
 async fn register(
     control_plane: &Applier<'_>,
     member: &Applier<'_>,
@@ -90,7 +94,7 @@ async fn register(
     control_plane::register(control_plane, desired, credentials).await
 }
 
-/// Returns metadata with the label of objects that belong to Karmada.
+/// Returns metadata with the label `SYSTEM`, which marks the objects of Karmada.
 fn system_metadata(name: &str) -> ObjectMeta {
     ObjectMeta {
         name: Some(name.to_owned()),

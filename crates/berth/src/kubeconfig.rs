@@ -1,4 +1,5 @@
-//! The kubeconfig that `berth up` writes: atomically, readable by its owner only, and never over a foreign file.
+//! The kubeconfig that `berth up` writes. The file is replaced atomically, and only its owner can read it. A file with
+//! contexts that `berth up` did not write is never overwritten.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -7,10 +8,10 @@ use berth_apiserver::Server;
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 
-/// Context of the control plane, and name of the extension that lists the contexts written by `berth up`.
+/// Name of the context of the control plane. The extension with this name lists all contexts that `berth up` wrote.
 pub const CONTEXT: &str = "berth";
 
-/// An administrator's access to a server.
+/// An administrator's access to the API server of the control plane or of a member.
 #[derive(Clone)]
 pub struct Access {
     context: String,
@@ -29,7 +30,7 @@ impl std::fmt::Debug for Access {
 }
 
 impl Access {
-    /// Returns the administrator's access to a server, for a context of this name.
+    /// Returns the administrator's access to a server, for a context with the name `context`.
     pub fn to(server: &Server, context: &str) -> Self {
         Self {
             context: context.to_owned(),
@@ -40,7 +41,7 @@ impl Access {
     }
 }
 
-/// Returns a kubeconfig with a context for each server; the first is the current context.
+/// Returns the text of a kubeconfig with one context for each server. The first context is the current context.
 pub fn text(servers: &[Access]) -> String {
     use base64::Engine as _;
     let base64 = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
@@ -60,10 +61,10 @@ pub fn text(servers: &[Access]) -> String {
     serde_saphyr::to_string(&config).unwrap_or_else(|_| config.to_string())
 }
 
-/// Returns the path of the kubeconfig: `flag`, or `~/.berth/kubeconfig`.
+/// Returns the path of the kubeconfig, which is `flag` or `~/.berth/kubeconfig`.
 ///
 /// # Errors
-/// When no flag is set and there is no home folder.
+/// Fails if the flag is unset and the user has no home folder.
 pub fn path(flag: Option<PathBuf>) -> Result<PathBuf, KubeconfigError> {
     match flag {
         Some(path) => Ok(path),
@@ -74,14 +75,14 @@ pub fn path(flag: Option<PathBuf>) -> Result<PathBuf, KubeconfigError> {
     }
 }
 
-/// Reason why a kubeconfig cannot be written.
+/// An error of finding or writing the kubeconfig.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
-    /// There is no home folder.
+    /// The environment variable `HOME` is not set.
     #[error("HOME is not set: pass --kubeconfig PATH")]
     NoHome,
-    /// The file was not written by `berth up`.
-    #[error("{path} holds other contexts and is not overwritten: choose another --kubeconfig", path = .0.display())]
+    /// The existing file has contexts that `berth up` did not write.
+    #[error("{path} has contexts that `berth up` did not write, and is not overwritten: choose another --kubeconfig", path = .0.display())]
     NotOurs(PathBuf),
     /// The file cannot be written.
     #[error("cannot write {path}: {source}", path = .path.display())]
@@ -93,7 +94,7 @@ pub enum KubeconfigError {
     },
 }
 
-/// A reserved path for a kubeconfig, checked before any server starts.
+/// The right to write a kubeconfig later. `berth up` checks the path before it starts a server.
 #[derive(Debug)]
 pub struct Reservation {
     path: PathBuf,
@@ -104,7 +105,7 @@ impl Reservation {
     /// Checks that a kubeconfig can be written to `path`.
     ///
     /// # Errors
-    /// When it cannot be written, or when the existing file was not written by `berth up`.
+    /// Fails if the file cannot be written, or if it has contexts that `berth up` did not write.
     pub fn reserve(path: PathBuf) -> Result<Self, KubeconfigError> {
         let unwritable = |source| KubeconfigError::Write {
             path: path.clone(),
@@ -121,7 +122,7 @@ impl Reservation {
             _ => Path::new("."),
         };
         std::fs::create_dir_all(folder).map_err(unwritable)?;
-        // Temporary files are readable by their owner only, and the rename keeps that.
+        // Only the owner can read a temporary file. Renaming the file keeps these permissions.
         let draft = tempfile::NamedTempFile::new_in(folder).map_err(unwritable)?;
         Ok(Self { path, draft })
     }
@@ -134,7 +135,7 @@ impl Reservation {
     /// Writes the kubeconfig, and returns its path.
     ///
     /// # Errors
-    /// When it cannot be written. An existing file stays unchanged.
+    /// Fails if the file cannot be written. An existing file then stays unchanged.
     pub fn write(mut self, text: &str) -> Result<PathBuf, KubeconfigError> {
         let unwritable = |path: &Path, source| KubeconfigError::Write {
             path: path.to_owned(),
@@ -150,7 +151,7 @@ impl Reservation {
     }
 }
 
-/// Reports whether the file has only contexts written by `berth up`. An empty file counts as ours.
+/// Reports whether `berth up` wrote all contexts of the file. The result is true for an empty file.
 pub(crate) fn is_ours(path: &Path) -> bool {
     let Ok(kubeconfig) = Kubeconfig::read_from(path) else {
         return std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0);

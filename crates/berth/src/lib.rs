@@ -1,24 +1,23 @@
-//! The commands of the `berth` program, which assemble the other crates.
+//! The commands of the `berth` program, which combine the other crates.
 //!
-//! Only its own `main` and the end-to-end tests import this crate.
+//! Only the program's `main`, programs with plugins of their own and the end-to-end tests import this crate.
 //!
-//! - [`cli`]: command line and dispatch; `program_name` selects the program by the name of the binary, `stand_in`
-//!   parses the command lines of Karmada's programs,
-//!   [`control_plane`] finds the control plane that a command works on
-//! - [`up`], [`status`], [`down`]: embedded control plane; [`instance`] and [`kubeconfig`] are its files,
-//!   [`admission`] and [`cluster_proxy`] plug Karmada's rules into the API server
-//! - [`fleet`], [`members`], [`fault_injection`]: simulated members of `berth up`, and `berth fail` and `berth heal`
-//! - [`controllers`]: the controller set and its flags
-//! - [`webhook`]: admission webhooks and their flags
-//! - [`join`], [`clusters`]: registering and managing members
-//! - [`simulate`], [`watch`], [`top`]: decisions without writes, the live view, and free capacity; `what_if` compares
-//!   two states
-//! - [`explain`], [`replay`]: one decision in detail, and all recorded ones again
-//! - [`scheduler_configuration`], [`scheduler_endpoint`]: the configuration that commands decide with, and the running
-//!   scheduler
-//! - [`interpret`]: scripts of custom kinds, checked and run on files
-//! - [`dashboard`]: the page about a control plane
-//! - [`completion`], [`man`]: shell completion scripts and manual pages
+//! - [`cli`]: the command line. `program_name` selects the program by the file name of the executable, and `stand_in`
+//!   parses the command lines of Karmada's programs.
+//! - [`control_plane`]: the selection of the control plane to which a command connects.
+//! - [`up`], [`status`], [`down`]: the embedded control plane. [`instance`] and [`kubeconfig`] are its files.
+//!   [`admission`] and [`cluster_proxy`] add Karmada's rules to its API server.
+//! - [`fleet`], [`members`], [`fault_injection`]: the simulated members of `berth up`.
+//! - [`controllers`]: the controllers, and the flags of `berth controllers`.
+//! - [`webhook`]: the admission webhooks, and the flags of `berth webhook`.
+//! - [`join`], [`clusters`]: the commands that register and manage members.
+//! - [`explain`], [`simulate`], [`replay`]: scheduling decisions about one binding, about manifests or after a change,
+//!   and from a decision log. `what_if` compares the placements before and after a change.
+//! - [`watch`], [`top`], [`dashboard`]: the state of a control plane, in the terminal and on a web page.
+//! - [`scheduler_configuration`], [`scheduler_endpoint`]: the configuration for scheduling decisions, and the client
+//!   for a running scheduler.
+//! - [`interpret`]: the scripts of ResourceInterpreterCustomizations.
+//! - [`completion`], [`man`]: shell completion scripts and manual pages.
 
 pub mod admission;
 pub mod cli;

@@ -1,4 +1,4 @@
-//! `berth man`: manual pages.
+//! The command `berth man`, which writes the manual pages.
 
 use std::path::PathBuf;
 use std::{fs, io};
@@ -19,12 +19,12 @@ pub struct ManArgs {
 const EXAMPLES: &str = "\
 Examples:
   berth man man1 && man --local-file man1/berth-up.1    reads one page
-  sudo berth man /usr/local/share/man/man1              installs them for every user";
+  sudo berth man /usr/local/share/man/man1              installs the pages for every user";
 
-/// Writes a page for the program and for each of its commands.
+/// Writes a manual page for the program and for each of its commands.
 ///
 /// # Errors
-/// When the folder or a page cannot be written.
+/// Fails if the folder or a page cannot be written.
 pub fn run(args: ManArgs, program: Command) -> io::Result<()> {
     fs::create_dir_all(&args.folder)?;
     clap_mangen::generate_to(program, &args.folder)?;

@@ -1,6 +1,7 @@
-//! Simulated members of `berth up`. Each has its own API server and storage, with the nodes that the fleet describes.
+//! Simulated members of `berth up`. Each member has its own API server and storage, and contains the nodes and pods
+//! that its Cluster manifest describes.
 //!
-//! They must not know the control plane; [`crate::join`] connects the two.
+//! This module does not connect to the control plane. [`crate::join`] registers the members.
 
 mod extra_apis;
 mod nodes;
@@ -18,10 +19,10 @@ use tokio::task::JoinSet;
 use crate::kubeconfig::Access;
 use crate::persistence::Storage;
 
-/// Reason why a member cannot start.
+/// An error of starting a member.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
-    /// The API server cannot start.
+    /// The API server does not start.
     #[error("cannot start the API server of {member}: {source}")]
     Server {
         /// Name of the member.
@@ -37,7 +38,7 @@ pub enum MemberError {
         /// Cause.
         source: DataDirError,
     },
-    /// The objects that the fleet describes cannot be created.
+    /// The server refuses an object that the manifest describes.
     #[error("cannot create nodes and pods of {member}: {reason}")]
     Content {
         /// Name of the member.
@@ -58,16 +59,18 @@ pub struct Member {
     nodes: usize,
 }
 
-/// Reports whether a cluster of the fleet is simulated: it has no API endpoint and does not use Pull mode.
+/// Reports whether a cluster of the fleet is simulated. A simulated cluster has no API endpoint and uses Push mode.
 pub fn is_simulated(cluster: &Cluster) -> bool {
     cluster.spec.sync_mode == SyncMode::Push && cluster.spec.api_endpoint.is_none()
 }
 
-/// Starts the simulated members of a fleet, in its order. Member N, counted from 0, listens on `port + N + 1`, or on
-/// any free port if that one is in use or `port` is 0.
+/// Starts the simulated members of a fleet, and returns them in the order of the fleet.
+///
+/// The simulated member with the index N, counted from 0, listens on `port + N + 1`. It listens on any free port if
+/// that port is in use or `port` is 0.
 ///
 /// # Errors
-/// When one of them cannot start. The others are stopped then.
+/// Fails if a member cannot start. The other members are then stopped.
 pub(crate) async fn start(
     fleet: &[Cluster],
     ip: IpAddr,
@@ -97,7 +100,7 @@ pub(crate) async fn start(
     Ok(members.into_iter().map(|(_, member)| member).collect())
 }
 
-/// Creates the missing objects. Existing objects stay unchanged.
+/// Creates the missing objects. Existing objects are not changed.
 async fn create<K>(api: &Api<K>, objects: &[K]) -> Result<(), String>
 where
     K: Clone + std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned,
@@ -140,7 +143,7 @@ impl Member {
             })
         };
         let server = match start_at(preferred).await {
-            // The preferred port is in use: take any free one.
+            // The preferred port is in use, so any free port is used.
             Err(MemberError::Server {
                 source: StartError::Bind { .. },
                 ..
@@ -164,7 +167,7 @@ impl Member {
         })
     }
 
-    /// Returns the name of the member, which is also its context in the kubeconfig.
+    /// Returns the name of the member. Its context in the kubeconfig has the same name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -174,7 +177,7 @@ impl Member {
         &self.server
     }
 
-    /// Returns the number of nodes.
+    /// Returns the number of nodes of the member.
     pub fn nodes(&self) -> usize {
         self.nodes
     }

@@ -1,8 +1,8 @@
-//! Limit of open files, which also bounds the number of connections.
+//! The limit of open files of the process. It also limits the number of connections.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Raises the soft limit to the hard limit, as the Go runtime does.
+/// Raises the soft limit to the hard limit. The Go runtime does the same.
 pub fn raise_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -1,8 +1,8 @@
-//! Output of a command on stdout. A closed pipe is not an error, as in `berth get clusters | head -1`.
+//! Output of commands on stdout.
 
 use std::io::{self, Write as _};
 
-/// Prints the complete output of a command.
+/// Prints the output of a command. A closed pipe is not an error, so that `berth get clusters | head -1` succeeds.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -1,14 +1,14 @@
-//! The flags `--data-dir` and `--fsync`, and where the servers of `berth up` keep their objects.
+//! The flags `--data-dir` and `--fsync` of `berth up`, and the storage that they select for its API servers.
 
 use std::path::PathBuf;
 
 use berth_apiserver::{DataDir, DataDirError, Durability, ServerConfig};
 use clap::Args;
 
-/// Flags of the storage.
+/// Flags that select the storage.
 #[derive(Args, Clone, Debug, Default)]
 pub struct PersistenceArgs {
-    /// Folder that keeps all objects for the next start; without it they are lost when the program ends
+    /// Folder that keeps all objects for the next start; without it, objects are lost when the program ends
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 
@@ -17,7 +17,7 @@ pub struct PersistenceArgs {
     pub fsync: bool,
 }
 
-/// Opened storage: a data folder, or memory.
+/// The storage of all API servers: a data folder, or memory for `None`.
 #[derive(Clone, Debug)]
 pub(crate) struct Storage(Option<DataDir>);
 
@@ -25,7 +25,7 @@ impl PersistenceArgs {
     /// Opens the data folder, if the flags name one.
     ///
     /// # Errors
-    /// When it cannot be used.
+    /// Fails if the data folder cannot be used.
     pub(crate) fn open(&self) -> Result<Storage, DataDirError> {
         let durability = if self.fsync {
             Durability::PowerLoss
@@ -37,12 +37,12 @@ impl PersistenceArgs {
         Ok(Storage(data.transpose()?))
     }
 
-    /// Describes the storage in a few words.
+    /// Describes the storage for `berth status`.
     pub(crate) fn describe(&self) -> String {
         let Some(path) = &self.data_dir else {
-            return "in memory, lost when it ends".to_owned();
+            return "in memory, lost when `berth up` ends".to_owned();
         };
-        // `berth status` may run in another folder.
+        // The path is absolute, because `berth status` may run in another folder.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let waits = if self.fsync {
             ", waits for the disk"
@@ -54,10 +54,10 @@ impl PersistenceArgs {
 }
 
 impl Storage {
-    /// Returns a server configuration with the stored objects and credentials of the server `name`.
+    /// Returns the configuration of the server `name`, with its stored objects and credentials.
     ///
     /// # Errors
-    /// When the stored data cannot be read.
+    /// Fails if the stored data cannot be read.
     pub(crate) fn server(&self, name: &str) -> Result<ServerConfig, DataDirError> {
         let Some(data) = &self.0 else {
             return Ok(ServerConfig::default());

@@ -1,6 +1,7 @@
-//! The programs that the binary contains, selected by the name under which it is called, for example through a link.
+//! Selection of a program by the file name of the executable. One executable contains several programs, and links with
+//! other names start them.
 //!
-//! It knows names and texts, and not what the programs do.
+//! This module contains only names and texts. The module `cli` runs the programs.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -8,27 +9,27 @@ use std::path::Path;
 use clap::Command;
 use clap::builder::StyledStr;
 
-/// A program in the binary.
+/// A program in the executable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
-    /// Every command of Berth.
+    /// The program with all commands of Berth.
     Berth {
-        /// The name that users type before a command.
+        /// The name that users type before a command, which is `berth` or `kubectl berth`.
         called: &'static str,
     },
-    /// The scheduler, in place of Karmada's.
+    /// The scheduler, as a replacement for karmada-scheduler.
     Scheduler,
-    /// The controllers, in place of Karmada's.
+    /// The controllers, as a replacement for karmada-controller-manager.
     ControllerManager,
-    /// The admission webhooks, in place of Karmada's.
+    /// The admission webhooks, as a replacement for karmada-webhook.
     Webhook,
 }
 
-/// The name of the scheduler as a program of its own.
+/// File name that selects the scheduler.
 pub(crate) const SCHEDULER: &str = "karmada-scheduler";
-/// The name of the controllers as a program of their own.
+/// File name that selects the controllers.
 pub(crate) const CONTROLLER_MANAGER: &str = "karmada-controller-manager";
-/// The name of the admission webhooks as a program of their own.
+/// File name that selects the admission webhooks.
 pub(crate) const WEBHOOK: &str = "karmada-webhook";
 
 /// The name of the main program in help texts and messages.
@@ -36,7 +37,7 @@ const BERTH: &str = "berth";
 /// The name of the main program as a plugin of kubectl.
 const KUBECTL_PLUGIN: &str = "kubectl berth";
 
-/// File names of the binary, and the programs that they select. Every other name selects the main program.
+/// File names of the executable and the programs that they select. Every other file name selects the main program.
 const PROGRAMS: &[(&str, Program)] = &[
     (SCHEDULER, Program::Scheduler),
     (CONTROLLER_MANAGER, Program::ControllerManager),
@@ -58,8 +59,8 @@ pub(crate) fn select(first_word: Option<&OsStr>) -> Program {
     found.map_or(Program::Berth { called: BERTH }, |(_, program)| *program)
 }
 
-/// Replaces `berth` in the command lines of a text if users call the program as a plugin of kubectl. `commands` are the
-/// names of the commands: only `berth COMMAND` is a command line.
+/// Replaces `berth` by `kubectl berth` in the command lines of a text, if users run the program as a plugin of kubectl.
+/// The word `berth` begins a command line if one of `commands` follows.
 pub(crate) fn rename(text: &str, called: &str, commands: &[String]) -> String {
     if called != KUBECTL_PLUGIN {
         return text.to_owned();
@@ -80,7 +81,7 @@ pub(crate) fn rename(text: &str, called: &str, commands: &[String]) -> String {
     renamed + rest
 }
 
-/// Reports whether `berth` between two texts begins a command line.
+/// Reports whether the word `berth` between `before` and `after` begins a command line.
 fn is_command_line(before: &str, after: &str, commands: &[String]) -> bool {
     let begins_word = !before.ends_with(|c: char| c.is_alphanumeric() || "-_./~".contains(c));
     let command = after.strip_prefix(' ').map(|text| {
@@ -90,13 +91,13 @@ fn is_command_line(before: &str, after: &str, commands: &[String]) -> bool {
     begins_word && command.is_some_and(|command| commands.iter().any(|known| known == command))
 }
 
-/// Returns the names of the commands of a program.
+/// Returns the names of the commands of the main program.
 pub(crate) fn commands(program: &Command) -> Vec<String> {
     let names = program.get_subcommands().map(Command::get_name);
     names.map(ToOwned::to_owned).collect()
 }
 
-/// Returns the program with help texts that contain the name that users type.
+/// Returns the program with `kubectl berth` in its help texts, if users run it as a plugin of kubectl.
 pub(crate) fn renamed(program: Command, called: &'static str) -> Command {
     if called != KUBECTL_PLUGIN {
         return program;

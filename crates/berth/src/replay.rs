@@ -1,4 +1,5 @@
-//! `berth replay`: the decisions of a log, made again.
+//! The command `berth replay`. It computes the decisions of a decision log again, and compares the results with the
+//! log.
 
 mod text;
 
@@ -20,7 +21,7 @@ use crate::output;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct ReplayArgs {
-    /// Folder of a decision log, files of one, or extracted cases
+    /// Folder of a decision log, files of a decision log, or extracted decisions
     #[arg(value_name = "DIR|FILE", required = true)]
     pub paths: Vec<PathBuf>,
 
@@ -40,7 +41,7 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "N", default_value = "10")]
     pub limit_differences: usize,
 
-    /// Print the last decision about a binding, or its decision number N, with all inputs
+    /// Print the last decision about a binding, or decision number N about it, with all inputs
     #[arg(long, value_name = "NAMESPACE/NAME[@N]", conflicts_with_all = ["config", "feature_gates", "output"])]
     pub extract: Option<Wanted>,
 
@@ -51,13 +52,13 @@ pub struct ReplayArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  berth replay ./decisions                          are all recorded decisions made in the same way?
-  berth replay ./decisions --config new.yaml        what would have moved with this configuration?
+  berth replay ./decisions                          checks that all recorded decisions have the same results again
+  berth replay ./decisions --config new.yaml        shows the bindings that would have moved with this configuration
   berth replay ./decisions --extract shop/web-deployment --extract-to web.json
-                                                    one decision with all its inputs
-  berth replay web.json                             the same decision again
+                                                    extracts one decision with all its inputs
+  berth replay web.json                             repeats the extracted decision
 
-Exit codes, as for diff: 0 if all results are equal, 1 if some differ, 2 for trouble.";
+Exit codes, as for diff: 0 if all results are equal, 1 if some differ, 2 for an error.";
 
 /// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -68,10 +69,10 @@ pub enum Format {
     Json,
 }
 
-/// A failed replay.
+/// An error of `berth replay`.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayCommandError {
-    /// The log cannot be found or read.
+    /// The log does not exist or cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The log cannot be replayed.
@@ -88,7 +89,7 @@ pub enum ReplayCommandError {
         /// The reason.
         source: io::Error,
     },
-    /// The case cannot be written.
+    /// The extracted decision cannot be written.
     #[error("--extract-to {}: {source}", .path.display())]
     ExtractTo {
         /// The file.
@@ -104,10 +105,11 @@ pub enum ReplayCommandError {
     Interrupted,
 }
 
-/// Replays a log, with plugins beside those of Berth, and prints the report. Returns whether all results are equal.
+/// Replays a log, and prints the report. The plugins are those of Berth and `out_of_tree`. Returns whether all results
+/// are equal.
 ///
 /// # Errors
-/// When the log or the configuration is unusable.
+/// Fails if the log or the configuration is unusable.
 pub async fn run(
     args: ReplayArgs,
     out_of_tree: Registry,

@@ -1,4 +1,5 @@
-//! The scheduler's configuration that a command decides with: flags, a file, or that of a running scheduler.
+//! The scheduler configuration with which a command computes decisions. Its source is the flags of the command, a file,
+//! or a running scheduler.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use berth_scheduler::offline::{OfflineConfig, OfflineError, OfflineScheduler};
 
 use crate::engine_flags::EngineFlags;
 
-/// Reason why a configuration cannot be used.
+/// An error of the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigurationError {
     /// The file cannot be read.
@@ -25,24 +26,25 @@ pub enum ConfigurationError {
     /// The configuration is invalid.
     #[error(transparent)]
     Invalid(#[from] OfflineError),
-    /// The engine refuses the flags.
+    /// The flags are invalid for the engine.
     #[error("cannot start the engine: {0}")]
     Engine(#[from] EngineError),
 }
 
-/// The configuration of decisions.
+/// The scheduler configuration with which a command computes decisions.
 #[derive(Clone, Debug)]
 pub(crate) struct DecisionConfiguration {
-    /// Flags of the command. Gates of a running scheduler replace those of the flags.
+    /// Flags of the command. If `document` is set, its values replace these flags.
     flags: EngineFlags,
-    /// The file, or the configuration of a running scheduler, with its origin.
+    /// The configuration from a file or from a running scheduler, with the name of this source. `None` if only flags
+    /// are used.
     document: Option<(String, OfflineConfig)>,
-    /// True if the running scheduler asks accurate estimators.
+    /// True if the running scheduler queries accurate estimators.
     asks_estimators: bool,
 }
 
 impl DecisionConfiguration {
-    /// Uses the flags alone.
+    /// Returns a configuration that consists of the flags.
     pub(crate) fn of_flags(flags: &EngineFlags) -> Self {
         Self {
             flags: flags.clone(),
@@ -51,10 +53,10 @@ impl DecisionConfiguration {
         }
     }
 
-    /// Uses a configuration file, which the flags override.
+    /// Reads a configuration file. The flags override the plugins in the file.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// Fails if the file cannot be read.
     pub(crate) fn of_file(path: &Path, flags: &EngineFlags) -> Result<Self, ConfigurationError> {
         let text = std::fs::read_to_string(path).map_err(|source| ConfigurationError::File {
             path: path.to_owned(),
@@ -80,7 +82,7 @@ impl DecisionConfiguration {
         })
     }
 
-    /// Uses the configuration of a running scheduler.
+    /// Returns the configuration of a running scheduler.
     pub(crate) fn of_scheduler(
         url: &str,
         active: &ActiveConfiguration,
@@ -111,20 +113,20 @@ impl DecisionConfiguration {
         }
     }
 
-    /// Returns the file or the scheduler; `None` for flags alone.
+    /// Returns the source of the configuration for messages, or `None` if only flags are used.
     pub(crate) fn origin(&self) -> Option<&str> {
         self.document.as_ref().map(|(origin, _)| origin.as_str())
     }
 
-    /// Reports whether the running scheduler asks accurate estimators.
+    /// Reports whether the running scheduler queries accurate estimators.
     pub(crate) fn asks_estimators(&self) -> bool {
         self.asks_estimators
     }
 
-    /// Builds the engines.
+    /// Builds the engines of the configuration. `estimators` are additional estimators for each engine.
     ///
     /// # Errors
-    /// When the configuration is invalid.
+    /// Fails if the configuration is invalid.
     pub(crate) fn engines(
         &self,
         estimators: Vec<Arc<dyn Estimator>>,
@@ -148,14 +150,14 @@ impl DecisionConfiguration {
 /// The engines of a configuration.
 #[derive(Debug)]
 pub(crate) enum Engines {
-    /// One engine with in-tree plugins, for bindings of any scheduler.
+    /// One engine with the in-tree plugins, for all bindings.
     Single(Box<Engine>),
     /// One engine for each profile.
     Profiles(Box<OfflineScheduler>),
 }
 
 impl Engines {
-    /// Returns the engine for a binding; `None` if no profile has the name of its scheduler.
+    /// Returns the engine for a binding, or `None` if no profile has the name of the binding's scheduler.
     pub(crate) fn of(&mut self, binding: &Binding) -> Option<&mut Engine> {
         match self {
             Self::Single(engine) => Some(engine),
@@ -163,7 +165,7 @@ impl Engines {
         }
     }
 
-    /// Returns the profiles, if a configuration declares them.
+    /// Returns the profiles, or `None` if only flags are used.
     pub(crate) fn profiles(&mut self) -> Option<&mut OfflineScheduler> {
         match self {
             Self::Single(_) => None,
@@ -171,7 +173,7 @@ impl Engines {
         }
     }
 
-    /// Returns the parts of the configuration that have no effect.
+    /// Returns descriptions of the parts of the configuration that the engines ignore.
     pub(crate) fn omitted(&self) -> &[String] {
         match self {
             Self::Single(_) => &[],

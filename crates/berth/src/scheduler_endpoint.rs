@@ -1,4 +1,5 @@
-//! Read-only access to the debug endpoints of a running scheduler.
+//! A client for the debug endpoints of a running scheduler. Commands use the client to read the scheduler's
+//! configuration and the scheduler's records of decisions.
 
 use std::path::PathBuf;
 
@@ -17,15 +18,16 @@ use serde::de::DeserializeOwned;
 
 use crate::control_plane::{self, ControlPlaneArgs};
 
-/// Name of cluster, user and context in the kubeconfig of the connection.
+/// Name of the cluster, the user and the context in the kubeconfig that configures the client.
 const NAME: &str = "scheduler";
-/// Maximum characters of a refusal in a message.
+/// Maximum number of characters of the scheduler's response in an error message.
 const REFUSAL: usize = 300;
 
 /// Flags that select a running scheduler.
 #[derive(Args, Clone, Debug, Default)]
 pub struct SchedulerEndpointArgs {
-    /// URL of the scheduler's --metrics-bind-address, as in http://127.0.0.1:8080 [default: the scheduler of `berth up`]
+    /// URL of the scheduler's --metrics-bind-address, such as http://127.0.0.1:8080 [default: the scheduler of `berth
+    /// up`]
     #[arg(long, value_name = "URL")]
     pub scheduler_url: Option<String>,
 
@@ -33,7 +35,7 @@ pub struct SchedulerEndpointArgs {
     #[arg(long, value_name = "FILE", requires = "scheduler_url")]
     pub scheduler_token_file: Option<PathBuf>,
 
-    /// Certificate authority of --scheduler-url, PEM [default: those of the system]
+    /// Certificate authority of --scheduler-url, PEM [default: the authorities of the system]
     #[arg(long, value_name = "FILE", requires = "scheduler_url")]
     pub scheduler_ca_file: Option<PathBuf>,
 
@@ -42,7 +44,7 @@ pub struct SchedulerEndpointArgs {
     pub insecure_skip_scheduler_verify: bool,
 }
 
-/// Reason why a scheduler gives no answer.
+/// An error of a request to a scheduler.
 #[derive(Debug, thiserror::Error)]
 pub enum SchedulerEndpointError {
     /// The URL is malformed.
@@ -53,7 +55,7 @@ pub enum SchedulerEndpointError {
         /// The reason.
         reason: String,
     },
-    /// The connection cannot be configured.
+    /// The scheduler cannot be reached, or the client cannot be configured.
     #[error("cannot connect to the scheduler at {url}: {reason}")]
     Connect {
         /// The URL.
@@ -61,7 +63,7 @@ pub enum SchedulerEndpointError {
         /// The reason.
         reason: String,
     },
-    /// The scheduler refuses the request.
+    /// The scheduler responds with an error status.
     #[error("the scheduler at {url} refuses {path} ({status}): {reason}{}", advice(*.status))]
     Refused {
         /// The URL.
@@ -73,7 +75,7 @@ pub enum SchedulerEndpointError {
         /// The reason.
         reason: String,
     },
-    /// The response is malformed.
+    /// The response cannot be decoded.
     #[error("the scheduler at {url} sent an unusable response to {path}: {reason}")]
     Malformed {
         /// The URL.
@@ -86,7 +88,7 @@ pub enum SchedulerEndpointError {
 }
 
 impl SchedulerEndpointError {
-    /// Reports whether the command line has to change.
+    /// Reports whether the user must correct the command line.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Url { .. })
     }
@@ -95,12 +97,12 @@ impl SchedulerEndpointError {
 fn advice(status: u16) -> &'static str {
     match status {
         401 => "; pass --scheduler-token-file FILE",
-        403 => "; its user needs a ClusterRole with get of this nonResourceURL",
+        403 => "; the token's user needs a ClusterRole with get on this nonResourceURL",
         _ => "",
     }
 }
 
-/// The debug endpoints of a scheduler.
+/// A client for the debug endpoints of a scheduler.
 #[derive(Clone)]
 pub(crate) struct SchedulerEndpoint {
     url: String,
@@ -108,10 +110,11 @@ pub(crate) struct SchedulerEndpoint {
 }
 
 impl SchedulerEndpointArgs {
-    /// Returns the scheduler of the flags, or that of the `berth up` of a control plane.
+    /// Returns the scheduler that the flags name, or else the scheduler of the `berth up` that runs the control plane.
+    /// Returns `None` if there is no such scheduler.
     ///
     /// # Errors
-    /// When a flag is invalid.
+    /// Fails if a flag is invalid.
     pub(crate) async fn endpoint(
         &self,
         control_plane: &ControlPlaneArgs,
@@ -130,10 +133,10 @@ impl SchedulerEndpointArgs {
         }
     }
 
-    /// Returns the scheduler of the flags.
+    /// Returns the scheduler that the flags name, or `None` if they name no scheduler.
     ///
     /// # Errors
-    /// When a flag is invalid.
+    /// Fails if a flag is invalid.
     pub(crate) async fn explicit(
         &self,
     ) -> Result<Option<SchedulerEndpoint>, SchedulerEndpointError> {
@@ -218,15 +221,15 @@ impl SchedulerEndpointArgs {
 }
 
 impl SchedulerEndpoint {
-    /// Returns the URL.
+    /// Returns the URL of the scheduler.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// Returns the last decision about a binding; `None` if the scheduler has no record of it.
+    /// Reads the last decision about a binding. Returns `None` if the scheduler has no record of a decision.
     ///
     /// # Errors
-    /// When the scheduler does not respond, or refuses the request.
+    /// Fails if the scheduler does not respond, or responds with an error.
     pub(crate) async fn decision(
         &self,
         key: &BindingKey,
@@ -238,10 +241,10 @@ impl SchedulerEndpoint {
         }
     }
 
-    /// Returns the configuration of the scheduler.
+    /// Reads the configuration of the scheduler.
     ///
     /// # Errors
-    /// When the scheduler does not respond, or refuses the request.
+    /// Fails if the scheduler does not respond, or responds with an error.
     pub(crate) async fn configuration(
         &self,
     ) -> Result<ActiveConfiguration, SchedulerEndpointError> {
@@ -281,7 +284,8 @@ impl SchedulerEndpoint {
     }
 }
 
-/// Returns an error with its causes: that of the connection is the innermost.
+/// Returns the message of an error, followed by the messages of its causes. The last cause contains the reason of a
+/// failed connection.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

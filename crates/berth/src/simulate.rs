@@ -1,4 +1,4 @@
-//! `berth simulate`: scheduling decisions for manifests, without writing anything.
+//! The command `berth simulate`. It computes scheduling decisions for manifests, and writes nothing to a control plane.
 //!
 //! ```text
 //! source ──> manifest ──> sandbox ──> detect ──> what_if ──> report
@@ -8,9 +8,9 @@
 //!              live (get and list) ──> live_diff
 //! ```
 //!
-//! All rules come from elsewhere: an embedded API server validates manifests and fills in defaults ([`sandbox`]), the
-//! detector's state creates the bindings ([`detect`]), and [`what_if`] selects the bindings to decide by the
-//! scheduler's rules and decides with the engine. A live control plane is only read.
+//! The rules are those of the real components: an embedded API server validates manifests and fills in defaults
+//! ([`sandbox`]), and the detector's state creates the bindings ([`detect`]). [`what_if`] selects the bindings that the
+//! scheduler would process, and decides about them with the engine.
 
 pub(crate) mod args;
 mod catalogue;
@@ -47,8 +47,8 @@ use crate::what_if;
 /// Runs the simulation, and prints its result.
 ///
 /// # Errors
-/// When the manifests cannot be used, the control plane of `--against` cannot be read, or the user
-/// interrupts.
+/// Fails if the manifests cannot be used, if the control plane of `--against` cannot be read, or if the user interrupts
+/// the command.
 pub async fn run(args: SimulateArgs, cancel: CancellationToken) -> Result<(), SimulateError> {
     tokio::select! {
         result = simulate(args) => result,
@@ -62,10 +62,10 @@ async fn simulate(args: SimulateArgs) -> Result<(), SimulateError> {
         return Err(SimulateError::EstimatorsWithoutControlPlane);
     }
     let configuration = configuration::of_flags(&args).await?;
-    // An invalid configuration is reported before anything is read.
+    // An invalid configuration is reported before any file is read.
     configuration.engines(Vec::new())?;
     let inputs = args.filename.clone();
-    // Reading a terminal blocks, and Ctrl-C must still work.
+    // Reading from a terminal blocks the thread. On another thread, it does not delay Ctrl-C.
     let reading = tokio::task::spawn_blocking(move || source::read(&inputs));
     let (documents, mut problems) = reading
         .await
@@ -79,7 +79,7 @@ async fn simulate(args: SimulateArgs) -> Result<(), SimulateError> {
         notes.push(format!("decided with the configuration of {origin}"));
     }
     let width = terminal_width();
-    // Buffered, so that a pipe gets the complete output or none.
+    // The output is buffered, so that a pipe receives either the complete output or nothing.
     let mut out = Vec::new();
     let unscheduled = if let Some(context) = &args.against {
         let moves = live_diff::moves(
@@ -121,7 +121,7 @@ async fn simulate(args: SimulateArgs) -> Result<(), SimulateError> {
     Ok(())
 }
 
-/// Returns the width of the terminal; none if the output is not a terminal.
+/// Returns the width of the terminal, or `None` if the output is not a terminal.
 fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
@@ -130,7 +130,7 @@ fn terminal_width() -> Option<usize> {
 fn print(out: &[u8]) -> Result<(), SimulateError> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(out).and_then(|()| stdout.flush()) {
-        // `berth simulate | head` closes the pipe when it has its lines.
+        // `head` closes the pipe early in `berth simulate | head`.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(SimulateError::from),
     }

@@ -1,11 +1,12 @@
-//! The command line of a component that runs under the name of one of Karmada's programs.
+//! The command line of a Berth component that is started under the name of a Karmada program, such as
+//! `karmada-scheduler`. The flags follow the program name directly, as they do in Karmada.
 
-use berth_scheduler::process::logging::LogArgs;
+use berth_component_base::process::logging::LogArgs;
 use clap::{Args, Parser, Subcommand};
 
 use crate::version::VERSION;
 
-/// The flags of a component without a command in front.
+/// Command line with the flags of a component, and no command such as `scheduler` before them.
 #[derive(Debug, Parser)]
 #[command(
     version = VERSION,

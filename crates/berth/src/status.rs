@@ -1,12 +1,12 @@
-//! `berth status`: shows the running control plane and its members.
+//! `berth status`: shows the control plane that `berth up` runs, and its members.
 
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use berth_api::Cluster;
-use berth_api::component::Component;
-use berth_scheduler::connect::{self, ConnectError, Target};
+use berth_component_base::connect::{self, ConnectError, Target};
+use berth_component_base::user_agent::Component;
 use clap::{Args, ValueEnum};
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
@@ -50,13 +50,13 @@ pub enum StatusError {
     /// No `berth up` is running.
     #[error(transparent)]
     NotUp(#[from] LookupError),
-    /// The `berth up` is still starting.
+    /// The control plane of `berth up` is still starting.
     #[error("a `berth up` is starting (process {0})")]
     Starting(i32),
-    /// The control plane cannot be addressed.
+    /// No client for the control plane can be created.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The process runs, but its API server does not respond.
+    /// The process is running, and its API server does not respond.
     #[error("process {process} runs, but {url} does not respond: {reason}")]
     Unresponsive {
         /// Process id.
@@ -71,7 +71,7 @@ pub enum StatusError {
     Write(#[from] std::io::Error),
 }
 
-/// Status of the control plane.
+/// Status of the control plane, as printed.
 #[derive(Debug, Serialize)]
 struct Status {
     #[serde(flatten)]
@@ -79,7 +79,7 @@ struct Status {
     members: Vec<Member>,
 }
 
-/// Status of a member, from its Cluster.
+/// Status of a member, from its Cluster object.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Member {
@@ -92,7 +92,7 @@ struct Member {
 /// Prints the status.
 ///
 /// # Errors
-/// When no control plane is running, or it does not respond.
+/// When no control plane is running, or the control plane does not respond.
 pub async fn run(args: StatusArgs) -> Result<(), StatusError> {
     let Instance { kubeconfig, record } = control_plane::instance(args.kubeconfig)?;
     if record.api_server.is_empty() {

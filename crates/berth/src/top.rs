@@ -1,6 +1,6 @@
-//! `berth top`: the free capacity of members, and the bindings that wait for a cluster.
+//! `berth top`: a table of the free capacity of members, and a table of the bindings that wait for a cluster.
 //!
-//! It reads Clusters and bindings once, and writes nothing.
+//! The command lists Clusters and bindings once, and only reads.
 
 mod room;
 mod waiting;
@@ -9,7 +9,7 @@ use std::fmt::Debug;
 
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_apimachinery::api_error::api_error_message;
-use berth_scheduler::connect::ConnectError;
+use berth_component_base::connect::ConnectError;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use kube::Client;
@@ -22,7 +22,7 @@ use self::waiting::Waiting;
 use crate::control_plane::ControlPlaneArgs;
 use crate::output;
 
-/// Number of objects per page of a list.
+/// Maximum number of objects in one response to a list request.
 const PAGE: u32 = 500;
 
 /// Flags of `berth top`.
@@ -50,10 +50,10 @@ pub enum Output {
     Json,
 }
 
-/// Reason why nothing is shown.
+/// Reason for which `berth top` fails.
 #[derive(Debug, thiserror::Error)]
 pub enum TopError {
-    /// The control plane cannot be addressed.
+    /// No client for the control plane can be created.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The control plane refuses a request.
@@ -69,7 +69,7 @@ pub enum TopError {
     Write(#[from] std::io::Error),
 }
 
-/// The output.
+/// The content of the output.
 #[derive(Debug, Serialize)]
 struct Report {
     clusters: Vec<ClusterRoom>,

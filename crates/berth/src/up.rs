@@ -1,4 +1,4 @@
-//! `berth up`: a complete control plane with simulated members in one process.
+//! `berth up`: runs a complete control plane and simulated members in one process.
 
 mod arguments;
 mod banner;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
-use berth_api::component::Component;
 use berth_apiserver::{Server, ServerConfig, StartError};
+use berth_component_base::connect;
+use berth_component_base::user_agent::Component;
 use berth_controllers::monitor::Monitor;
 use berth_dashboard::DashboardError;
 use berth_scheduler::Options;
 use berth_scheduler::config::BindAddress;
-use berth_scheduler::connect;
 use berth_simulator::ImageRegistry;
 use futures::FutureExt as _;
 use regex::Regex;
@@ -46,7 +46,7 @@ use banner::Banner;
 pub use disabled_components::DisabledComponent;
 pub use error::UpError;
 
-/// Time that the tasks have to end after cancellation.
+/// Maximum time for the tasks to end after cancellation.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Name of the scheduler in `berth status`.
 const SCHEDULER: &str = "scheduler";
@@ -60,7 +60,7 @@ pub struct ControlPlane {
     members: Vec<Member>,
     /// Number of registered members without a server in this process.
     others: usize,
-    /// Address of the scheduler's debug endpoints, once it listens.
+    /// Address of the scheduler's debug endpoints. `None` until the scheduler listens.
     scheduler: watch::Receiver<Option<SocketAddr>>,
     /// Controllers, scheduler and simulation, with their names.
     tasks: JoinSet<(&'static str, Result<(), UpError>)>,
@@ -70,7 +70,7 @@ pub struct ControlPlane {
 /// Runs the control plane until the token is cancelled.
 ///
 /// # Errors
-/// When it cannot start, or one of its tasks fails. No file is left half-written.
+/// When the control plane cannot start, or one of its tasks fails. The files on disk stay complete after an error.
 pub async fn run(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError> {
     let version = env!("CARGO_PKG_VERSION");
     let export = berth_telemetry::start(&args.tracing, "berth", version)?;
@@ -133,10 +133,11 @@ async fn run_until(args: UpArgs, cancel: CancellationToken) -> Result<(), UpErro
 }
 
 impl ControlPlane {
-    /// Starts API server, members, controllers and scheduler. Returns when definitions and members can be read.
+    /// Starts the API server, the members, the controllers and the scheduler. Returns when the API server serves
+    /// Karmada's kinds and all members are registered.
     ///
     /// # Errors
-    /// When one of them fails to start.
+    /// When one of these components fails to start.
     pub async fn start(args: &UpArgs) -> Result<Self, UpError> {
         let fleet = match &args.fleet {
             Some(path) => fleet::read(path)?,
@@ -185,12 +186,13 @@ impl ControlPlane {
         Ok(plane)
     }
 
-    /// Waits for the address of the scheduler's debug endpoints; `None` without a scheduler.
+    /// Waits until the scheduler listens, and returns the address of its debug endpoints. Returns `None` if the
+    /// scheduler is disabled or fails.
     async fn scheduler_address(&mut self, args: &UpArgs) -> Option<SocketAddr> {
         if args.without.contains(&DisabledComponent::Scheduler) {
             return None;
         }
-        // A scheduler that does not start is reported by its task.
+        // If the scheduler fails to start, its task returns the error.
         let bound = self.scheduler.wait_for(Option::is_some).await;
         bound.ok().and_then(|address| *address)
     }
@@ -200,7 +202,7 @@ impl ControlPlane {
         &self.server
     }
 
-    /// Returns the simulated members, in the order of the fleet.
+    /// Returns the simulated members, in the order of their Clusters in the fleet.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
@@ -223,13 +225,13 @@ impl ControlPlane {
         let client = connect::named(self.server.client(), Component::CommandLine);
         bootstrap::definitions(&client).await?;
         bootstrap::proxy_admin(&client).await?;
-        // Starting many members delays the API server, so the definitions come first.
+        // Starting many members slows the API server down, so the definitions are installed before.
         self.members = members::start(fleet, args.bind_address, args.port, storage).await?;
         self.join(&client, fleet).await?;
         self.simulate(&client, args.unpullable.as_ref());
         if !args.without.contains(&DisabledComponent::Controllers) {
             let client = connect::named(self.server.client(), Component::Controllers);
-            // Nothing serves the metrics of this process.
+            // This process has no metrics endpoint, so the metrics of the monitor are never read.
             let monitor = Monitor::default();
             for (name, controller) in controllers.components(&client, &monitor, &self.cancel) {
                 self.tasks
@@ -240,7 +242,7 @@ impl ControlPlane {
             let cancel = self.cancel.clone();
             let client = self.server.client();
             let options = Options {
-                // Decisions are explained to this machine only.
+                // The debug endpoints explain decisions, and must not be reachable from other machines.
                 metrics: BindAddress::At(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)),
                 serving: Some(serving),
                 ..Options::embedded().with_gates(args.feature_gates)
@@ -253,7 +255,7 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Starts the workload simulators of the members, and fault injection.
+    /// Starts the tasks of the simulation: fault injection, and a workload simulator for each member.
     fn simulate(&mut self, client: &kube::Client, unpullable: Option<&Regex>) {
         let images = unpullable
             .cloned()
@@ -296,7 +298,7 @@ impl ControlPlane {
         Ok(Some(url))
     }
 
-    /// Registers the clusters of the fleet, in its order.
+    /// Registers the clusters of the fleet in their order.
     async fn join(&mut self, client: &kube::Client, fleet: &[Cluster]) -> Result<(), UpError> {
         let mut simulated = self.members.iter();
         for cluster in fleet {
@@ -323,7 +325,7 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Waits until a task or the storage of a server ends unexpectedly.
+    /// Waits until a task ends unexpectedly or the storage of a server fails. Returns the error.
     pub async fn failure(&mut self) -> UpError {
         let members = self.members.iter().map(Member::server);
         let servers = members.chain([&self.server]);
@@ -342,7 +344,7 @@ impl ControlPlane {
         }
     }
 
-    /// Stops the tasks, and then the servers, so that the tasks can finish their writes.
+    /// Stops the tasks first, so that they can finish their writes, and then the servers.
     pub async fn stop(mut self) {
         self.cancel.cancel();
         let all = async { while self.tasks.join_next().await.is_some() {} };
@@ -376,7 +378,7 @@ impl ControlPlane {
     }
 }
 
-/// Returns the names of the components besides the API server.
+/// Returns the names of the enabled components, without the API server, which always runs.
 fn components(without: &[DisabledComponent]) -> Vec<String> {
     let mut components = Vec::new();
     if !without.contains(&DisabledComponent::Controllers) {
@@ -392,11 +394,11 @@ fn components(without: &[DisabledComponent]) -> Vec<String> {
     components.into_iter().map(str::to_owned).collect()
 }
 
-/// Turns an API server into a Karmada control plane: installs definitions and namespaces, and registers `members`,
-/// which have no servers.
+/// Prepares an API server as a Karmada control plane: installs Karmada's CustomResourceDefinitions and namespaces, and
+/// creates the Clusters `members`. Starts no server for a member.
 ///
 /// # Errors
-/// When the server refuses one of them.
+/// When the API server refuses an object.
 pub async fn prepare(client: &kube::Client, members: &[Cluster]) -> Result<(), UpError> {
     bootstrap::definitions(client).await?;
     for member in members {

@@ -1,11 +1,11 @@
-//! `berth watch`: live view of placements, ready replicas and changes of bindings and clusters.
+//! `berth watch`: a live view of the placements and ready replicas of bindings, and of their changes.
 //!
 //! ```text
 //! source (list and watch) ──> dashboard ──> screen   on a terminal: the current state, redrawn when it changes
 //!                      keys ──> view ──┘             otherwise: one line per event (lines)
 //! ```
 //!
-//! It only reads from the control plane.
+//! The command only reads from the control plane.
 
 mod dashboard;
 mod keys;
@@ -19,8 +19,8 @@ use std::io::{IsTerminal as _, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use berth_api::component::Component;
-use berth_scheduler::connect::{self, ConnectError};
+use berth_component_base::connect::{self, ConnectError};
+use berth_component_base::user_agent::Component;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -59,10 +59,10 @@ pub struct WatchArgs {
     pub lines: bool,
 }
 
-/// Reason why `berth watch` ends.
+/// Reason for which `berth watch` fails.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The control plane cannot be addressed.
+    /// No client for the control plane can be created, or the control plane does not respond.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The control plane refuses a request.
@@ -103,7 +103,7 @@ pub async fn run(args: WatchArgs, cancel: CancellationToken) -> Result<(), Watch
         draw(inbox, cancel).await
     };
     match shown {
-        // `berth watch | head` closes the pipe when it has its lines.
+        // `head` in `berth watch | head` closes the pipe after ten lines. This is not an error.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
     }
@@ -154,7 +154,7 @@ async fn draw(
                 }
                 redraw_at.get_or_insert_with(|| Instant::now() + REDRAW_INTERVAL);
             }
-            // A key press redraws at once.
+            // After a key press, the screen is redrawn immediately.
             Some(key) = keys.recv() => match view.press(key) {
                 Reaction::Quit => return Ok(()),
                 Reaction::Draw => redraw_at = Some(Instant::now()),

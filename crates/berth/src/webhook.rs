@@ -1,4 +1,5 @@
-//! `berth webhook`: admission webhooks for a control plane with an API server of its own, in place of karmada-webhook.
+//! `berth webhook`: serves admission webhooks for a control plane with a separate API server, such as kube-apiserver.
+//! The command replaces karmada-webhook.
 
 pub mod flags;
 
@@ -6,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use berth_api::component::Component;
 use berth_component_base::access::Access;
+use berth_component_base::connect::{self, ConnectError, Target};
 use berth_component_base::endpoints::{Addresses, Endpoints, ListenError};
 use berth_component_base::metrics::{build_info, process};
-use berth_scheduler::connect::{self, ConnectError, Target};
-use berth_scheduler::process::accepted_flags;
+use berth_component_base::process::accepted_flags;
+use berth_component_base::user_agent::Component;
 use berth_webhook::{
     CertificateFiles, FileError, RequestMetrics, SelfManaged, SelfManagedOptions, ServerOptions,
     ServingCertificate, StartError, WebhookServer,
@@ -26,7 +27,7 @@ const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(10);
 /// Timeout of requests to the control plane.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// An error that prevents or ends the webhooks.
+/// Reason for which `berth webhook` cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
     /// The certificate files cannot be used.
@@ -35,13 +36,13 @@ pub enum WebhookError {
          --self-managed-certificates"
     )]
     Files(#[from] FileError),
-    /// The control plane cannot be addressed.
+    /// No client for the control plane can be created.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// An address of the probes or metrics cannot be listened on.
+    /// The server of the probes or of the metrics cannot listen at its address.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The server cannot start.
+    /// The webhook server cannot start.
     #[error(transparent)]
     Start(#[from] StartError),
 }
@@ -62,7 +63,7 @@ impl Source {
         })
     }
 
-    /// Returns the certificate to start with. A self-managed one follows when the control plane responds.
+    /// Returns the initial certificate. A self-managed certificate is empty until [`Self::keep`] has read or issued it.
     fn initial(&self) -> Result<ServingCertificate, FileError> {
         match self {
             Self::Files(files) => files.load(),
@@ -70,6 +71,8 @@ impl Source {
         }
     }
 
+    /// Updates `certificate` until the token is cancelled: reloads changed files, or renews the self-managed
+    /// certificate.
     async fn keep(self, certificate: ServingCertificate, cancel: CancellationToken) {
         match self {
             Self::Files(files) => files.watch(certificate, CERTIFICATE_INTERVAL, cancel).await,
@@ -92,7 +95,7 @@ async fn self_managed(
     Ok(SelfManaged::new(client, options, Arc::new(SystemTime::now)))
 }
 
-/// Returns the endpoints for probes and metrics. A replica without a certificate is not ready.
+/// Returns the endpoints for probes and metrics. The readiness probe fails until the server has a certificate.
 fn endpoints(certificate: &ServingCertificate, requests: Arc<RequestMetrics>) -> Endpoints {
     let certificate = certificate.clone();
     Endpoints::default()
@@ -101,7 +104,7 @@ fn endpoints(certificate: &ServingCertificate, requests: Arc<RequestMetrics>) ->
             if certificate.is_present() {
                 Ok(())
             } else {
-                Err("there is no certificate yet".to_owned())
+                Err("no certificate has been loaded or issued yet".to_owned())
             }
         })
         .metrics(move || {
@@ -116,7 +119,7 @@ fn endpoints(certificate: &ServingCertificate, requests: Arc<RequestMetrics>) ->
 /// Serves the webhooks until the token is cancelled.
 ///
 /// # Errors
-/// When they cannot start.
+/// When a server cannot start.
 pub async fn run(args: WebhookArgs, cancel: CancellationToken) -> Result<(), WebhookError> {
     accepted_flags::log_given(args.without_effect.given());
     let source = Source::of(&args).await?;
@@ -135,7 +138,7 @@ pub async fn run(args: WebhookArgs, cancel: CancellationToken) -> Result<(), Web
         probes: args.health_probe_bind_address,
         metrics: args.metrics_bind_address,
     };
-    // The endpoints end with this call, after everything else.
+    // The endpoints for probes and metrics stop when this function returns, after the webhook server has stopped.
     let serving = CancellationToken::new();
     let _served = serving.clone().drop_guard();
     endpoints(&certificate, metrics)

@@ -1,4 +1,5 @@
-//! Effects of changes on the placements of a fleet, by the rules of the scheduler; nothing is written.
+//! Prediction of placements: which bindings would move if clusters, policies or templates changed. The prediction works
+//! on copies of the objects, with the rules and the engine of the scheduler.
 //!
 //! ```text
 //! state before, state after ──> evictions ──> triggers ──> decide ──> moves
@@ -8,7 +9,7 @@
 //!                                       preemption, gangs
 //! ```
 //!
-//! `berth simulate` and the dashboard share [`moves_over_time`], so both have the same results.
+//! `berth simulate` and the dashboard both call [`moves_over_time`], so their results are the same.
 
 mod comparison;
 mod decide;

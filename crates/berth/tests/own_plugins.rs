@@ -1,4 +1,4 @@
-//! The program with a plugin that Berth does not contain.
+//! Tests of a program that is built from the `berth` crate with an additional scheduler plugin.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
@@ -17,7 +17,7 @@ profiles:
       enabled: [{name: Closed}]
 ";
 
-/// Refuses every cluster.
+/// A filter plugin that rejects every cluster.
 #[derive(Debug)]
 struct Closed;
 
@@ -39,7 +39,7 @@ fn closed(_: &Args, _: &Handle) -> Result<Plugin, FactoryError> {
     Ok(Plugin::new("Closed").filter(Arc::new(Closed)))
 }
 
-/// Runs `simulate` with a configuration that enables the plugin. It fails if a workload is not placed.
+/// Runs `simulate` with a configuration that enables the plugin. The exit code is 1 if a workload is not placed.
 fn simulate(program: BerthCommand) -> ExitCode {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let folder = tempfile::tempdir().unwrap();
@@ -56,15 +56,15 @@ fn simulate(program: BerthCommand) -> ExitCode {
 }
 
 #[test]
-fn a_simulation_asks_the_plugins_of_the_program() {
+fn a_simulation_runs_the_plugins_of_the_program() {
     let mine = BerthCommand::new().with_plugin("Closed", closed);
     assert_eq!(simulate(mine), ExitCode::from(1));
-    // Berth's own program leaves the plugin out, with a note.
+    // A program without this plugin ignores the plugin in the configuration, and prints a note.
     assert_eq!(simulate(BerthCommand::new()), ExitCode::SUCCESS);
 }
 
 #[test]
-fn two_plugins_of_one_name_are_refused() {
+fn two_plugins_with_the_same_name_are_refused() {
     let program = BerthCommand::new()
         .with_plugin("Closed", closed)
         .with_plugin("Closed", closed);

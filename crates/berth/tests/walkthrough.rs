@@ -1,8 +1,9 @@
-//! Test of the README's walkthrough: runs its commands in two terminals, with a separate home folder and port.
+//! A test of the walkthrough in the README. The test runs the commands of the README with a separate home folder and
+//! port, and checks the results that the README describes.
 //!
-//! The line `cargo run -- …` runs the program of this build, and a member counts as lost or ready after 2 s instead of
-//! 30 s. With `BERTH_WALKTHROUGH=as-written`, it runs cargo itself, which requires a finished build, with the default
-//! durations.
+//! By default, a fake `cargo` runs the binary under test with short thresholds for the status of members (2 s instead
+//! of 30 s). If the environment variable BERTH_WALKTHROUGH is `as-written`, the test runs the real cargo with the
+//! default thresholds. The real cargo requires a finished build.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
@@ -14,20 +15,20 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Timeout that covers the failure threshold of a member on a busy machine.
+/// Timeout of each wait. It is longer than the default failure threshold of a member.
 const TIMEOUT: Duration = Duration::from_mins(3);
 
-/// Flags of `berth up` for a member that is lost, and ready again, within seconds.
+/// Flags of `berth up` with which a member becomes unready, and ready again, within seconds.
 const SHORT_THRESHOLDS: &str = "--cluster-status-update-frequency=500ms \
      --cluster-failure-threshold=2s --cluster-success-threshold=2s";
 
-/// A user's environment: home folder and PATH.
+/// The environment of a user: the home folder and the variable PATH.
 struct User {
     home: tempfile::TempDir,
     path: String,
 }
 
-/// A running program, killed at the end of the test.
+/// A running program. Dropping it kills the process.
 struct Running(Child);
 
 impl Drop for Running {
@@ -64,7 +65,8 @@ exec '{}' \"$@\"
         Self { home, path }
     }
 
-    /// Returns a shell in the root of the repository. Only cargo keeps its real home folder.
+    /// Returns a command that runs a line in a shell, in the root of the repository. The shell has the home folder of
+    /// the test, and cargo and rustup keep their real folders.
     fn shell(&self, line: &str) -> Command {
         let home = std::env::var("HOME").unwrap_or_default();
         let or = |name: &str, default: &str| {
@@ -81,7 +83,8 @@ exec '{}' \"$@\"
             .env("BERTH_PORT", "0")
             .env_remove("KUBECONFIG")
             .stdin(Stdio::null());
-        // Variables that cargo sets for this test are not in a user's terminal, and would make build scripts run again.
+        // cargo has set these variables for this test. A user's shell does not contain them, and they would make build
+        // scripts run again.
         for (name, _) in std::env::vars() {
             let own = [
                 "CARGO_MANIFEST_",
@@ -114,7 +117,8 @@ exec '{}' \"$@\"
         fs::read_to_string(self.home.path().join(name)).unwrap_or_default()
     }
 
-    /// Runs a line after the `export` of the README, and returns what it prints.
+    /// Runs the `export` command of the README and then a line, in one shell. Returns the output. If the line fails,
+    /// the error contains the output.
     fn run(&self, export: &str, line: &str) -> Result<String, String> {
         let output = self.shell(&format!("{export}\n{line}")).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -138,7 +142,7 @@ exec '{}' \"$@\"
     }
 }
 
-/// Returns the commands of the README's shell blocks. A backslash at the end continues a line.
+/// Returns the commands in the shell blocks of the README. Joins lines that end with a backslash.
 fn commands() -> Vec<String> {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let mut commands = Vec::new();
@@ -149,7 +153,7 @@ fn commands() -> Vec<String> {
     commands
 }
 
-/// Checks that the text has a line with this reason and all words.
+/// Checks that one line of a text contains the reason and all words.
 fn has_line(text: &str, reason: &str, words: &[&str]) -> Result<(), String> {
     let found = text
         .lines()
@@ -157,14 +161,14 @@ fn has_line(text: &str, reason: &str, words: &[&str]) -> Result<(), String> {
     if found { Ok(()) } else { Err(text.to_owned()) }
 }
 
-/// Sends the signal of Ctrl-C to a program.
+/// Sends SIGINT to a program, as Ctrl-C does.
 fn interrupt(running: &Running) {
     let pid = running.0.id().to_string();
     let sent = Command::new("kill").args(["-INT", &pid]).status();
     assert!(sent.unwrap().success());
 }
 
-/// Checks that both deployments are in two members each.
+/// Checks that the Deployment nginx exists, and that the Works of two Deployments in two members each are applied.
 fn check_placements(deployments: &str, works: &str) -> Result<(), String> {
     let applied = |row: &&str| row.contains(" Deployment ") && row.contains(" True ");
     if deployments.contains("\nnginx ") && works.lines().filter(applied).count() == 4 {
@@ -180,7 +184,7 @@ fn check_four_nodes(listed: &str) {
     }
 }
 
-/// Starts `up` in the first terminal, and checks its instructions for the second one.
+/// Starts `berth up`, waits until it is ready, and checks that it prints the `export` command for a second terminal.
 fn start_up(user: &User, up: &str) -> Running {
     let mut first = user.start(up, "up.log");
     user.until("`up` to be ready", || {
@@ -212,14 +216,15 @@ fn fail_and_heal_a_member(user: &User, export: &str, lines: [&String; 7]) {
     };
     user.run(export, leave).unwrap();
     user.run(export, fail).unwrap();
-    user.until("what ran on member1 to move", || {
+    user.until("the workloads of member1 to move", || {
         shows(names_after, "member2")
     });
     user.run(export, heal).unwrap();
     user.until("member1 to be ready", || {
         has_line(&user.run(export, clusters)?, "member1", &["True"])
     });
-    // The member is a candidate again only after its taint is removed, which takes a moment.
+    // The scheduler selects the member again after a controller has removed the taint, shortly after the member is
+    // ready.
     user.until("member1 to be without taints", || {
         shows(
             "kubectl get cluster member1 -o jsonpath='{.spec.taints[*].key}'",
@@ -259,7 +264,7 @@ fn the_walkthrough_works_as_described() {
         tests,
     ] = commands.as_slice()
     else {
-        panic!("the README has other commands than this test knows: {commands:#?}");
+        panic!("the README contains other commands than this test expects: {commands:#?}");
     };
     assert_eq!(up, "cargo run -- up");
     assert_eq!(tests, "cargo test --workspace");
@@ -293,7 +298,7 @@ fn the_walkthrough_works_as_described() {
     user.until("the second scheduler's event", || {
         assert!(
             scheduler.0.try_wait().unwrap().is_none(),
-            "it ended: {}",
+            "the second scheduler ended: {}",
             user.log("second.log")
         );
         let text = user.run(export, describe_second)?;
@@ -305,7 +310,7 @@ fn the_walkthrough_works_as_described() {
     });
 
     check_four_nodes(&user.run(export, nodes).unwrap());
-    user.until("what was placed", || {
+    user.until("the Works to be applied", || {
         check_placements(&user.run(export, deployments)?, &user.run(export, works)?)
     });
     fail_and_heal_a_member(

@@ -1,4 +1,4 @@
-//! Decides who may read metrics and configuration.
+//! Access control for the endpoints of metrics, configuration and debugging.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -12,41 +12,42 @@ use futures::future::BoxFuture;
 
 use crate::serving_certificate::ServingCertificate;
 
-/// The decision about a caller.
+/// The decision whether a caller may read a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permission {
     /// The caller may read the path.
     Allowed,
-    /// No known user has the token.
+    /// The token belongs to no known user.
     Unauthenticated,
-    /// The user of this name may not read the path.
+    /// The user with this name may not read the path.
     Forbidden(String),
 }
 
-/// Decides about callers by their bearer token.
+/// An authorizer of callers, which identifies a caller by the bearer token.
 pub trait Authorizer: Debug + Send + Sync + 'static {
-    /// Decides whether the owner of the token may read the path. An error means that there was no decision.
+    /// Decides whether the owner of the token may read the path. Returns an error if no decision is possible.
     fn decide(&self, token: String, path: String)
     -> BoxFuture<'static, Result<Permission, String>>;
 }
 
-/// The protection of `/metrics`, `/configz` and the debug endpoints.
+/// The access control for `/metrics`, `/configz` and the debug endpoints.
 #[derive(Clone, Debug, Default)]
 pub enum Access {
-    /// Plain HTTP, as Karmada's components serve it. Only this machine reads `/configz` and the debug
-    /// endpoints.
+    /// Plain HTTP for all callers, as in Karmada's components. Only callers on this machine may read `/configz` and the
+    /// debug endpoints.
     #[default]
     Open,
-    /// TLS at the address of the metrics, for callers that the authorizer allows. The probe address serves probes alone.
+    /// TLS at the address of the metrics, for callers that the authorizer allows. The address of the probes serves only
+    /// the probes.
     Authorized {
         /// The certificate of the server.
         certificate: ServingCertificate,
-        /// Decides about callers.
+        /// The authorizer of the callers.
         authorizer: Arc<dyn Authorizer>,
     },
 }
 
-/// Passes a request on if the authorizer allows its caller.
+/// Forwards a request if the authorizer allows the caller.
 pub(crate) async fn authorize(
     State(authorizer): State<Arc<dyn Authorizer>>,
     request: Request,
@@ -64,8 +65,8 @@ pub(crate) async fn authorize(
             (StatusCode::FORBIDDEN, text).into_response()
         }
         Err(error) => {
-            tracing::warn!(%error, path, "no decision about a caller");
-            let text = "the API server gave no decision about the caller\n";
+            tracing::warn!(%error, path, "cannot check the permission of a caller");
+            let text = "the API server cannot check the permission of the caller\n";
             (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
         }
     }

@@ -4,17 +4,17 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-/// Listen address in Go's notation: `:8080`, `0.0.0.0:8080`, `[::1]:8080`, or `0` for none.
+/// Listen address in Go's notation: `:8080`, `0.0.0.0:8080`, `[::1]:8080`, or `0` for no listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BindAddress {
-    /// Nothing is served.
+    /// No listener.
     Off,
-    /// Listen here; port 0 means any free port.
+    /// The address to listen on. Port 0 stands for any free port.
     At(SocketAddr),
 }
 
 impl BindAddress {
-    /// Reports whether any free port is meant, so that two listeners get different ones.
+    /// Reports whether the port is 0. Then each listener gets another free port.
     pub fn is_any_port(self) -> bool {
         matches!(self, Self::At(address) if address.port() == 0)
     }

@@ -1,4 +1,5 @@
-//! A certificate and its key in files, which are loaded again when they change, as cert-manager and kubelet replace them.
+//! A certificate and its key in files. The files are loaded again when they change, for example when cert-manager
+//! renews the certificate.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,7 +29,7 @@ pub enum FileError {
         /// The I/O error.
         source: std::io::Error,
     },
-    /// The files have no usable certificate.
+    /// The files contain no usable certificate and key.
     #[error("cannot use the serving certificate {} with {}: {source}", certificate.display(), key.display())]
     Unusable {
         /// The file of the certificate.
@@ -58,8 +59,8 @@ impl CertificateFiles {
             .map_err(|source| self.unusable(source))
     }
 
-    /// Replaces `serving` when the files change, until the token is cancelled. Unusable files are logged, and the current
-    /// certificate stays.
+    /// Replaces the certificate in `serving` when the files change, until the token is cancelled. If the new files are
+    /// unusable, logs the error and keeps the current certificate.
     pub async fn watch(
         self,
         serving: ServingCertificate,
@@ -68,7 +69,7 @@ impl CertificateFiles {
     ) {
         let mut ticks = tokio::time::interval(interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // The first tick loads the files again, because they may have changed since they were loaded.
+        // The first tick loads the files again, because they may have changed after `load`.
         let mut last = None;
         let mut failure = String::new();
         loop {
@@ -82,7 +83,7 @@ impl CertificateFiles {
                     let error = error.to_string();
                     // A lasting failure is logged once.
                     if error != failure {
-                        tracing::error!(%error, "the serving certificate stays as it is");
+                        tracing::error!(%error, "cannot load the new serving certificate; the current one stays");
                         failure = error;
                     }
                 }
@@ -99,7 +100,8 @@ impl CertificateFiles {
         if last.as_ref() == Some(&content) {
             return Ok(());
         }
-        // The files are written one after the other: a pair that does not fit is read again at the next tick.
+        // The two files are written one after the other. If only one file is new, they do not fit together, and the
+        // next tick reads both files again.
         serving
             .replace(&content.certificate, &content.key)
             .map_err(|source| self.unusable(source))?;

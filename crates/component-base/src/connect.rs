@@ -1,6 +1,6 @@
-//! Clients of the control plane: configuration, credentials, request limit and reachability.
+//! Clients of the control plane: their configuration, credentials, request limit and reachability.
 
-pub(crate) mod any_certificate;
+pub mod any_certificate;
 mod credential_reload;
 mod rate_limit;
 mod reachability;
@@ -8,9 +8,9 @@ mod reachability;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use berth_api::component::Component;
+use crate::metrics::requests::Requests;
+use crate::user_agent::Component;
 use berth_apimachinery::api_error::root_cause;
-use berth_component_base::metrics::requests::Requests;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::header::USER_AGENT;
@@ -25,13 +25,13 @@ use self::credential_reload::ReloadingTransport;
 pub use self::rate_limit::{Rate, RateLimit};
 use self::reachability::Reachability;
 
-/// Transport of a client.
 type Transport = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
 
 /// Address and credentials of the control plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
-    /// Kubeconfig file. Without it, `$KUBECONFIG`, `~/.kube/config` and the in-cluster configuration are tried.
+    /// Kubeconfig file. If it is `None`, `$KUBECONFIG`, `~/.kube/config` and the in-cluster configuration are tried in
+    /// this order.
     pub kubeconfig: Option<PathBuf>,
     /// Kubeconfig context to use instead of the current one.
     pub context: Option<String>,
@@ -39,14 +39,13 @@ pub struct Target {
     pub master: Option<String>,
 }
 
-/// Limits on how long the API server may stay silent before a connection counts as dead. A machine that
-/// disappears, or a half-closed connection, sends nothing; without these limits the failure would stay
-/// unnoticed.
+/// Time limits after which a silent connection to the API server counts as dead. The limits detect a server whose
+/// machine disappeared, and a connection that is half closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// Time limit for the response to a request.
     pub request: Duration,
-    /// Duration of a watch, in whole seconds. The server is asked to end each watch after this time.
+    /// Duration of a watch, in whole seconds. Each watch request asks the server to end the watch after this time.
     pub watch: Duration,
 }
 
@@ -59,7 +58,7 @@ impl Default for Timeouts {
     }
 }
 
-/// Reason why there is no client for the control plane.
+/// Reason why a client of the control plane cannot be created, or cannot reach the server.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig is unusable.
@@ -72,14 +71,14 @@ pub enum ConnectError {
     },
     /// Neither a kubeconfig nor an in-cluster configuration was found.
     #[error(
-        "no control plane to talk to ({}): give --kubeconfig, set KUBECONFIG, or run inside a cluster",
+        "found no control plane ({}): pass --kubeconfig, set KUBECONFIG, or run inside a cluster",
         kubeconfig_problem(.0)
     )]
     Nowhere(Box<InferConfigError>),
     /// `--master` is not a URL.
     #[error("--master {url}: {source}")]
     Master {
-        /// The value.
+        /// The value of the flag.
         url: String,
         /// The reason.
         source: http::uri::InvalidUri,
@@ -87,7 +86,7 @@ pub enum ConnectError {
     /// The server does not respond.
     #[error("cannot reach the control plane at {url}: {reason}")]
     Unreachable {
-        /// The expected address.
+        /// The address of the server.
         url: String,
         /// The reason.
         reason: String,
@@ -97,7 +96,7 @@ pub enum ConnectError {
     Client(Box<kube::Error>),
 }
 
-/// Formats the file that the user named, or that could not be read.
+/// Formats the path of the file that the user named, or of the file that could not be read.
 fn file_of(path: Option<&PathBuf>, problem: &KubeconfigError) -> String {
     let tried = match problem {
         KubeconfigError::ReadConfig(_, tried) => Some(tried),
@@ -108,8 +107,8 @@ fn file_of(path: Option<&PathBuf>, problem: &KubeconfigError) -> String {
         .unwrap_or_default()
 }
 
-/// Describes the problem with the inferred kubeconfig. Not running inside a cluster is expected and not
-/// mentioned.
+/// Describes why the default kubeconfig cannot be used. The description omits the missing in-cluster configuration,
+/// because users usually run the program outside a cluster.
 fn kubeconfig_problem(error: &InferConfigError) -> String {
     let source = std::error::Error::source(error);
     match source.and_then(|source| source.downcast_ref::<KubeconfigError>()) {
@@ -119,7 +118,8 @@ fn kubeconfig_problem(error: &InferConfigError) -> String {
     }
 }
 
-/// Returns the value of `$KUBECONFIG` if it names a file, or several as in `$PATH`.
+/// Returns the value of `$KUBECONFIG` if it names at least one file. It separates several files in the same way as
+/// `$PATH`.
 pub fn kubeconfig_of_environment() -> Option<PathBuf> {
     let named = std::env::var_os("KUBECONFIG")?;
     let mut paths = std::env::split_paths(&named);
@@ -134,7 +134,7 @@ fn read(path: &Path) -> Result<Kubeconfig, ConnectError> {
     })
 }
 
-/// Reads the files of `$KUBECONFIG`. As with kubectl, some of several files may be missing.
+/// Reads and merges the files of `$KUBECONFIG`. As in kubectl, missing files are ignored if at least one file exists.
 fn merged(named: &Path) -> Result<Kubeconfig, ConnectError> {
     let paths = std::env::split_paths(named).filter(|path| !path.as_os_str().is_empty());
     let paths: Vec<PathBuf> = paths.collect();
@@ -153,7 +153,7 @@ fn merged(named: &Path) -> Result<Kubeconfig, ConnectError> {
 /// Returns the client configuration of a target.
 ///
 /// # Errors
-/// When no configuration is found, or it is unusable.
+/// When no configuration is found, or the configuration is unusable.
 pub async fn config(target: &Target) -> Result<kube::Config, ConnectError> {
     let options = KubeConfigOptions {
         context: target.context.clone(),
@@ -187,21 +187,21 @@ pub async fn config(target: &Target) -> Result<kube::Config, ConnectError> {
             source,
         })?;
     }
-    // The scheduling queue controls retries, not the transport.
+    // The transport sends each request once, because the scheduling queue controls the retries.
     config.default_retry = false;
     config.connect_timeout = Some(Duration::from_secs(10));
     Ok(config)
 }
 
-/// Sets a read timeout. The server ends watches in time, so a connection that is silent for longer is dead.
-/// This also covers lists and reused idle connections.
+/// Sets the read timeout of connections. The server ends each watch after [`Timeouts::watch`], so a connection that is
+/// silent for longer is dead. The timeout also applies to lists and to requests on reused connections.
 pub fn limit_silence(config: &mut kube::Config, timeouts: Timeouts) {
     config.read_timeout = Some(timeouts.watch + timeouts.request);
     config.reset_reader_on_write = true;
 }
 
-/// Creates a long-running client of a component, and the metrics of its requests. It logs once when the server stops
-/// responding, and once when it resumes.
+/// Creates a client for a long-running component, and the metrics of its requests. The client logs one line when the
+/// server stops responding, and one line when the server responds again.
 ///
 /// # Errors
 /// When a certificate or key of the configuration is unusable.
@@ -220,7 +220,8 @@ pub fn counted_client(
     Ok((builder.build(), requests))
 }
 
-/// Creates a client of a component.
+/// Creates a client for a component. Unlike the client of [`counted_client`], it counts no requests and logs no
+/// outages.
 ///
 /// # Errors
 /// When a certificate or key of the configuration is unusable.
@@ -234,8 +235,8 @@ fn url(config: &kube::Config) -> String {
     url.trim_end_matches('/').to_owned()
 }
 
-/// Sends a request with a time limit. Exceeding it is an error.
-pub(crate) async fn within<T>(
+/// Waits for the response to a request. Returns an error if there is no response within the time limit.
+pub async fn within<T>(
     limit: Duration,
     sent: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, kube::Error> {
@@ -247,14 +248,14 @@ pub(crate) async fn within<T>(
     }
 }
 
-/// Wraps a client so that its requests carry the name of the component.
+/// Wraps a client so that the `User-Agent` of its requests names the component.
 pub fn named(client: kube::Client, component: Component) -> kube::Client {
     let namespace = client.default_namespace().to_owned();
     let builder = ClientBuilder::new(over(client), namespace).with_layer(&named_by(component));
     builder.build()
 }
 
-/// Returns a client as a tower service, to add layers.
+/// Converts a client to a tower service, to which the caller can add layers.
 pub fn over(
     client: kube::Client,
 ) -> impl Service<
@@ -295,7 +296,8 @@ fn boxed(body: Body) -> Box<DynBody> {
     Box::new(body.map_err(Into::into))
 }
 
-/// Sets the `User-Agent` of requests that have none. Otherwise, the field manager would be `unknown`.
+/// Returns a layer that sets the `User-Agent` of requests that have none. The API server uses this header as the
+/// default field manager, which would otherwise be `unknown`.
 fn named_by(
     component: Component,
 ) -> MapRequestLayer<impl Fn(Request<Body>) -> Request<Body> + Clone + Send + 'static> {

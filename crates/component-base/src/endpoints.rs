@@ -1,6 +1,6 @@
-//! HTTP endpoints for probes and metrics.
+//! HTTP endpoints for probes, metrics, configuration and debugging.
 //!
-//! A check returns the reason for which the component is not live or not ready.
+//! A probe calls a check. The check returns the reason if the component is not live or not ready.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -44,10 +44,10 @@ pub struct Addresses {
 /// The parameters of a request's query.
 pub type Parameters = BTreeMap<String, String>;
 
-/// A response of a debug endpoint: a JSON document, or a status code and the reason.
+/// A response of a debug endpoint: a JSON document, or a status code with a reason.
 pub type DebugResponse = Result<String, (StatusCode, String)>;
 
-/// The addresses that are listened on; `None` if nothing is served there.
+/// The addresses on which the servers listen. An address is `None` if its server is switched off.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bound {
     /// The address of the probes.
@@ -56,12 +56,12 @@ pub struct Bound {
     pub metrics: Option<SocketAddr>,
 }
 
-/// The endpoints of a component. With [`Access::Open`] every address serves all of them.
+/// The endpoints of a component. With [`Access::Open`], every address serves all endpoints.
 #[derive(Clone, Debug, Default)]
 pub struct Endpoints {
     probes: Router,
     metrics: Router,
-    /// Routes for this machine and authorized callers only.
+    /// Routes for callers on this machine and for authorized callers only.
     configuration: Router,
 }
 
@@ -104,7 +104,7 @@ impl Endpoints {
         self
     }
 
-    /// Serves documents in JSON at a path, protected like the configuration.
+    /// Serves JSON documents at a path. The documents have the same access control as the configuration.
     #[must_use]
     pub fn debug<F>(mut self, path: &str, respond: F) -> Self
     where
@@ -132,8 +132,8 @@ impl Endpoints {
         self
     }
 
-    /// Serves the endpoints at the addresses until the token is cancelled. Equal addresses share one server. Returns the
-    /// addresses with their ports.
+    /// Serves the endpoints at the addresses until the token is cancelled. Equal addresses share one server. Returns
+    /// the addresses with the actual ports.
     ///
     /// # Errors
     /// When an address cannot be bound.
@@ -175,7 +175,7 @@ impl Endpoints {
     }
 }
 
-/// Serves a router at an address, with TLS if there is a certificate. Returns the address with its port.
+/// Serves a router at an address, with TLS if there is a certificate. Returns the address with the actual port.
 async fn serve(
     router: Router,
     address: BindAddress,
@@ -216,7 +216,8 @@ async fn serve(
     Ok(Some(bound))
 }
 
-/// Refuses callers from other machines, and pages in a browser of this machine whose host name was rebound to it.
+/// Rejects requests from other machines. Also rejects requests with another host name, because a web page can send such
+/// requests from a browser on this machine (DNS rebinding).
 async fn only_this_machine(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
@@ -226,7 +227,7 @@ async fn only_this_machine(
         return next.run(request).await;
     }
     let text =
-        "only this machine reads the configuration; --metrics-secure admits authorized callers\n";
+        "only this machine may read this path; pass --metrics-secure to admit authorized callers\n";
     (StatusCode::FORBIDDEN, text).into_response()
 }
 

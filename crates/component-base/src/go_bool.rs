@@ -1,9 +1,10 @@
 //! Go's notations of booleans for command-line flags.
 
-/// Parses a boolean in one of Go's notations: `true`, `True`, `TRUE`, `t`, `T`, `1`, and the same for false.
+/// Parses a boolean in one of Go's notations: `true`, `True`, `TRUE`, `t`, `T`, `1`, `false`, `False`, `FALSE`, `f`,
+/// `F` or `0`.
 ///
 /// # Errors
-/// When the text is none of them.
+/// When the text is none of these notations.
 pub fn go_bool(text: &str) -> Result<bool, String> {
     match text {
         "true" | "True" | "TRUE" | "t" | "T" | "1" => Ok(true),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Parses a duration in Go's notation: `300ms`, `15s`, `1m30s`, `2h`.
+/// Parses a duration in Go's notation, for example `300ms`, `15s`, `1m30s` or `2h`.
 pub fn go_duration(text: &str) -> Result<Duration, String> {
     const HINT: &str = "must be a duration such as 300ms, 15s or 1m30s";
     if text == "0" {

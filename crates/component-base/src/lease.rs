@@ -1,12 +1,14 @@
-//! Leader election on a Lease with client-go's protocol, so that both kinds of program can share a Lease.
+//! Leader election on a Lease. The protocol is client-go's, so that Berth's and Karmada's programs can compete for one
+//! Lease.
 //!
-//! Clocks of other candidates are not trusted: a record counts as expired when it has not changed for its lease
-//! duration by the local clock. A leader that cannot renew within the renew deadline, which is shorter than the
-//! lease duration, stops leading before another candidate may start.
+//! A candidate does not trust the clocks of other candidates: a record in the Lease is expired when the record has not
+//! changed for its lease duration, measured with the local clock. A leader that cannot renew the Lease within the renew
+//! deadline stops leading. The renew deadline is shorter than the lease duration, so the leader stops before another
+//! candidate becomes leader.
 
 mod changes;
 pub mod flags;
-pub(crate) mod wall_clock;
+mod wall_clock;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,9 +24,9 @@ use self::changes::Changes;
 use self::wall_clock::WallClock;
 use crate::connect::within;
 
-/// Number of reads per retry period by a standby that cannot watch the Lease.
+/// Number of reads in each retry period by a standby that cannot watch the Lease.
 const READS_PER_PERIOD: u32 = 4;
-/// Attempts to release the Lease: a pending renewal may cause a conflict.
+/// Maximum number of attempts to release the Lease. A renewal that is still running may cause a conflict.
 const RELEASE_ATTEMPTS: usize = 3;
 
 /// Options of leader election.
@@ -36,18 +38,18 @@ pub struct LeaseOptions {
     pub name: String,
     /// Unique identity of this candidate.
     pub identity: String,
-    /// Time after which a standby may replace a leader that does not renew.
+    /// Time after which a standby may replace a leader that does not renew the Lease.
     pub lease_duration: Duration,
-    /// Time after which a leader that cannot renew gives up. Shorter than the lease duration.
+    /// Time after which a leader that cannot renew the Lease stops leading. Shorter than the lease duration.
     pub renew_deadline: Duration,
-    /// Interval between attempts to acquire or renew.
+    /// Interval between attempts to acquire or renew the Lease.
     pub retry_period: Duration,
 }
 
 /// Contradicting durations of leader election.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseOptionsError {
-    /// A leader would outlive its lease.
+    /// A leader could still lead after its lease has expired.
     #[error(
         "--leader-elect-lease-duration ({lease:?}) must be longer than --leader-elect-renew-deadline ({renew:?})"
     )]
@@ -57,7 +59,7 @@ pub enum LeaseOptionsError {
         /// The renew deadline.
         renew: Duration,
     },
-    /// A leader would have no second attempt to renew.
+    /// A leader would have no time for a second attempt to renew the Lease.
     #[error(
         "--leader-elect-renew-deadline ({renew:?}) must be longer than --leader-elect-retry-period ({retry:?})"
     )]
@@ -70,7 +72,8 @@ pub enum LeaseOptionsError {
 }
 
 impl LeaseOptions {
-    /// Checks that a leader gives up before another one may start, and has time for a second attempt to renew.
+    /// Checks that a leader stops leading before another candidate becomes leader, and that a leader has time for a
+    /// second attempt to renew the Lease.
     ///
     /// # Errors
     /// When the durations contradict each other.
@@ -90,7 +93,7 @@ impl LeaseOptions {
         Ok(())
     }
 
-    /// Creates an identity as client-go does: host name and a random ID.
+    /// Creates an identity from the host name and a random ID, as client-go does.
     pub fn new_identity() -> String {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host = host.trim();
@@ -107,7 +110,7 @@ pub struct Leadership(Arc<Mutex<Tenure>>);
 enum Tenure {
     /// Leader election is off.
     Unlimited,
-    /// Leading until this time, unless renewed.
+    /// Leading until this time. Each renewal extends the time.
     Until(Instant),
     /// Not leading.
     None,
@@ -123,7 +126,7 @@ impl Leadership {
         Self(Arc::new(Mutex::new(Tenure::None)))
     }
 
-    /// Reports whether a write may be sent now.
+    /// Reports whether this process leads, and may therefore send a write now.
     pub fn holds(&self) -> bool {
         match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Tenure::Unlimited => true,
@@ -170,7 +173,7 @@ impl Candidate {
         )
     }
 
-    /// Sets the clock that timestamps the records.
+    /// Sets the clock for the timestamps in the records.
     #[must_use]
     pub fn with_wall_clock(mut self, clock: WallClock) -> Self {
         self.wall = clock;
@@ -179,8 +182,8 @@ impl Candidate {
 
     /// Waits until this candidate leads. Returns `false` if the token is cancelled first.
     ///
-    /// The Lease is read in every retry period, as in client-go, and also watched, so that a standby takes over
-    /// as soon as the leader releases it.
+    /// The candidate reads the Lease in every retry period, as client-go does. It also watches the Lease, so that a
+    /// standby becomes leader as soon as the leader releases the Lease.
     pub async fn acquire(&mut self, cancel: &CancellationToken) -> bool {
         let mut changes = Changes::of(self.api.clone(), &self.options.name);
         loop {
@@ -198,7 +201,7 @@ impl Candidate {
                     );
                     return true;
                 }
-                // The reads are cheap, and a standby should notice soon that the leader is gone.
+                // Without a watch, frequent reads show early that the Lease is vacant. Reads are cheap.
                 Attempt::Following if !changes.are_watched() => {
                     self.options.retry_period / READS_PER_PERIOD
                 }
@@ -233,14 +236,14 @@ impl Candidate {
         }
     }
 
-    /// Returns the expiry of the last observed record, if it is in the future.
+    /// Returns the expiry of the last observed record, or `None` if there is no record or the record has expired.
     fn expires_at(&self) -> Option<Instant> {
         let (seen, at) = self.observed.as_ref()?;
         Some(*at + self.lease_duration_of(seen)).filter(|expires| *expires > Instant::now())
     }
 
-    /// Renews the Lease until the leadership is lost (`false`) or the token is cancelled (`true`). After a
-    /// cancellation, the candidate still leads: see [`Candidate::release`].
+    /// Renews the Lease. Returns `false` when the leadership is lost, and `true` when the token is cancelled. After a
+    /// cancellation, the candidate still leads until [`Candidate::release`].
     pub async fn hold(&mut self, cancel: &CancellationToken) -> bool {
         let mut deadline = Instant::now() + self.options.renew_deadline;
         loop {
@@ -268,7 +271,7 @@ impl Candidate {
         }
     }
 
-    /// Releases the Lease, so that another candidate need not wait for its expiry.
+    /// Releases the Lease, so that another candidate can become leader before the Lease expires.
     pub async fn release(&mut self) {
         self.leadership.set(Tenure::None);
         let released = within(self.attempt_timeout(), self.release_lease()).await;
@@ -313,14 +316,14 @@ impl Candidate {
         Ok(())
     }
 
-    /// Extends the leadership to one renew deadline after the renewal was *sent*.
+    /// Extends the leadership. It ends one renew deadline after `since`, the time at which the renewal was sent.
     fn extend(&self, since: Instant) {
         self.leadership
             .set(Tenure::Until(since + self.options.renew_deadline));
     }
 
-    /// Returns the time limit of one attempt: the renew deadline must leave time for a second attempt on a new
-    /// connection.
+    /// Returns the time limit of one attempt. It is half of the renew deadline, to leave time for a second attempt on a
+    /// new connection.
     fn attempt_timeout(&self) -> Duration {
         self.options.renew_deadline / 2
     }
@@ -331,7 +334,7 @@ impl Candidate {
         match within(timeout, self.try_once()).await {
             Ok(true) => Attempt::Leading(sent),
             Ok(false) => Attempt::Following,
-            // Another candidate was faster; the next read shows which one.
+            // Another candidate has changed the Lease first. The next read shows the new record.
             Err(kube::Error::Api(status)) if status.code == 409 => Attempt::Failed,
             Err(error) => {
                 if is_unreachable(&error) {

@@ -1,12 +1,17 @@
-//! Parts of every long-running component: the HTTP endpoints of probes and metrics, and the metrics that each of them
-//! exports.
+//! The parts that Berth's programs share: command line, clients, leader election, the HTTP endpoints of probes and
+//! metrics, and common metrics.
 //!
-//! It knows no component, no Kubernetes client and no API type.
+//! The crate contains no code of a particular component, and knows nothing about policies, bindings and decisions.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`endpoints`] | `/healthz`, `/livez`, `/readyz` and `/metrics`, and the server for them |
-//! | [`access`] | access to metrics and configuration |
+//! | [`process`] | command line, log output, signals and the async runtime of a program |
+//! | [`mod@go_bool`], [`mod@go_duration`] | values of flags in Go's notation |
+//! | [`connect`], [`user_agent`] | clients of API servers: kubeconfig, credentials, request limit, `User-Agent` |
+//! | [`lease`] | leader election |
+//! | [`endpoints`] | `/healthz`, `/livez`, `/readyz` and `/metrics`, and the server of these endpoints |
+//! | [`access`] | access control of the endpoints, without a client: a trait for the check of permissions |
+//! | [`metrics_access`] | flags for the access control, and its check of permissions by an API server |
 //! | `secure_listener`, [`serving_certificate`], [`certificate_files`] | TLS of a server, with a certificate that can be replaced |
 //! | [`bind_address`] | the address flags of the endpoints |
 //! | [`metrics`] | text format, families, histograms; metrics of process, build, client requests, work queues and leader election |
@@ -14,7 +19,14 @@
 pub mod access;
 pub mod bind_address;
 pub mod certificate_files;
+pub mod connect;
 pub mod endpoints;
+pub mod go_bool;
+pub mod go_duration;
+pub mod lease;
 pub mod metrics;
+pub mod metrics_access;
+pub mod process;
 mod secure_listener;
 pub mod serving_certificate;
+pub mod user_agent;

@@ -1,7 +1,7 @@
 //! Metrics in the Prometheus text format 0.0.4.
 //!
-//! - `exposition` writes the text, `histogram` counts durations, `families` holds families with labels.
-//! - `requests` counts the requests of a client, `workqueue` measures work queues.
+//! - `exposition` writes the text. `histogram` counts durations. `families` stores metric families with labels.
+//! - `requests` counts the requests of a client. `workqueue` measures work queues.
 //! - `process`, `build_info` and `leader_election` describe the process.
 
 pub mod build_info;

@@ -1,16 +1,16 @@
-//! Access to metrics and configuration, as kube-scheduler protects its own: TLS, and TokenReviews and
-//! SubjectAccessReviews of an API server.
+//! Access control for the HTTP endpoints of metrics and configuration. As in kube-scheduler, the endpoints use TLS, and
+//! an API server checks each caller with a TokenReview and a SubjectAccessReview.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use berth_api::component::Component;
+use crate::access::{Access, Authorizer, Permission};
+use crate::certificate_files::{CertificateFiles, FileError};
+use crate::serving_certificate::{CertificateError, ServingCertificate};
+use crate::user_agent::Component;
 use berth_apimachinery::api_error::api_error_message;
-use berth_component_base::access::{Access, Authorizer, Permission};
-use berth_component_base::certificate_files::{CertificateFiles, FileError};
-use berth_component_base::serving_certificate::{CertificateError, ServingCertificate};
 use clap::Args;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -24,22 +24,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connect::{self, ConnectError, Target};
 
-/// Time for which a decision about a token is used again. The value of kube-scheduler.
+/// Time for which a decision about a token and a path is reused. kube-scheduler uses the same value.
 const DECISION_LIFETIME: Duration = Duration::from_secs(10);
-/// Maximum decisions that are kept.
+/// Maximum number of decisions that are kept.
 const MAX_DECISIONS: usize = 1000;
 /// Interval between checks for changed certificate files.
 const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Flags of the protection of metrics.
+/// Flags of the access control for metrics.
 #[derive(Args, Clone, Debug, Default)]
 pub struct MetricsAccessFlags {
-    /// Serve /metrics, /configz and /debug over TLS, to callers that may get them by a TokenReview and SubjectAccessReview
+    /// Serve /metrics, /configz and /debug over TLS, to callers that pass a TokenReview and a SubjectAccessReview
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set)]
     pub metrics_secure: bool,
 
-    /// Certificate of --metrics-secure, PEM; without it, a self-signed one is made at each start
+    /// Certificate of --metrics-secure, PEM; without this flag, each start creates a self-signed certificate
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     pub tls_cert_file: Option<PathBuf>,
 
@@ -49,27 +49,28 @@ pub struct MetricsAccessFlags {
 
     /// Kubeconfig of the cluster that reviews the callers of --metrics-secure
     ///
-    /// Without it, the cluster of the Pod reviews them; outside a cluster, the control plane.
+    /// Without this flag, the cluster of the Pod reviews the callers. Outside a cluster, the control plane reviews
+    /// them.
     #[arg(long, value_name = "FILE")]
     pub authentication_kubeconfig: Option<PathBuf>,
 }
 
-/// An error that prevents the protection of metrics.
+/// An error of setting up the access control for metrics.
 #[derive(Debug, thiserror::Error)]
 pub enum MetricsAccessError {
     /// The certificate files cannot be used.
     #[error(transparent)]
     Files(#[from] FileError),
-    /// No certificate can be made.
-    #[error("cannot make a certificate for --metrics-secure: {0}")]
+    /// No self-signed certificate can be created.
+    #[error("cannot create a certificate for --metrics-secure: {0}")]
     SelfSigned(String),
-    /// The reviewing cluster cannot be addressed.
-    #[error("the cluster that reviews the callers of --metrics-secure: {0}")]
+    /// The connection to the reviewing cluster cannot be configured.
+    #[error("cannot use the cluster that reviews the callers of --metrics-secure: {0}")]
     Connect(#[from] ConnectError),
 }
 
 impl MetricsAccessFlags {
-    /// Returns the access that the flags describe. Certificate files are watched until the token is cancelled.
+    /// Returns the access control that the flags configure. Certificate files are watched until the token is cancelled.
     ///
     /// # Errors
     /// When the certificate or the reviewing cluster cannot be used.
@@ -136,7 +137,7 @@ fn self_signed(component: Component) -> Result<ServingCertificate, MetricsAccess
 
 type Decisions = HashMap<(String, String), (Instant, Permission)>;
 
-/// Decisions by the reviews of an API server, used again for ten seconds.
+/// An authorizer that sends reviews to an API server. Each decision is reused for [`DECISION_LIFETIME`].
 struct Reviews {
     client: Client,
     decisions: Arc<Mutex<Decisions>>,

@@ -1,4 +1,4 @@
-//! Building blocks of a program: command line, log output, signals and the async runtime.
+//! Building blocks that every Berth program shares: command line, log output, signals and the async runtime.
 
 pub mod accepted_flags;
 pub mod command_line;

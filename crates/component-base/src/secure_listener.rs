@@ -1,4 +1,4 @@
-//! A listener for TLS connections. A slow handshake delays no other one.
+//! A listener for TLS connections. Handshakes run concurrently, so a slow handshake does not delay other connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,11 +14,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::serving_certificate::{ServingCertificate, provider};
 
-/// Maximum concurrent handshakes.
+/// Maximum number of concurrent handshakes.
 const MAX_HANDSHAKES: usize = 64;
 /// Maximum time for a handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Pause after a failed accept, which usually lacks file descriptors.
+/// Pause after a failed accept. The usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 type Connection = (TlsStream<TcpStream>, SocketAddr);
@@ -31,7 +31,7 @@ pub(crate) struct SecureListener {
 }
 
 impl SecureListener {
-    /// Accepts connections of `listener` with the certificate.
+    /// Accepts the connections of `listener`, and presents the certificate to the clients.
     ///
     /// # Errors
     /// When TLS cannot be set up.
@@ -87,7 +87,7 @@ impl axum::serve::Listener for SecureListener {
     async fn accept(&mut self) -> Connection {
         match self.connections.recv().await {
             Some(connection) => connection,
-            // The sender lives as long as this listener.
+            // Unreachable, because the sender lives as long as this listener.
             None => std::future::pending().await,
         }
     }

@@ -9,24 +9,25 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-/// A certificate and key that cannot be used.
+/// An error of a certificate or key that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// There is no certificate.
-    #[error("it has no certificate in PEM format")]
+    #[error("the chain has no certificate in PEM format")]
     NoCertificate,
     /// The certificates cannot be read.
-    #[error("its certificates cannot be read: {0}")]
+    #[error("cannot read the certificates: {0}")]
     Certificate(rustls::pki_types::pem::Error),
     /// The private key cannot be read.
-    #[error("it is not a private key in PEM format: {0}")]
+    #[error("the key is not a private key in PEM format: {0}")]
     Key(rustls::pki_types::pem::Error),
     /// The key does not fit the certificate, or is of an unsupported type.
     #[error("the certificate and its key cannot be used together: {0}")]
     Pair(#[from] rustls::Error),
 }
 
-/// The serving certificate. Cheap to clone; clones share the certificate. Without one, TLS handshakes fail.
+/// The serving certificate. Clones are cheap and share the certificate. While there is no certificate, TLS handshakes
+/// fail.
 #[derive(Clone, Debug, Default)]
 pub struct ServingCertificate(Arc<ArcSwapOption<CertifiedKey>>);
 
@@ -34,7 +35,7 @@ impl ServingCertificate {
     /// Creates a serving certificate from a chain and its key, both PEM.
     ///
     /// # Errors
-    /// When they cannot be used.
+    /// When the chain or the key cannot be used.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
         let serving = Self::default();
         serving.replace(chain, key)?;
@@ -46,10 +47,10 @@ impl ServingCertificate {
         self.0.load().is_some()
     }
 
-    /// Replaces the certificate for new connections.
+    /// Replaces the certificate. Open connections keep the old certificate.
     ///
     /// # Errors
-    /// When the new one cannot be used. The current one stays.
+    /// When the new certificate cannot be used. The current certificate stays.
     pub fn replace(&self, chain: &[u8], key: &[u8]) -> Result<(), CertificateError> {
         self.0.store(Some(Arc::new(certified_key(chain, key)?)));
         Ok(())
@@ -93,8 +94,8 @@ mod tests {
         let (_, other) = pair();
         for (certificate, key, expected) in [
             (certificate.as_str(), key.as_str(), None),
-            ("", key.as_str(), Some("it has no certificate")),
-            (certificate.as_str(), "", Some("it is not a private key")),
+            ("", key.as_str(), Some("the chain has no certificate")),
+            (certificate.as_str(), "", Some("the key is not")),
             (
                 certificate.as_str(),
                 other.as_str(),

@@ -1,11 +1,11 @@
-//! The components that send requests to API servers, and their `User-Agent`.
+//! The components of Berth that send requests to API servers, and the `User-Agent` of each component.
 
 use std::fmt;
 
-/// A component that sends its own requests.
+/// A component of Berth that sends requests under its own name.
 ///
-/// Servers derive the field manager from the first word of the `User-Agent`, so the name appears in
-/// `metadata.managedFields` and in audit logs.
+/// API servers derive the default field manager from the `User-Agent`: it is the text before the first slash. Therefore
+/// the component's name appears in `metadata.managedFields` and in audit logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Component {
     /// `berth scheduler` and the scheduler of `berth up`.
@@ -18,12 +18,12 @@ pub enum Component {
     Simulate,
     /// The simulated workloads of `berth up`.
     Simulator,
-    /// Every other command.
+    /// Every other `berth` command.
     CommandLine,
 }
 
 impl Component {
-    /// Returns the name, which is also the field manager.
+    /// Returns the component's name, which is also its field manager.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scheduler => "berth-scheduler",
@@ -52,7 +52,7 @@ impl fmt::Display for Component {
     }
 }
 
-/// Returns Go's name of an architecture.
+/// Returns the name that Go uses for an architecture.
 fn go_architecture(name: &str) -> &str {
     match name {
         "x86_64" => "amd64",

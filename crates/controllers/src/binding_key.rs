@@ -1,13 +1,14 @@
-//! The key of a ResourceBinding or ClusterResourceBinding: its kind, namespace and name.
+//! Keys of ResourceBindings and ClusterResourceBindings. A key has a namespace and a name. The kind of the binding
+//! follows from the namespace, which is empty for a ClusterResourceBinding.
 
 use berth_api::well_known::{BINDING_FINALIZER, CLUSTER_RESOURCE_BINDING_FINALIZER};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
-/// The key of a ResourceBinding, or with an empty namespace of a ClusterResourceBinding.
+/// The key of a binding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BindingKey {
-    /// The namespace.
+    /// The namespace, empty for a ClusterResourceBinding.
     pub namespace: String,
     /// The name.
     pub name: String,
@@ -50,7 +51,7 @@ impl BindingKind {
         }
     }
 
-    /// Returns the finalizer that keeps a binding of this kind until its Works are deleted.
+    /// Returns the finalizer that keeps a binding of this kind until the Works of the binding are deleted.
     pub(crate) fn finalizer(self) -> &'static str {
         match self {
             Self::Namespaced => BINDING_FINALIZER,

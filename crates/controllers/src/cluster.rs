@@ -1,7 +1,9 @@
-//! The cluster controller: maintains the execution namespace, the finalizer and the condition taints of each Cluster,
-//! marks Pull clusters with a silent agent as unknown, and cleans up after a deleted Cluster.
+//! The cluster controller. It maintains the execution namespace, the finalizer and the condition taints of each
+//! Cluster, and deletes the execution namespace of a deleted Cluster. It also sets the condition `Ready` of a Pull
+//! cluster to `Unknown` when the agent of the cluster is silent.
 //!
-//! [`taints`] decides the taints of a Cluster, [`heartbeat`] decides which agents are silent.
+//! `cluster_reconciler` sends the requests. [`taints`] computes the taints of a Cluster, and [`heartbeat`] detects
+//! silent agents. These two modules send no requests.
 
 mod cluster_reconciler;
 pub mod heartbeat;
@@ -29,11 +31,11 @@ use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Lane, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 
-/// The component that events and metrics name.
+/// The name of this component in events and metrics.
 const COMPONENT: &str = "cluster-controller";
 /// Maximum number of requests sent at the same time.
 const WORKERS: usize = 8;
-/// Delay before a Cluster is tried again after it failed or could not be finished.
+/// Delay before a Cluster is reconciled again after a failed or an unfinished reconciliation.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Runs the cluster controller until the token is cancelled.
@@ -72,26 +74,26 @@ struct ClusterController {
     /// Interval between two checks for silent agents.
     period: Duration,
     check: Check,
-    /// Clusters with a silent agent, each with its new condition.
+    /// Clusters with a silent agent, each with the new condition `Ready` to write.
     silent: Vec<(Arc<Cluster>, Condition)>,
 }
 
 /// The state of the check for silent agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Check {
-    /// It starts at this time.
+    /// The next check starts at this time.
     At(Instant),
-    /// It is due.
+    /// The check is due and waits for a free worker.
     Due,
-    /// It has been reading the Leases of the agents since this time.
+    /// The check started at this time and waits for the Leases of the agents.
     RunningSince(Instant),
 }
 
-/// The result of a worker.
+/// The result of a job.
 enum Outcome {
     /// A Cluster was reconciled.
     Reconciled(String, Result<Progress, kube::Error>),
-    /// The renew times of the Leases of all agents.
+    /// The renew times of the Leases of all agents, by cluster.
     Renewals(Result<HashMap<String, Timestamp>, kube::Error>),
     /// A condition was written.
     ConditionSet(String, Result<(), kube::Error>),
@@ -185,7 +187,7 @@ impl Reconciler for ClusterController {
 }
 
 impl ClusterController {
-    /// Reads the Leases of the agents, if there are Pull clusters.
+    /// Starts to read the Leases of the agents if there are Pull clusters.
     fn start_check(&mut self, workers: &mut Workers<Outcome>) {
         let now = Instant::now();
         let pulled = self.clusters.values().filter(|cluster| is_pulled(cluster));
@@ -212,7 +214,7 @@ impl ClusterController {
         }
         let renewals = match renewals {
             Ok(renewals) => renewals,
-            // While the control plane is unreachable, no agent counts as silent.
+            // Without the Leases, no agent is regarded as silent.
             Err(error) => {
                 if !is_unreachable(&error) {
                     tracing::warn!(%error, "cannot read the Leases of clusters, trying again");

@@ -1,5 +1,5 @@
-//! The cluster status controller: collects readiness, version, APIs, and resources of the Push members into the status
-//! of their Clusters.
+//! The cluster status controller. It collects the readiness, version, APIs and resources of the members in Push mode,
+//! and writes them to the status of their Clusters.
 //!
 //! ```text
 //! watch of Clusters ──> one task per member ──> status of its Cluster
@@ -7,8 +7,8 @@
 //!                        ^ watches of nodes and pods
 //! ```
 //!
-//! Each task owns the state of its member, so that a slow or unreachable one delays no other. Pure functions decide on
-//! the content: `readiness`, `summary`, `model_grades`.
+//! Each task owns the state of its member, so that a slow or unreachable member does not delay other members. The
+//! modules `readiness`, `summary` and `model_grades` compute the content of the status and send no requests.
 
 pub mod apis;
 mod member;
@@ -37,16 +37,16 @@ use tokio_util::sync::CancellationToken;
 use crate::monitor::Monitor;
 use crate::reconciler::drain;
 
-/// Intervals and contents of the cluster status.
+/// Options of the cluster status controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterStatusOptions {
     /// The interval between two probes of a member.
     pub update_frequency: Duration,
-    /// The time for which a member must succeed before it becomes ready.
+    /// The time for which the probes of a member must succeed before the member becomes ready.
     pub success_threshold: Duration,
-    /// The time for which a member must fail before it becomes not ready.
+    /// The time for which the probes of a member must fail before the member becomes not ready.
     pub failure_threshold: Duration,
-    /// Watches nodes and pods of the members, and reports their summaries.
+    /// True to watch the nodes and pods of the members and report their summaries.
     pub resource_modeling: bool,
 }
 
@@ -112,7 +112,7 @@ pub async fn run(
     }
 }
 
-/// The tasks of the members.
+/// The tasks that collect the status of the members.
 struct Members {
     client: Client,
     options: ClusterStatusOptions,
@@ -151,7 +151,6 @@ impl Members {
             self.monitor.clone(),
         );
         self.tasks.spawn(task);
-        // Drop the results of ended tasks.
         while self.tasks.try_join_next().is_some() {}
     }
 }

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::timestamp;
 
-/// Sets a condition. Its transition time changes only with its status. Reports whether anything changed.
+/// Sets a condition. Its transition time changes only if its status changes. Reports whether the condition changed.
 pub(crate) fn set(
     conditions: &mut Vec<Condition>,
     kind: &str,

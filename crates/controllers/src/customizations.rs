@@ -1,4 +1,5 @@
-//! The customizations and webhooks that a controller has observed, loaded into its interpreter.
+//! The interpreter customizations and webhooks that a controller has observed. They are loaded into the controller's
+//! interpreter.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::reconciler::informer::WatchEvent;
 
-/// A watched kind of configuration.
+/// A kind of interpreter configuration that controllers watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ConfigurationKind {
     /// ResourceInterpreterCustomizations.
@@ -34,7 +35,7 @@ impl ConfigurationKind {
     }
 }
 
-/// The kinds whose interpretation may have changed.
+/// The kinds of objects whose interpretation may have changed.
 #[derive(Debug, Default)]
 pub(crate) struct ChangedKinds {
     targets: Vec<CustomizationTarget>,
@@ -64,18 +65,20 @@ pub(crate) struct Customizations {
 }
 
 impl Customizations {
-    /// Returns the interpreter with these customizations and webhooks. Its clones follow later changes.
+    /// Returns the interpreter with these customizations and webhooks. Clones of the interpreter also get later
+    /// changes.
     pub(crate) fn interpreter(&self) -> &Interpreter {
         &self.interpreter
     }
 
-    /// Reports whether all customizations and webhooks are known. Until then, an object might be interpreted by the
+    /// Reports whether all customizations and webhooks are listed. Before that, an object might be interpreted with the
     /// wrong rule.
     pub(crate) fn is_listed(&self) -> bool {
         self.scripts.is_listed && self.webhooks.is_listed
     }
 
-    /// Applies a watch event. Returns the kinds whose interpretation may have changed since the list was complete.
+    /// Applies a watch event. Returns the kinds of objects whose interpretation may have changed. Events before the end
+    /// of the first list return no kinds.
     pub(crate) fn handle(&mut self, kind: ConfigurationKind, event: WatchEvent) -> ChangedKinds {
         match kind {
             ConfigurationKind::Scripts => {
@@ -115,7 +118,7 @@ struct Observed<K> {
 
 /// The effect of a watch event.
 struct Effect<K> {
-    /// The former and new states of the objects that changed since the list was complete.
+    /// The former and new states of the changed objects. Empty before the end of the first list.
     changed: Vec<K>,
     /// True if the interpreter has to load the objects again.
     must_load: bool,
@@ -148,7 +151,7 @@ impl<K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone> Observed<K>
                 }
                 self.is_listed = true;
             }
-            // A server that does not serve the kind has no objects of it.
+            // A server that does not serve the kind has no objects of this kind.
             WatchEvent::Unserved => self.is_listed = true,
         }
         let is_complete = self.is_listed && !was_listed;
@@ -159,7 +162,7 @@ impl<K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone> Observed<K>
         Effect { changed, must_load }
     }
 
-    /// Stores an object. Returns its former and its new state, unless it is unchanged.
+    /// Stores an object. Returns its former and its new state, or an empty list if the object is unchanged.
     fn put(&mut self, object: DynamicObject, is_same: fn(&K, &K) -> bool) -> Vec<K> {
         let name = object.name_any();
         let new: K = match object.try_parse() {
@@ -196,7 +199,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Returns customizations on a server without webhooks.
+    /// Returns the customizations of a server that does not serve webhook configurations.
     fn customizations() -> Customizations {
         let mut known = Customizations::default();
         known.handle(ConfigurationKind::Webhooks, WatchEvent::Unserved);

@@ -1,5 +1,6 @@
-//! The dependencies distributor: propagates the objects that a template refers to (ConfigMaps, Secrets,
-//! ServiceAccounts, volume claims) together with the template, where the policy sets `propagateDeps`.
+//! The dependencies distributor. If a policy sets `propagateDeps`, the distributor propagates the dependencies of a
+//! template together with the template. Dependencies are the objects that a template refers to, such as ConfigMaps,
+//! Secrets, ServiceAccounts and volume claims.
 //!
 //! ```text
 //! ResourceBindings ─────────┐
@@ -8,14 +9,15 @@
 //!   dependencies ───────────┘                       (bounded)
 //! ```
 //!
-//! As in Karmada, a binding with `propagateDeps` is *independent*. The dependencies of its template are stored in an
-//! annotation of the binding. Each of them gets a binding of its own, the *attached* one, which has no placement; its
-//! `requiredBy` lists the independent bindings with their clusters, and the propagation creates Works from it. The
-//! content of an attached binding is a pure function ([`attachment`]) of all independent bindings that need it, so
-//! their order does not matter.
+//! As in Karmada, a binding with `propagateDeps` is *independent*. An annotation of this binding lists the dependencies
+//! of its template. For each dependency, the distributor creates an *attached* binding, which has no placement. The
+//! field `requiredBy` of the attached binding lists the independent bindings with their clusters. The binding
+//! controller creates Works for these clusters. The content of an attached binding is a pure function ([`attachment`])
+//! of all independent bindings that depend on the object. Therefore the order in which these bindings change does not
+//! matter.
 //!
-//! An independent binding keeps a finalizer until no attached binding refers to it. The distributor knows no scheduler,
-//! no Work and no member.
+//! An independent binding has a finalizer, which is removed when no attached binding refers to the binding. This module
+//! must not depend on the scheduler, on Works or on members.
 
 mod attachment;
 mod events;
@@ -37,12 +39,13 @@ use crate::reconciler::{ControllerError, Runtime};
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::RestMapper;
 
-/// The name of the queue in metrics.
+/// The name of the controller's queue in metrics.
 const QUEUE: &str = "dependencies-distributor";
 
 /// Runs the distributor until the token is cancelled.
 ///
-/// The server may be down or lack APIs when the distributor starts: it waits for them.
+/// The server may be unreachable or lack APIs when the distributor starts. The distributor then waits for the server
+/// and the APIs.
 ///
 /// # Errors
 /// When one of its tasks panics.

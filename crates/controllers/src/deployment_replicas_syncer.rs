@@ -1,8 +1,9 @@
-//! The deployment replicas syncer: writes the replicas that autoscalers in members chose into the template.
+//! The deployment replicas syncer. It copies the number of replicas from the autoscalers in members to the template.
 //!
-//! It applies to Deployments that keep their replicas in members ([`RETAIN_REPLICAS`]) and whose policy divides replicas.
-//! Their `spec.replicas` follows `status.replicas`, the sum of the members, once the status of all members is
-//! collected. The decision is a pure function, [`followed_replicas`], and any change of template or binding repeats it.
+//! It applies to Deployments whose policy divides replicas and whose label [`RETAIN_REPLICAS`] is `true`, so that
+//! members keep their own replicas. Once the status of all members is collected, the syncer copies `status.replicas`,
+//! the sum over the members, to `spec.replicas`. The decision is a pure function, [`followed_replicas`]. Each change of
+//! a template or a binding repeats the decision.
 
 use std::collections::HashMap;
 
@@ -24,22 +25,22 @@ use crate::reconciler::informer::{Listing, WatchEvent};
 use crate::reconciler::work_queue::{Lane, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 
-/// The name of the queue in metrics.
+/// The name of the controller's queue in metrics.
 const QUEUE: &str = "deployment-replicas-syncer";
 /// Maximum number of templates written at the same time.
 const WORKERS: usize = 4;
 
-/// A template with retained replicas.
+/// A Deployment with the label [`RETAIN_REPLICAS`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Template {
     resource_version: String,
     replicas: Option<i64>,
-    /// The replicas in all members.
+    /// The sum of the replicas in all members.
     reported: i64,
 }
 
 impl Template {
-    /// Returns a Deployment that keeps its replicas in members.
+    /// Reads a Deployment. Returns `None` if its label [`RETAIN_REPLICAS`] is not `true`.
     fn of(deployment: &DynamicObject) -> Option<Self> {
         let retains = deployment.labels().get(RETAIN_REPLICAS).map(String::as_str) == Some("true");
         let number = |path: &str| deployment.data.pointer(path).and_then(Value::as_i64);
@@ -55,14 +56,14 @@ impl Template {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Division {
     replicas: i64,
-    /// True if the scheduler has seen the current spec.
+    /// True if the scheduler has observed the current generation of the binding.
     scheduled: bool,
-    /// The sum of the members' replicas, if every target cluster reports some.
+    /// The sum of the replicas in the members, or `None` if a target cluster reports no replicas.
     collected: Option<i64>,
 }
 
 impl Division {
-    /// Returns the state of a binding of a Deployment whose replicas are divided.
+    /// Reads a binding. Returns `None` if it does not belong to a Deployment whose replicas are divided.
     fn of(binding: &ResourceBinding) -> Option<Self> {
         let (spec, resource) = (&binding.spec, &binding.spec.resource);
         let placement = spec.placement.as_ref()?;
@@ -85,10 +86,10 @@ impl Division {
     }
 }
 
-/// Returns the replicas of the members if the template must follow them.
+/// Returns the number of replicas to write to the template, or `None` if the template must not be changed.
 ///
-/// An edit of the template takes its way through binding, scheduler and members first; until its status is back,
-/// the reported replicas are those from before the edit.
+/// An edit of the template reaches the binding first, then the scheduler, and then the members. Until the members have
+/// reported their status after the edit, the reported replicas are outdated and must not be written.
 fn followed_replicas(template: &Template, division: &Division) -> Option<i64> {
     let replicas = template.replicas?;
     let settled = division.replicas == replicas
@@ -144,7 +145,7 @@ type Key = (String, String);
 
 struct Syncer {
     client: Client,
-    /// The templates with retained replicas, each with its name.
+    /// The templates with the label [`RETAIN_REPLICAS`], each with the name of the Deployment.
     templates: HashMap<Key, (String, Template)>,
     divisions: HashMap<Key, Division>,
     queue: WorkQueue<Key, ()>,
@@ -206,7 +207,7 @@ impl Reconciler for Syncer {
                         namespace = key.0,
                         name,
                         replicas,
-                        "template follows its members"
+                        "wrote the replicas of the members to the template"
                     );
                 }
                 (key, written.map(drop))
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicated_replicas_are_not_followed() {
+    fn templates_do_not_follow_duplicated_replicas() {
         let kind = "/spec/placement/replicaScheduling/replicaSchedulingType";
         let set = |path: &'static str, value: Value| {
             binding(|binding| *binding.pointer_mut(path).unwrap() = value)
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn only_labelled_templates_are_followed() {
+    fn only_labelled_templates_follow_their_members() {
         let deployment = |value: &str| {
             let object = json!({ "apiVersion": "apps/v1", "kind": "Deployment",
                 "metadata": { "name": "web", "resourceVersion": "1", "labels": { RETAIN_REPLICAS: value } },

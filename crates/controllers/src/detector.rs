@@ -1,18 +1,18 @@
-//! The detector: finds the policy of each resource template, labels the template as claimed by it, and keeps the
-//! template's binding up to date with both.
+//! The detector. It finds the policy of each resource template, labels the template as claimed by this policy, and
+//! keeps the template's binding up to date with the template and the policy.
 //!
 //! ```text
 //! discovery ──> served resources ─────────┐
-//! informers ──> templates, policies,      ├─> index ─> decision ─> queue ─> writes (bounded)
+//! informers ──> templates, policies,      ├─> index ─> queue ─> decision ─> writes (bounded)
 //!               overrides, bindings ──────┘
 //! ```
 //!
-//! [`decision`] is a pure function of [`state`]. Writes are concurrent, but never two for one object, and each names
-//! the version that it is based on. After a restart or a new list every object is examined again; an object that is up
-//! to date is not written.
+//! A decision ([`decision`]) is a pure function of the observed objects ([`state`]). Writes to different objects run
+//! concurrently, and writes to one object run one after another. Each patch contains the resource version on which it is
+//! based. After a restart or a new list, the detector examines every object again, but writes only outdated objects.
 //!
-//! The detector knows no scheduler: it never writes `spec.clusters` or a status. On a server without Karmada's webhooks
-//! it defaults policies itself, and reports an invalid policy with an event.
+//! The detector must not depend on the scheduler: it never writes `spec.clusters` or a status. On a server without
+//! Karmada's webhooks, the detector sets the defaults of policies itself, and reports an invalid policy with an event.
 
 pub mod binding_patch;
 pub mod claim;
@@ -49,12 +49,13 @@ use crate::monitor::Monitor;
 use crate::reconciler::{ControllerError, Runtime};
 use crate::resource_interpreter::ResourceInterpreter;
 
-/// The name of the queue in metrics.
+/// The name of the controller's queue in metrics.
 const QUEUE: &str = "resource detector";
 
 /// Runs the detector until the token is cancelled.
 ///
-/// The server may be down or lack APIs when the detector starts: the detector waits for them.
+/// The server may be unreachable or lack APIs when the detector starts. The detector then waits for the server and the
+/// APIs.
 ///
 /// # Errors
 /// When one of its tasks panics.

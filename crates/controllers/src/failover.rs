@@ -1,5 +1,6 @@
-//! The failover controllers: evict bindings from clusters with taints that they do not tolerate and from clusters where
-//! the application is unhealthy, and end graceful evictions when the new copies have taken over.
+//! The failover controllers. They evict a binding from a cluster if the binding does not tolerate a taint of the
+//! cluster, or if the application is unhealthy in the cluster. They end a graceful eviction when the new copies of the
+//! application are healthy or a grace period ends.
 //!
 //! ```text
 //! clusters: NoExecute taints ──┐
@@ -8,12 +9,13 @@
 //!                              └─> graceful_eviction of gracefulEvictionTasks ──────────────────┘
 //! ```
 //!
-//! An eviction removes a cluster from `spec.clusters` and adds a task to `spec.gracefulEvictionTasks`. The scheduler
-//! then places the missing replicas elsewhere, and the binding controller keeps the old Work for as long as the task
-//! exists. With Karmada's gate `StatefulFailoverInjection`, the task holds the state that the policy wants to preserve
-//! ([`state_preservation`]). Decisions are pure functions of what [`cache`] has observed; only writes are concurrent.
+//! An eviction removes a cluster from `spec.clusters` of a binding and adds a task to `spec.gracefulEvictionTasks`. The
+//! scheduler then places the missing replicas in other clusters. The binding controller keeps the Work in the old
+//! cluster as long as the task exists. With Karmada's feature gate `StatefulFailoverInjection`, the task contains the
+//! state that the policy preserves ([`state_preservation`]).
 //!
-//! The modules know no scheduler, no Work and no member.
+//! The decisions use only the objects that [`cache`] has observed, and run one after another. Only writes are
+//! concurrent. These modules must not depend on the scheduler, on Works or on members.
 
 mod action;
 mod binding;
@@ -43,7 +45,7 @@ use self::writer::Writer;
 use crate::monitor::Monitor;
 use crate::reconciler::{ControllerError, Runtime};
 
-/// The component that events name.
+/// The name of this component in events and metrics.
 const COMPONENT: &str = "failover-controller";
 
 /// Runs the failover controllers until the token is cancelled.

@@ -1,4 +1,5 @@
-//! Fingerprints of objects: they detect changes, and changes by users, without keeping each object in memory.
+//! Fingerprints of objects. With these hashes, a controller detects changes of an object, and changes by users, without
+//! storing the whole object.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,15 +8,15 @@ use berth_api::well_known::SKIP_AUTO_PROPAGATION;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-/// Part of the keys of labels and annotations that the system writes.
+/// The text in the keys of labels and annotations that Karmada's controllers write.
 const SYSTEM_KEYS: &str = ".karmada.io";
 
-/// Hashes of an object, with and without the fields that the system writes.
+/// Hashes of an object, with and without the fields that controllers write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprints {
-    /// Everything except status, managed fields and resource version.
+    /// The hash of all fields except the status, the managed fields and the resource version.
     pub all: u64,
-    /// The same without the labels and annotations of the system, and without the generation.
+    /// The hash without the generation and without the labels and annotations that controllers write.
     pub by_user: u64,
 }
 
@@ -53,7 +54,8 @@ impl Fingerprints {
         }
     }
 
-    /// Returns the fingerprints after the system changed its labels and annotations.
+    /// Returns the fingerprints of the object after a controller has changed labels or annotations. `marks` identifies
+    /// the change. The hash `by_user` stays the same.
     pub(crate) fn with_marks(self, marks: &str) -> Self {
         Self {
             all: hash_of(&(self.all, marks)),
@@ -116,7 +118,7 @@ mod tests {
             "spec": {"replicas": 1},
         });
         let before = of(base.clone());
-        // (changed field, whether it counts, whether it counts as a change by a user)
+        // The changed field, its value, and whether the hashes `all` and `by_user` change.
         for (path, value, counts, by_user) in [
             ("/metadata/resourceVersion", json!("2"), false, false),
             ("/status", json!({"ready": 1}), false, false),

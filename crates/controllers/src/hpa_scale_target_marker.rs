@@ -1,8 +1,8 @@
-//! The HPA scale target marker: labels the workloads that propagated HorizontalPodAutoscalers scale, so that members
-//! keep their replicas ([`RETAIN_REPLICAS`]).
+//! The HPA scale target marker. It sets the label [`RETAIN_REPLICAS`] on the workloads that propagated
+//! HorizontalPodAutoscalers scale, so that members keep the replicas of these workloads.
 //!
-//! The label is removed when the autoscaler is deleted or scales another workload. It stays on a workload that no
-//! autoscaler has scaled, because users may set it themselves.
+//! The marker removes the label when the autoscaler is deleted or scales another workload. A label on a workload that
+//! no autoscaler has scaled is kept, because a user may have set it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -25,11 +25,11 @@ use crate::reconciler::work_queue::{Lane, RetryableError, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 use crate::rest_mapper::{KindError, RestMapper};
 
-/// The name of the queue in metrics.
+/// The name of the controller's queue in metrics.
 const QUEUE: &str = "hpa-scale-target-marker";
 /// Maximum number of workloads written at the same time.
 const WORKERS: usize = 4;
-/// Delay before a workload that does not exist, or whose kind is not served, is looked up again.
+/// Delay before the next lookup of a workload that does not exist or whose kind is not served.
 const MISSING_DELAY: Duration = Duration::from_secs(10);
 
 /// Runs the controller until the token is cancelled.
@@ -81,7 +81,7 @@ impl Target {
 #[derive(Clone, Debug)]
 struct Autoscaler {
     target: Target,
-    /// True if a policy claims the autoscaler, so that it exists in members.
+    /// True if a policy claims the autoscaler. The autoscaler then also exists in members.
     propagated: bool,
 }
 
@@ -94,14 +94,14 @@ struct Marker {
     queue: WorkQueue<Target, ()>,
 }
 
-/// The result of a write.
+/// The result of labelling a workload.
 #[derive(Debug, PartialEq, Eq)]
 enum Marked {
     Done,
     Missing,
 }
 
-/// An error after which a workload is labelled again.
+/// An error of labelling a workload.
 #[derive(Debug, thiserror::Error)]
 enum MarkError {
     #[error(transparent)]
@@ -175,7 +175,7 @@ impl Marker {
         autoscalers.any(|autoscaler| autoscaler.propagated && autoscaler.target == *target)
     }
 
-    /// Applies an event, and returns the workloads whose label may have to change.
+    /// Applies a watch event. Returns the workloads whose label may have to change.
     fn affected_targets(&mut self, event: WatchEvent) -> BTreeSet<Target> {
         match event {
             WatchEvent::Applied(object) => self.put(&object),
@@ -222,7 +222,7 @@ fn key(object: &DynamicObject) -> Key {
     (object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// Sets or removes the label. Writes nothing if it is as desired.
+/// Sets the label [`RETAIN_REPLICAS`] of a workload, or removes it. Writes nothing if the label is up to date.
 async fn set_label(
     mapper: &RestMapper,
     target: &Target,
@@ -284,7 +284,8 @@ mod tests {
         .unwrap()
     }
 
-    /// Returns the affected workloads of an event, each with its desired label.
+    /// Handles an event. Returns the affected workloads, each with a flag that is true if the workload must have the
+    /// label.
     fn handle(marker: &mut Marker, event: WatchEvent) -> Vec<(String, bool)> {
         let targets = marker.affected_targets(event).into_iter();
         let scaled: Vec<(Target, bool)> = targets

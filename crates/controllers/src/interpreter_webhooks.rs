@@ -1,4 +1,4 @@
-//! Calls of interpreter webhooks: connections, time limits, and a pause after a webhook that did not respond.
+//! Calls of interpreter webhooks, with reused connections, time limits, and a pause after a call that timed out.
 
 mod endpoint;
 mod service;
@@ -15,7 +15,7 @@ use crate::monitor::{Monitor, Outcome};
 /// The caller of the webhooks of one controller. Clones share the connections.
 #[derive(Clone)]
 pub(crate) struct WebhookCaller {
-    /// Reads the Services of webhooks.
+    /// The client that reads the Services of webhooks.
     client: kube::Client,
     endpoints: Arc<Mutex<HashMap<String, Arc<Endpoint>>>>,
     monitor: Monitor,
@@ -36,7 +36,7 @@ impl WebhookCaller {
         }
     }
 
-    /// Calls a webhook, and records the call.
+    /// Calls a webhook, and records the call in the metrics.
     pub(crate) async fn call(&self, request: &WebhookRequest) -> Result<Answer, WebhookError> {
         let began = Instant::now();
         let answer = self.exchange(request).await;
@@ -57,7 +57,7 @@ impl WebhookCaller {
         request.read(&uid, &response)
     }
 
-    /// Returns the connections to a webhook. A changed webhook gets new ones.
+    /// Returns the connections to a webhook. A changed webhook gets new connections.
     fn endpoint(&self, webhook: &Webhook) -> Arc<Endpoint> {
         let endpoints = self.endpoints.lock();
         let mut endpoints = endpoints.unwrap_or_else(PoisonError::into_inner);

@@ -1,30 +1,42 @@
-//! The controllers around the scheduler: from policies and resource templates to bindings, from bindings into the
-//! member clusters, and status back.
+//! The controllers of Berth, except the scheduler. They create bindings from policies and resource templates, apply the
+//! objects of placed bindings in member clusters, and collect the status of these objects.
 //!
 //! | module | controller |
 //! |---|---|
-//! | [`detector`] | binds resource templates by policies: one binding for each matching template |
-//! | [`dependencies`] | propagates the ConfigMaps, Secrets and other objects that a template refers to, along with it |
-//! | [`propagation`] | creates Works for placed bindings, applies them in members, and aggregates status |
-//! | [`failover`] | evicts bindings from tainted clusters and unhealthy applications |
-//! | [`hpa_scale_target_marker`] | labels workloads with an autoscaler, so that members keep their replicas |
-//! | [`deployment_replicas_syncer`] | writes the replicas that autoscalers in members chose into the template |
-//! | [`workload_rebalancer`] | triggers a new scheduling on request |
+//! | [`detector`] | creates a binding for each resource template that a policy selects |
+//! | [`dependencies`] | propagates the objects that a template refers to, for example ConfigMaps |
+//! | [`propagation`] | creates Works for placed bindings, applies them in members, and aggregates the status |
+//! | [`failover`] | evicts bindings from clusters with taints, and from clusters where the application is unhealthy |
+//! | [`hpa_scale_target_marker`] | labels the workloads that autoscalers scale, so that members keep the replicas |
+//! | [`deployment_replicas_syncer`] | copies the number of replicas from the autoscalers in members to the template |
+//! | [`workload_rebalancer`] | triggers the rescheduling of the workloads in a WorkloadRebalancer |
 //! | [`cluster`] | maintains the execution namespace, finalizer and condition taints of Clusters |
 //! | [`cluster_status`] | collects the status of Push clusters |
-//! | [`taint_policy`] | adds and removes taints by ClusterTaintPolicies |
-//! | [`namespace_sync`] | creates namespaces in members |
-//! | [`unified_auth`] | grants impersonation in members to users of the cluster proxy |
+//! | [`taint_policy`] | adds and removes the taints that ClusterTaintPolicies define |
+//! | [`namespace_sync`] | creates the namespaces of the control plane in members |
+//! | [`unified_auth`] | lets the control plane impersonate the users of the cluster proxy in members |
 //!
-//! Shared modules: `reconciler` is the runtime of the controllers; [`monitor`] measures them; `customizations` loads scripts
-//! and webhooks into the interpreter; `resource_interpreter` runs it, and calls webhooks by `interpreter_webhooks`; `overrides` applies override policies; [`member_client`] connects to members; `owned_work`
-//! writes Works without a binding; `rest_mapper` finds resources by kind.
-//! [`resource_selector`], [`resource_type`], [`binding_key`], [`server_objects`], [`nearest`], `fingerprint`,
-//! `condition`, `timestamp`, `object_reference` and `merge_diff` are leaves.
+//! Several controllers use these modules:
 //!
-//! The controllers reach API servers only through clients that they are given, or make from a Cluster object. They know
-//! no scheduling engine and no embedded server. Decisions are pure functions, which the tests compare with Karmada's
-//! behaviour.
+//! | module | purpose |
+//! |---|---|
+//! | `reconciler` | runs the controllers |
+//! | [`monitor`] | records the metrics and the liveness of the controllers |
+//! | `customizations` | loads scripts and webhooks into the resource interpreter |
+//! | `resource_interpreter` | runs the resource interpreter |
+//! | `interpreter_webhooks` | calls the webhooks of the resource interpreter |
+//! | `overrides` | applies override policies |
+//! | [`member_client`] | creates clients for members |
+//! | `owned_work` | writes Works that belong to no binding |
+//! | `rest_mapper` | finds the resource of a kind |
+//!
+//! The other modules are leaves, which import none of these modules: [`resource_selector`], [`resource_type`],
+//! [`binding_key`], [`server_objects`], [`nearest`], `fingerprint`, `condition`, `timestamp`, `object_reference` and
+//! `merge_diff`.
+//!
+//! The controllers access API servers only through clients that they receive from the caller or create from a Cluster.
+//! This crate must not depend on the scheduler or on the embedded API server. Decisions are pure functions. Tests
+//! compare these functions with Karmada's behaviour.
 
 pub mod binding_key;
 pub mod cluster;

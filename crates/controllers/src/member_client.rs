@@ -1,7 +1,7 @@
 //! Clients for members, built from a Cluster and its Secrets.
 //!
 //! `spec.proxyURL` may be an HTTP, HTTPS or SOCKS5 proxy. HTTP and HTTPS proxies receive the headers of
-//! `spec.proxyHeader`; SOCKS5 has no headers.
+//! `spec.proxyHeader`. SOCKS5 proxies receive no headers.
 
 pub mod impersonation;
 mod proxy_tunnel;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use berth_api::Cluster;
 use berth_api::cluster::LocalSecretReference;
-use berth_api::component::Component;
+use berth_component_base::user_agent::Component;
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use k8s_openapi::api::core::v1::Secret;
@@ -23,14 +23,15 @@ use rustls_pki_types::pem::PemObject as _;
 
 /// The time limit of a request to a member, as in Karmada.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(32);
-/// The time limit of connecting to a member.
+/// The time limit for connecting to a member.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The duration of a watch before it is renewed. A connection without data for longer is broken.
+/// The number of seconds after which a watch is renewed.
 const WATCH_SECONDS: u32 = 90;
-/// The time limit between two reads of a connection; longer than a watch.
+/// The time limit between two reads of a connection. It is longer than a watch, so that only broken connections exceed
+/// the limit.
 const READ_TIMEOUT: Duration = Duration::from_secs(110);
 
-/// An error in the Cluster or Secret of a member. The texts appear in condition messages.
+/// An error about the Cluster or Secret of a member. Messages of conditions contain the text of this error.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberClientError {
     /// The Cluster has no API endpoint.
@@ -116,7 +117,7 @@ pub(crate) fn watch_config() -> watcher::Config {
 /// Reads the Secret of a cluster and builds a client for the member.
 ///
 /// # Errors
-/// When the Cluster or its Secret are incomplete or malformed.
+/// When the Cluster or its Secret is incomplete or malformed.
 pub async fn connect(
     control_plane: &kube::Client,
     cluster: &Cluster,
@@ -159,10 +160,10 @@ async fn secret(
     })
 }
 
-/// Returns the client configuration from a Cluster and its Secret.
+/// Returns the client configuration for a Cluster and its Secret.
 ///
 /// # Errors
-/// When the Cluster or its Secret are incomplete or malformed.
+/// When the Cluster or its Secret is incomplete or malformed.
 pub fn config(cluster: &Cluster, secret: &Secret) -> Result<kube::Config, MemberClientError> {
     let mut config = endpoint(cluster)?;
     let agent = HeaderValue::try_from(Component::Controllers.user_agent());
@@ -174,7 +175,7 @@ pub fn config(cluster: &Cluster, secret: &Secret) -> Result<kube::Config, Member
     Ok(config)
 }
 
-/// Returns the client configuration without certificates and credentials.
+/// Returns the client configuration for a Cluster without certificates and credentials.
 fn endpoint(cluster: &Cluster) -> Result<kube::Config, MemberClientError> {
     let name = cluster.name_any();
     let spec = &cluster.spec;
@@ -191,7 +192,7 @@ fn endpoint(cluster: &Cluster) -> Result<kube::Config, MemberClientError> {
     let mut config = kube::Config::new(parsed);
     config.proxy_url = proxy;
     config.accept_invalid_certs = skips_verification(cluster);
-    // Callers decide on retries.
+    // The callers retry failed requests.
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.reset_reader_on_write = true;
@@ -210,7 +211,7 @@ fn token(cluster: &Cluster, secret: &Secret) -> Result<String, MemberClientError
         .map_err(|_| content_error(cluster, secret, "has a token that is not text"))
 }
 
-/// Returns the CA certificates that verify the member; none if it is not verified.
+/// Returns the CA certificates that verify the member, or `None` if the Cluster skips the verification.
 fn ca_certificates(
     cluster: &Cluster,
     secret: &Secret,
@@ -247,7 +248,7 @@ fn content_error(cluster: &Cluster, secret: &Secret, problem: &'static str) -> M
     }
 }
 
-/// Returns the proxy of a member, if it has one.
+/// Returns the URL of the member's proxy, or `None` if the member has no proxy.
 fn proxy(cluster: &Cluster) -> Result<Option<http::Uri>, MemberClientError> {
     let spec = &cluster.spec;
     let Some(url) = spec.proxy_url.as_ref().filter(|url| !url.is_empty()) else {

@@ -1,7 +1,8 @@
-//! The metrics of the controllers, with the names, labels and buckets of karmada-controller-manager, and their liveness.
-//! Metrics that Karmada does not have begin with `berth_`.
+//! The metrics and the liveness of the controllers. The metrics have the names, labels and buckets of
+//! karmada-controller-manager. Names of metrics that Karmada does not have begin with `berth_`.
 //!
-//! The controllers report what happens; only [`Monitor::text`] knows the format. It knows no controller.
+//! The controllers call the methods of [`Monitor`], and [`Monitor::text`] formats the metrics. This module must not
+//! depend on the controllers.
 
 mod families;
 pub(crate) mod queue_meter;
@@ -19,7 +20,7 @@ use self::queue_meter::QueueMeter;
 use self::watchdog::{Heartbeat, Watchdog};
 use crate::condition;
 
-/// The metrics and the liveness of all controllers of a process. Cheap to clone.
+/// The metrics and the liveness of all controllers of a process. Clones are cheap.
 #[derive(Clone, Debug, Default)]
 pub struct Monitor(Arc<Inner>);
 
@@ -30,7 +31,7 @@ struct Inner {
     watchdog: Watchdog,
 }
 
-/// The label value for success or failure.
+/// The result of an operation. Metrics contain this result as the value of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Success,
@@ -54,20 +55,20 @@ impl Outcome {
     }
 }
 
-/// A write of an object in a member.
+/// A type of write to an object in a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemberWrite {
-    /// The object did not exist.
+    /// The object is created because it does not exist.
     Create,
-    /// The object existed before and was missing.
+    /// The object was created before, and is created again because it is missing.
     Recreate,
-    /// The object existed.
+    /// The object exists and is changed.
     Update,
-    /// The object is no longer wanted.
+    /// The object is deleted because it is no longer wanted.
     Delete,
 }
 
-/// The type of an object in a member.
+/// The type of a member's object, and the name of the cluster.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemberKind<'a> {
     pub(crate) api_version: &'a str,
@@ -93,15 +94,16 @@ impl Monitor {
         out
     }
 
-    /// Reports whether all loops and workers make progress.
+    /// Checks that all event loops and workers make progress.
     ///
     /// # Errors
-    /// With the names of the loops that are stuck, or have stuck workers.
+    /// When an event loop or a worker is stuck. The error contains the names of the loops.
     pub fn check_live(&self) -> Result<(), String> {
         self.0.watchdog.check()
     }
 
-    /// Returns the heartbeat of a loop. `pending` returns the number of its events that wait.
+    /// Adds an event loop to the watchdog, and returns the heartbeat of the loop. `pending` returns the number of
+    /// events that wait for the loop.
     pub(crate) fn heartbeat(
         &self,
         name: String,
@@ -130,24 +132,25 @@ impl Monitor {
         families.policy_attempts.increment([outcome.label()]);
     }
 
-    /// Counts a policy that preempted another one.
+    /// Counts an attempt of a policy to preempt another policy.
     pub(crate) fn policy_preempted(&self, outcome: Outcome) {
         self.0.families.preemptions.increment([outcome.label()]);
     }
 
-    /// Records that the Works of a binding were written.
+    /// Records a write of the Works of a binding.
     pub(crate) fn works_synced(&self, outcome: Outcome, duration: Duration) {
         let family = &self.0.families.work_syncs;
         family.observe([outcome.label()], duration);
     }
 
-    /// Records that the objects of a Work were written to its member.
+    /// Records a write of the objects of a Work to its member.
     pub(crate) fn workload_synced(&self, outcome: Outcome, duration: Duration) {
         let family = &self.0.families.workload_syncs;
         family.observe([outcome.label()], duration);
     }
 
-    /// Records a call of an interpreter webhook, or one that failed without a request because the webhook is paused.
+    /// Records a call of an interpreter webhook. A call that fails without a request, because the webhook is paused, is
+    /// also recorded.
     pub(crate) fn interpreter_webhook_called(
         &self,
         webhook: &str,

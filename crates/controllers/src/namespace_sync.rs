@@ -1,8 +1,8 @@
-//! The namespace controller: creates each namespace of the control plane in all members, except for those of the system
-//! and those that are skipped.
+//! The namespace controller. It creates each namespace of the control plane in all members, except system namespaces
+//! and skipped namespaces.
 //!
-//! Each pair of a namespace and a cluster gets a Work, which the namespace owns. The content of the Work is decided in
-//! [`namespace_work`].
+//! Each pair of a namespace and a cluster gets a Work, which the namespace owns. The module [`namespace_work`] computes
+//! the content of the Work.
 
 pub(crate) mod namespace_work;
 
@@ -28,12 +28,13 @@ use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 use namespace_work::{Desired, is_synced};
 
-/// The component that events and metrics name.
+/// The name of this component in events and metrics.
 const COMPONENT: &str = "namespace-sync-controller";
 /// Maximum number of Works written at the same time.
 const WORKERS: usize = 16;
 
-/// Runs the namespace controller until the token is cancelled. `skipped` matches whole names of namespaces.
+/// Runs the namespace controller until the token is cancelled. A namespace is skipped if an expression in `skipped`
+/// matches its name.
 ///
 /// # Errors
 /// When one of its tasks panics.
@@ -96,14 +97,14 @@ struct NamespaceController {
     namespaces: BTreeMap<String, Arc<Namespace>>,
     clusters: BTreeMap<String, Arc<Cluster>>,
     overrides: BTreeMap<String, Arc<OverridePolicy>>,
-    /// The overrides, ready to apply.
+    /// The policies in `overrides` as a set that can be applied to a namespace.
     override_set: Arc<OverrideSet>,
-    /// Sources with a complete list. Without all of them, the content of a Work is unknown.
+    /// Sources whose list is complete. Works are written after all sources are listed.
     listed: HashSet<Source>,
     queue: EnsureQueue<Pair>,
 }
 
-/// The result of ensuring the Work of a pair.
+/// The result of writing the Work of a pair.
 struct Outcome {
     pair: Pair,
     namespace: Arc<Namespace>,

@@ -1,6 +1,7 @@
-//! Finds the known name that is nearest to a misspelled one, for "did you mean" in messages.
+//! Suggestions for misspelled names, for messages that ask "did you mean …?".
 
-/// Returns the candidate with the smallest edit distance, which is at most a third of the word's length.
+/// Returns the candidate with the smallest edit distance to a word, or `None` if no candidate is similar. The distance
+/// is at most a third of the word's length, or 1 for a short word.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = word.to_lowercase();
     let most = (word.chars().count() / 3).max(1);
@@ -16,7 +17,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns a hint for a kind that is not served in an API version. `served` lists the API versions and kinds.
+/// Returns a hint for a kind that is not served in an API version. `served` contains the served API versions and kinds.
 pub fn kind_hint<'a>(
     api_version: &str,
     kind: &str,

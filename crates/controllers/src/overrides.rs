@@ -1,8 +1,9 @@
-//! Override policies: selects those that apply to a resource in a cluster, and changes the resource.
+//! Override policies. This module selects the policies that apply to a resource in a cluster, and changes the resource.
 //!
-//! ClusterOverridePolicies are applied first, then the OverridePolicies of the resource's namespace, so that the latter
-//! win. Within a kind, less precise selectors come first, then smaller names. Everything but [`events`] is pure and must
-//! not know where policies and clusters come from.
+//! ClusterOverridePolicies are applied first, and then the OverridePolicies of the resource's namespace. A value of an
+//! OverridePolicy therefore replaces a value of a ClusterOverridePolicy. Policies of one kind are applied in the order
+//! of their precision, the least precise policy first, and then in the order of their names. All functions outside
+//! [`events`] are pure. This module must not depend on the sources of policies and clusters.
 
 mod containers;
 mod error;
@@ -29,9 +30,9 @@ use crate::resource_selector::{Precision, ResourceIdentity, Selector};
 #[derive(Clone, Debug)]
 pub(crate) struct OverridePolicy {
     pub(crate) name: String,
-    /// The valid selectors; an invalid one selects nothing.
+    /// The valid selectors. An invalid selector selects nothing.
     selectors: Vec<Selector>,
-    /// The policy has no selectors, and so selects everything.
+    /// True if the policy has no selectors, and therefore selects all resources.
     selects_all: bool,
     rules: Vec<RuleWithCluster>,
 }
@@ -39,9 +40,9 @@ pub(crate) struct OverridePolicy {
 /// The two kinds of override policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum OverrideKind {
-    /// OverridePolicy, for the resources of its namespace.
+    /// An OverridePolicy, which applies to the resources of its namespace.
     Namespaced,
-    /// ClusterOverridePolicy, for all resources.
+    /// A ClusterOverridePolicy, which applies to all resources.
     Cluster,
 }
 
@@ -57,17 +58,17 @@ pub(crate) struct OverrideSet {
 /// The policies that were applied to a resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AppliedOverrides {
-    /// The annotation about ClusterOverridePolicies, as JSON; none without any.
+    /// The annotation about ClusterOverridePolicies, as JSON. `None` if no such policy was applied.
     pub(crate) cluster: Option<String>,
-    /// The annotation about OverridePolicies, as JSON; none without any.
+    /// The annotation about OverridePolicies, as JSON. `None` if no such policy was applied.
     pub(crate) namespaced: Option<String>,
-    /// Names of the ClusterOverridePolicies.
+    /// Names of the applied ClusterOverridePolicies.
     pub(crate) cluster_names: Vec<String>,
-    /// Names of the OverridePolicies.
+    /// Names of the applied OverridePolicies.
     pub(crate) namespaced_names: Vec<String>,
 }
 
-/// A policy that cannot be applied.
+/// An error: a policy cannot be applied.
 #[derive(Debug, thiserror::Error)]
 #[error("{} {policy:?} cannot be applied: {reason}", match kind {
     OverrideKind::Namespaced => "override policy",
@@ -88,7 +89,7 @@ struct Record<'a> {
     overriders: Overriders,
 }
 
-/// Returns overriders as Karmada records them: with a `value` also for `remove`.
+/// Returns overriders as Karmada records them. Karmada records a `value` even for the operator `remove`.
 fn recorded(overriders: &Overriders) -> Overriders {
     let mut recorded = overriders.clone();
     let plain = recorded.plaintext.iter_mut().map(|one| &mut one.value);
@@ -112,7 +113,7 @@ impl OverridePolicy {
         }
     }
 
-    /// Returns how precisely the policy selects a resource, if it does.
+    /// Returns the precision with which the policy selects a resource, or `None` if the policy does not select it.
     pub(crate) fn precision(&self, resource: &ResourceIdentity<'_>) -> Option<Precision> {
         if self.selects_all {
             return Some(Precision::All);
@@ -121,7 +122,8 @@ impl OverridePolicy {
         selectors.filter_map(|s| s.precision_of(resource)).max()
     }
 
-    /// Reports whether the policy selects a resource of this kind and name for some labels.
+    /// Reports whether the policy may select a resource of this kind and name. The labels of the resource are not
+    /// compared.
     pub(crate) fn may_select(
         &self,
         api_version: &str,

@@ -1,5 +1,5 @@
-//! Works without a binding: each is controlled by another object, such as a Namespace or a Cluster, and is deleted with
-//! it.
+//! Works without a binding. Another object, such as a Namespace or a Cluster, owns such a Work, and the Work is deleted
+//! together with its owner.
 
 pub(crate) mod ensure_queue;
 
@@ -21,14 +21,14 @@ pub(crate) struct OwnedWork {
     owner: OwnerReference,
 }
 
-/// The outcome of ensuring a Work.
+/// The outcome of writing a Work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ensured {
-    /// It is up to date.
+    /// The Work is up to date.
     Unchanged,
-    /// It was written.
+    /// The Work was written.
     Written,
-    /// It cannot be written yet.
+    /// The Work cannot be written yet.
     Unfinished,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum WriteError {
 }
 
 impl OwnedWork {
-    /// Returns the Work of an object that controls it.
+    /// Creates a Work that `owner` controls.
     pub(crate) fn new(work: DesiredWork, owner: &impl Resource<DynamicType = ()>) -> Self {
         let owner = owner.controller_owner_ref(&()).unwrap_or_default();
         Self {
@@ -56,14 +56,14 @@ impl OwnedWork {
         }
     }
 
-    /// Returns the Work to create, with a permanent id.
+    /// Returns the content of a new Work with this permanent id.
     pub(crate) fn new_work(&self, id: &str) -> Value {
         let mut work = work_patch::new_work(&self.work, id);
         work["metadata"]["ownerReferences"] = json!([self.owner]);
         work
     }
 
-    /// Reports whether a Work has this owner, and not an earlier one of the same name.
+    /// Reports whether a stored Work has this owner. An earlier owner of the same name has another UID.
     pub(crate) fn owns(&self, work: &Work) -> bool {
         let owners = work.owner_references();
         owners.iter().any(|owner| owner.uid == self.owner.uid)
@@ -78,7 +78,7 @@ impl OwnedWork {
                 let new: Work = serde_json::from_value(new)?;
                 works.create(&PostParams::default(), &new).await.map(drop)
             }
-            // The Work of an earlier owner has to be deleted first.
+            // The Work of an earlier owner must be deleted first.
             Some(work) if work.metadata.deletion_timestamp.is_some() => {
                 return Ok(Ensured::Unfinished);
             }
@@ -94,14 +94,14 @@ impl OwnedWork {
         };
         match written {
             Ok(()) => Ok(Ensured::Written),
-            // The execution namespace does not exist yet, or the Work changed meanwhile.
+            // The execution namespace does not exist yet, or the Work has changed.
             Err(error) if is_stale(&error) => Ok(Ensured::Unfinished),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// Writes the Works that differ from what is stored.
+/// Writes the Works that differ from the stored Works.
 pub(crate) async fn ensure(client: &Client, works: &[OwnedWork]) -> Result<Ensured, WriteError> {
     let mut ensured = Ensured::Unchanged;
     for work in works {

@@ -1,5 +1,5 @@
-//! Propagation: placed bindings become Works, Works become objects in member clusters, and the objects' status
-//! returns to the binding and the template.
+//! The propagation of placed bindings. It creates Works from bindings, applies the Works as objects in member clusters,
+//! and copies the status of these objects to the bindings and templates.
 //!
 //! ```text
 //! watches: bindings, Works,  ──> reconciler ──> Works of a binding     (binding)
@@ -14,9 +14,10 @@
 //! | requests | [`binding::sync`], [`status::writer`], `execution::member_object`, `execution::worker` |
 //! | state | [`index`], `reconciler` with `watch_events`, [`execution::member`] |
 //!
-//! The reconciler owns the state of the control plane and starts a bounded number of jobs, never two for one binding.
-//! Each member has a task with its own state. Everything is level-triggered: a restart reconciles every object once
-//! and writes only differences. Do not run it together with karmada-controller-manager, which does the same work.
+//! The reconciler owns the observed state of the control plane and starts a bounded number of jobs. Jobs for one
+//! binding run one after another. Each member has a task with its own state. All decisions are level-triggered: a
+//! restart reconciles every object once and writes only differences. Do not run the propagation together with
+//! karmada-controller-manager, which writes the same objects.
 
 pub(crate) mod binding;
 pub(crate) mod execution;
@@ -41,36 +42,37 @@ use crate::reconciler::Runtime;
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::RestMapper;
 
-/// The name of the queue in metrics.
+/// The name of the controller's queue in metrics.
 const QUEUE: &str = "binding-controller";
 
 /// Concurrency and feature gates of the propagation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PropagationOptions {
-    /// Maximum bindings whose Works or status are written at once.
+    /// Maximum number of bindings whose Works or status are written at the same time.
     pub concurrent_bindings: NonZeroUsize,
-    /// Maximum Works applied at once, per member.
+    /// Maximum number of Works that are applied in one member at the same time.
     pub concurrent_works: NonZeroUsize,
-    /// Adds preserved state as labels to the objects of a moved application; Karmada's gate
-    /// `StatefulFailoverInjection`.
+    /// True to add the preserved state of an evicted application as labels to its new copy, as Karmada's feature gate
+    /// `StatefulFailoverInjection` does.
     pub inject_state: bool,
-    /// The parts that run.
+    /// The enabled parts of the propagation.
     pub parts: PropagationParts,
 }
 
 /// The parts of the propagation, which Karmada runs as separate controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PropagationParts {
-    /// Writes the Works of bindings; Karmada's controller `binding`.
+    /// True to write the Works of bindings, as Karmada's controller `binding` does.
     pub works: bool,
-    /// Writes the status of bindings and templates; Karmada's controller `bindingStatus`.
+    /// True to write the status of bindings and templates, as Karmada's controller `bindingStatus` does.
     pub binding_status: bool,
-    /// Applies Works in the members and reports their status; Karmada's controllers `execution` and `workStatus`.
+    /// True to apply Works in the members and report their status, as Karmada's controllers `execution` and
+    /// `workStatus` do.
     pub members: bool,
 }
 
 impl Default for PropagationParts {
-    /// Returns all parts.
+    /// Enables all parts.
     fn default() -> Self {
         Self {
             works: true,
@@ -93,7 +95,8 @@ impl Default for PropagationOptions {
 
 /// Runs the propagation until `shutdown` is cancelled.
 ///
-/// The server may be down or lack some APIs at the start: the watches wait for them.
+/// The server may be unreachable or lack APIs when the propagation starts. The propagation then waits for the server
+/// and the APIs.
 ///
 /// # Errors
 /// When one of its tasks panics.

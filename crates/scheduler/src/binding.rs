@@ -1,4 +1,6 @@
-//! ResourceBindings and ClusterResourceBindings as one type with one key.
+//! The type [`Binding`], which represents a ResourceBinding or a ClusterResourceBinding, and its key.
+//!
+//! [`RawBinding`] is a binding from a watch event or a list. It is decoded on demand.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,16 +13,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::lazy_object::LazyObject;
 
-/// Key of a binding: a ResourceBinding if it has a namespace, otherwise a ClusterResourceBinding.
+/// Key of a binding. A key with a namespace identifies a ResourceBinding. A key without a namespace identifies a
+/// ClusterResourceBinding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BindingKey {
-    /// Namespace of a ResourceBinding.
+    /// Namespace of a ResourceBinding, or `None` for a ClusterResourceBinding.
     pub namespace: Option<Arc<str>>,
-    /// Name.
+    /// Name of the binding.
     pub name: Arc<str>,
 }
 
-/// Key of the binding of an engine request.
 impl From<&BindingName> for BindingKey {
     fn from(name: &BindingName) -> Self {
         Self {
@@ -43,7 +45,7 @@ impl BindingKey {
         }
     }
 
-    /// Returns the kind of the object.
+    /// Returns the kind of the binding.
     pub fn kind(&self) -> &'static str {
         if self.namespace.is_some() {
             "ResourceBinding"
@@ -65,13 +67,13 @@ impl fmt::Display for BindingKey {
 /// A ResourceBinding or ClusterResourceBinding.
 #[derive(Clone, Debug)]
 pub struct Binding {
-    /// Key.
+    /// Key of the binding.
     pub key: BindingKey,
     /// Metadata without managed fields.
     pub metadata: ObjectMeta,
-    /// Spec.
+    /// Spec of the binding.
     pub spec: BindingSpec,
-    /// Status; empty if the object has none.
+    /// Status of the binding, or the default status if the object has no status.
     pub status: BindingStatus,
 }
 
@@ -87,9 +89,10 @@ impl BindingObject for Binding {
 
 impl Binding {
     fn new(mut metadata: ObjectMeta, mut spec: BindingSpec, status: Option<BindingStatus>) -> Self {
-        // Unused here, and two thirds of the memory of a typed object.
+        // The scheduler does not use managed fields, and they take two thirds of the memory of a typed object.
         metadata.managed_fields = None;
-        // Normalized for the comparison with the applied placement, which Go has written.
+        // The scheduler compares the placement with the applied-placement annotation. Karmada, which is written in Go,
+        // omits empty strings in this annotation.
         if let Some(placement) = &mut spec.placement {
             placement.drop_empty_strings();
         }
@@ -128,17 +131,17 @@ impl Binding {
             .map_or("", String::as_str)
     }
 
-    /// Reports whether this state is at least as new as the other one.
+    /// Reports whether this state of a binding is at least as new as the state `other`.
     ///
-    /// Resource versions of a server are increasing decimal numbers. If one is not a number, `self` counts as
-    /// newer, which costs at most one extra cycle.
+    /// Resource versions are increasing decimal numbers. If a resource version is not a number, or the UIDs differ,
+    /// `self` counts as newer. A wrong result costs at most one unnecessary scheduling cycle.
     pub fn at_least_as_new_as(&self, other: &Self) -> bool {
         age(&self.metadata, &other.metadata).is_none_or(Ordering::is_ge)
     }
 }
 
-/// Compares the versions of two states of an object. Returns `None` if they are not comparable or belong to
-/// different objects.
+/// Compares the resource versions of two states of an object. Returns `None` if a resource version is not a number, or
+/// if the states belong to different objects.
 fn age(this: &ObjectMeta, other: &ObjectMeta) -> Option<Ordering> {
     if this.uid != other.uid {
         return None;
@@ -147,7 +150,7 @@ fn age(this: &ObjectMeta, other: &ObjectMeta) -> Option<Ordering> {
     Some(version(this)?.cmp(&version(other)?))
 }
 
-/// A binding whose content is not decoded yet.
+/// A binding whose spec and status are not decoded yet.
 #[derive(Clone, Debug)]
 pub enum RawBinding {
     /// A ResourceBinding.
@@ -157,7 +160,7 @@ pub enum RawBinding {
 }
 
 impl RawBinding {
-    /// Returns the identity of the binding.
+    /// Returns the name, namespace, UID, resource version and generation of the binding.
     pub fn metadata(&self) -> &ObjectMeta {
         match self {
             Self::Namespaced(object) => object.metadata(),
@@ -165,7 +168,7 @@ impl RawBinding {
         }
     }
 
-    /// Reports whether it is no newer than `binding`, a state received from the server.
+    /// Reports whether `binding` is a state of the same object and at least as new as this state.
     pub fn is_outdated_by(&self, binding: &Binding) -> bool {
         age(self.metadata(), &binding.metadata).is_some_and(Ordering::is_le)
     }
@@ -208,13 +211,13 @@ mod tests {
     }
 
     #[test]
-    fn only_newer_states_and_other_objects_are_new() {
+    fn equal_and_older_states_of_the_same_object_are_outdated() {
         let known: ResourceBinding = serde_json::from_value(object("a", "9")).unwrap();
         let known = Binding::from(known);
         let cases = [
             ("a", "8", true),
             ("a", "9", true),
-            // Compared as numbers: as strings, "10" is less than "9".
+            // Resource versions are compared as numbers. As strings, "10" would be less than "9".
             ("a", "10", false),
             ("b", "1", false),
             ("a", "not a number", false),

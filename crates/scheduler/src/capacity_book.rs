@@ -1,6 +1,11 @@
-//! Capacity and placements that are taken but not visible in the Cluster objects yet.
+//! The effects of scheduling decisions that the reports of the clusters do not include yet. The report of a cluster is
+//! the resource summary in the status of its Cluster object.
 //!
-//! The [`CapacityBook`] is the only place that knows them. It decides nothing and has no clock.
+//! The [`CapacityBook`] makes no decisions. It combines four records:
+//! - [`assumed_capacity`]: capacity of the replicas that decisions assign,
+//! - [`affinity_groups`]: clusters of the workloads in each affinity group,
+//! - `reservations`: capacity for bindings that preempt other bindings,
+//! - [`pending_evictions`]: capacity that preempted workloads have released.
 
 pub(crate) mod affinity_groups;
 pub(crate) mod assumed_capacity;
@@ -21,12 +26,12 @@ use self::reservations::Reservations;
 use crate::binding::{Binding, BindingKey};
 use crate::estimator::AssumedWork;
 
-/// Capacity and placements that are taken but not reported yet.
+/// The effects of decisions that the clusters do not report yet.
 #[derive(Debug, Default)]
 pub(crate) struct CapacityBook {
-    /// `None` unless the gate SchedulingOvercommitProtection is on or a plugin requires it.
+    /// Present if the gate SchedulingOvercommitProtection is on, or if a plugin requires assumed capacity.
     assumed: Option<AssumedCapacity>,
-    /// `None` unless the gate WorkloadAffinity is on.
+    /// Present if the gate WorkloadAffinity is on.
     groups: Option<AffinityGroups>,
     reservations: Reservations,
     pending_evictions: PendingEvictions,
@@ -42,12 +47,13 @@ impl CapacityBook {
         }
     }
 
-    /// Starts to assume the capacity of decisions, if it does not already.
+    /// Starts to assume capacity for decisions. Has no effect on a book that already assumes capacity.
     pub(crate) fn enable_assumed_capacity(&mut self) {
         self.assumed.get_or_insert_default();
     }
 
-    /// Adds a binding that is seen for the first time. It may have been placed just before this process started.
+    /// Adds a binding that this process receives for the first time. If the binding was scheduled shortly before the
+    /// process started, the capacity of its replicas is assumed.
     pub(crate) fn binding_added(&mut self, binding: &Binding) {
         if let Some(groups) = &mut self.groups {
             groups.replace(None, Some(binding));
@@ -72,8 +78,9 @@ impl CapacityBook {
         }
     }
 
-    /// Removes a deleted binding. Returns the clusters whose assumed capacity is released: no report will show the
-    /// end of a workload that never ran.
+    /// Removes a deleted binding. Returns the clusters on which assumed capacity is released, so that the caller
+    /// retries the bindings that wait for capacity. A cluster report may not trigger this retry, because a workload
+    /// that never ran does not change the report.
     pub(crate) fn binding_deleted(
         &mut self,
         key: &BindingKey,
@@ -94,8 +101,8 @@ impl CapacityBook {
             .unwrap_or_default()
     }
 
-    /// Releases the entries that a cluster's new report includes. Returns whether assumed capacity may have been
-    /// among them.
+    /// Removes the entries that a cluster's new report includes. Reports whether assumed capacity may be among the
+    /// removed entries.
     pub(crate) fn cluster_reported(&mut self, cluster: &str) -> bool {
         self.pending_evictions.cluster_reported(cluster);
         match &mut self.assumed {
@@ -107,7 +114,8 @@ impl CapacityBook {
         }
     }
 
-    /// Adds a decision, which reduces the capacity for all further decisions until [`Self::complete`].
+    /// Adds a decision that is not written yet. Further decisions take its clusters and its capacity into account. The
+    /// caller must call [`Self::complete`] after the write.
     pub(crate) fn decided(&mut self, binding: &Binding, targets: &[TargetCluster], now: Instant) {
         if let Some(groups) = &mut self.groups {
             let clusters = targets.iter().map(|target| target.name.clone());
@@ -118,7 +126,8 @@ impl CapacityBook {
         }
     }
 
-    /// Completes a decision: its capacity stays assumed if it was written, and is released otherwise.
+    /// Completes a decision. If the decision was written, its capacity stays assumed. If the write failed, its capacity
+    /// is released.
     pub(crate) fn complete(&mut self, key: &BindingKey, written: bool) {
         if let Some(groups) = &mut self.groups {
             groups.complete(key);
@@ -128,12 +137,13 @@ impl CapacityBook {
         }
     }
 
-    /// Reserves capacity for a binding that preempts others; `None` removes its reservation.
+    /// Reserves the capacity of the placement `place` for a binding that preempts other bindings. If `place` is `None`,
+    /// removes the reservation of the binding.
     pub(crate) fn reserve(&mut self, binding: &Binding, place: Option<&Placement>, now: Instant) {
         self.reservations.set(binding, place, now);
     }
 
-    /// Removes expired entries. Returns the clusters whose assumed capacity is released.
+    /// Removes expired entries. Returns the clusters on which assumed capacity is released.
     pub(crate) fn expire(&mut self, now: Instant) -> BTreeSet<String> {
         self.pending_evictions.expire(now);
         let assumed = self.assumed.as_mut();
@@ -147,13 +157,13 @@ impl CapacityBook {
         self.assumed.as_ref()?.next_expiry()
     }
 
-    /// Returns whether the capacity of decisions is assumed.
+    /// Reports whether the book assumes capacity for decisions.
     pub(crate) fn assumes_capacity(&self) -> bool {
         self.assumed.is_some()
     }
 
-    /// Returns the capacity that a binding must not take: reservations of higher priority, and with `assumed` the
-    /// assumed capacity.
+    /// Returns the capacity that a binding must not use: the reservations of bindings with a higher priority and, if
+    /// `assumed` is true, the assumed capacity.
     pub(crate) fn taken_for(&self, binding: &Binding, assumed: bool, now: Instant) -> Assumed {
         let mut taken = match &self.assumed {
             Some(book) if assumed => book.total(now),
@@ -163,8 +173,9 @@ impl CapacityBook {
         taken
     }
 
-    /// Like [`Self::taken_for`], without healthy workloads: they may already be part of a report, and would then
-    /// count twice. Also returns whether there are any.
+    /// Returns the capacity of [`Self::taken_for`] without the assumed capacity of healthy workloads. A cluster may
+    /// already report the capacity of a healthy workload, which would then count twice. The second value is true if a
+    /// healthy workload was left out.
     pub(crate) fn taken_without_healthy(
         &self,
         binding: &Binding,
@@ -179,7 +190,8 @@ impl CapacityBook {
         (taken, unclear)
     }
 
-    /// Returns the assumed capacity in the form of the accurate estimators' requests.
+    /// Iterates over the assumed workloads and their clusters. The workloads are encoded for requests to the accurate
+    /// estimators.
     pub(crate) fn estimator_work(
         &self,
         now: Instant,
@@ -188,7 +200,8 @@ impl CapacityBook {
         assumed.flat_map(move |assumed| assumed.estimator_work(now))
     }
 
-    /// Returns the placement of the other members of a binding's affinity groups; `None` if the gate is off.
+    /// Returns the clusters of the other workloads in a binding's affinity groups, or `None` if the gate
+    /// WorkloadAffinity is off. `find` looks up a binding by its key.
     pub(crate) fn peers(
         &self,
         binding: &Binding,
@@ -198,7 +211,7 @@ impl CapacityBook {
         Some(groups.peers(binding, find))
     }
 
-    /// Returns the evicted workloads that clusters still report.
+    /// Returns the preempted workloads that their clusters still report after the eviction.
     pub(crate) fn pending_evictions(&self) -> &PendingEvictions {
         &self.pending_evictions
     }

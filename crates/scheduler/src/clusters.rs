@@ -1,4 +1,5 @@
-//! Clusters as last seen, in the forms that decisions and rules need.
+//! The scheduler's store of clusters, filled from watch events. Decisions read a [`Snapshot`] of the store. Rules about
+//! cluster changes read a [`ClusterState`] of each cluster.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,21 +10,21 @@ use berth_core::{Fleet, Snapshot};
 use crate::framework::State;
 use crate::rules::cluster_change::{ClusterDelta, ClusterState};
 
-/// Clusters as last seen.
+/// The last received state of each cluster.
 #[derive(Debug)]
 pub(crate) struct Clusters {
     fleet: Fleet,
-    /// Snapshot of the fleet, until a cluster changes.
+    /// Snapshot of the current fleet, or `None` after a change of a cluster.
     snapshot: Option<Arc<Snapshot>>,
     states: HashMap<String, ClusterState>,
-    /// Names of the clusters that are being deleted, or were.
+    /// Names of the clusters that are being deleted or were deleted.
     leaving: HashSet<String>,
 }
 
-/// An applied change of a cluster.
+/// The result of adding or changing a cluster.
 #[derive(Debug)]
 pub(crate) struct AppliedCluster {
-    /// `None` if the cluster is new.
+    /// The state before the change, or `None` if the cluster is new.
     pub(crate) old: Option<Arc<Cluster>>,
     pub(crate) new: Arc<Cluster>,
     pub(crate) delta: ClusterDelta,
@@ -72,8 +73,8 @@ impl Clusters {
         }
     }
 
-    /// Removes a deleted cluster. Its name counts as leaving until the cluster is added again: without a
-    /// finalizer, it was never seen as being deleted.
+    /// Removes a deleted cluster. Its name counts as leaving until the cluster is added again. A cluster without
+    /// finalizers is deleted at once, so no earlier event has marked it as leaving.
     pub(crate) fn remove(&mut self, name: &str) {
         self.fleet.remove(name);
         self.snapshot = None;
@@ -81,7 +82,8 @@ impl Clusters {
         self.leaving.insert(name.to_owned());
     }
 
-    /// Returns the current snapshot. A new one is also shown to the plugins.
+    /// Returns a snapshot of the current fleet. If a new snapshot is created, it is also stored in `plugin_state`,
+    /// where plugins read it.
     pub(crate) fn snapshot(&mut self, plugin_state: &State) -> &Arc<Snapshot> {
         self.snapshot.get_or_insert_with(|| {
             let snapshot = self.fleet.snapshot();

@@ -1,4 +1,4 @@
-//! Command-line program of a scheduler, with or without custom plugins.
+//! The command-line program of a scheduler. A custom scheduler adds its own plugins.
 //!
 //! ```no_run
 //! use berth_scheduler::SchedulerCommand;
@@ -22,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Options, OptionsError, SchedulerArgs};
 use crate::framework::{Args, FactoryError, Handle, Plugin, Registry, RegistryError};
-use crate::process::command_line::{parse, refuse, report};
-use crate::process::logging::{self, LogArgs};
-use crate::process::{runtime, signals};
 use crate::setup::{self, ServiceError};
+use berth_component_base::process::command_line::{parse, refuse, report};
+use berth_component_base::process::logging::{self, LogArgs};
+use berth_component_base::process::{runtime, signals};
 
-/// A scheduler program.
+/// A builder of a scheduler program.
 #[derive(Debug)]
 pub struct SchedulerCommand {
     name: &'static str,
@@ -51,16 +51,16 @@ pub enum CommandError {
     /// The command line or the configuration file is invalid.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// Decisions cannot be traced.
+    /// The export of traces cannot start.
     #[error(transparent)]
     Tracing(#[from] ExportError),
-    /// The service failed.
+    /// The scheduler failed.
     #[error(transparent)]
     Service(#[from] ServiceError),
 }
 
 impl CommandError {
-    /// Reports whether the user has to change flags, configuration or program.
+    /// Reports whether the user must change the flags, the configuration or the plugins.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Plugin(_) | Self::Options(_) | Self::Tracing(_) => true,
@@ -116,7 +116,7 @@ impl SchedulerCommand {
         self
     }
 
-    /// Adds a plugin. [`Self::run`] fails if the name is taken.
+    /// Adds a plugin. [`Self::run`] fails if another plugin has the same name.
     #[must_use]
     pub fn with_plugin(
         mut self,
@@ -140,7 +140,7 @@ impl SchedulerCommand {
         self
     }
 
-    /// Returns the added plugins, for programs that decide without a running scheduler.
+    /// Returns the added plugins, for programs that make decisions without a running scheduler.
     ///
     /// # Errors
     /// When two plugins have the same name.
@@ -148,8 +148,8 @@ impl SchedulerCommand {
         self.out_of_tree
     }
 
-    /// Removes an in-tree plugin, for example to replace it with another one of the same name. [`Self::run`]
-    /// fails if no in-tree plugin has this name.
+    /// Removes an in-tree plugin, for example to replace it with a custom plugin of the same name. [`Self::run`] fails
+    /// if no in-tree plugin has this name.
     #[must_use]
     pub fn without_plugin(mut self, name: impl Into<String>) -> Self {
         self.unregistered.push(name.into());
@@ -182,7 +182,7 @@ impl SchedulerCommand {
             let outcome = self.execute(cli.scheduler, cancel).await;
             outcome.map_err(|error| (error.to_string(), if error.is_usage() { 2 } else { 1 }))
         });
-        // Printed after all tasks have ended, so that it is the last line.
+        // The error is printed after all tasks have ended, so that it is the last line of the output.
         match outcome {
             Ok(Ok(())) => ExitCode::SUCCESS,
             Ok(Err((error, code))) => report(error, code),
@@ -190,7 +190,7 @@ impl SchedulerCommand {
         }
     }
 
-    /// Schedules until the token is cancelled, in the current runtime.
+    /// Runs the scheduler in the current Tokio runtime until the token is cancelled.
     ///
     /// # Errors
     /// When the scheduler cannot start or cannot continue.

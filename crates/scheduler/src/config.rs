@@ -1,12 +1,15 @@
 //! The configuration of a scheduler: a file, flags that override it, and a watched ConfigMap.
 //!
-//! - [`document`] parses YAML and keeps the position of each value.
-//! - [`configuration`] holds the types of the file, [`schema`] their JSON Schema. [`kube_scheduler`] converts files of
-//!   kube-scheduler.
-//! - [`explicit_flags`] records which flags are set; [`merge`] fills in the others from the file.
-//! - [`declared`] holds the profiles and extenders that flags and file declare.
-//! - [`config_map`] reads and watches the ConfigMap.
-//! - [`effective`] shows the configuration in force.
+//! - [`document`] parses YAML, and records the line and column of each value.
+//! - [`configuration`] defines the types of the file, and [`schema`] generates their JSON Schema.
+//! - [`kube_scheduler`] converts configuration files of kube-scheduler.
+//! - [`flags`] defines the flags. [`explicit_flags`] records the flags that the user set, and [`merge`] copies the
+//!   settings of the file to the other flags.
+//! - [`options`] contains the validated result.
+//! - [`declared`] contains the profiles and extenders that the flags and the file or the ConfigMap declare.
+//!   [`plugin_lists`] validates and completes the plugins of a profile.
+//! - [`config_map`] reads the ConfigMap.
+//! - [`effective`] renders the resulting configuration for the log and for `/configz`.
 
 pub mod config_map;
 pub mod configuration;

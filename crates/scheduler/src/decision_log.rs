@@ -1,11 +1,12 @@
-//! Log of decisions with all their inputs, from which each decision can be made again.
+//! The decision log, which records all decisions with their inputs in files. `berth replay` repeats the decisions of a
+//! log. [`crate::decision_record`] keeps only the last decision about each binding, in memory.
 //!
 //! ```text
 //! Scheduler ──> Recorder ──(bounded channel)──> writer thread ──> DIR/decisions-*.jsonl.gz ──> reader
 //! ```
 //!
-//! Decisions never wait for the log: an entry that does not fit into the channel is dropped and counted, and the log
-//! contains a gap. Must not know: how decisions are made.
+//! Decisions never wait for the log. A decision that does not fit into the channel is dropped and counted, and the log
+//! contains a gap entry instead. This module must not depend on the code that makes decisions.
 
 pub mod files;
 pub mod flags;

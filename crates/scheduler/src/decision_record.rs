@@ -1,7 +1,10 @@
-//! Bounded record of the last decision about each binding.
+//! The record of the last decision about each binding, in memory and of limited size. The debug endpoints serve it.
 //!
-//! A record keeps the inputs of a decision, which are shared with the scheduler's state; its explanation is computed when
-//! it is requested. Must not know: how decisions are made, and how the record is served.
+//! The record keeps the inputs of each decision. The inputs take little memory, because they are shared with the
+//! scheduler's state. The explanation of a decision is computed when a client requests it. [`crate::decision_log`]
+//! writes all decisions to files instead.
+//!
+//! This module must not depend on the code that makes decisions or serves the record.
 
 pub mod format;
 pub(crate) mod query;
@@ -17,10 +20,11 @@ use crate::estimator;
 use crate::extender;
 use crate::rules::schedule_trigger::ScheduleType;
 
-/// Default maximum of bindings in the record.
+/// Default maximum number of bindings in the record.
 pub const DEFAULT_BINDINGS: usize = 1000;
-/// Maximum assumed workloads in all kept inputs. With overcommit protection, each decision assumes all recent ones, so
-/// that a burst of decisions would keep their square.
+/// Maximum number of assumed workloads in all recorded inputs. With overcommit protection, the inputs of a decision
+/// contain the workloads of all recent decisions. The number of recorded workloads therefore grows with the square of
+/// the number of recent decisions.
 const MAX_WORKLOADS: usize = 100_000;
 
 /// A decision with its inputs.
@@ -29,16 +33,16 @@ pub(crate) struct RecordedDecision {
     pub(crate) time: jiff::Timestamp,
     pub(crate) trigger: ScheduleType,
     pub(crate) binding: Arc<Binding>,
-    /// The number of the configuration that decided.
+    /// The number of the configuration that the decision used.
     pub(crate) configuration: u64,
     /// The inputs; `None` if they were dropped to save memory.
     pub(crate) inputs: Option<Inputs>,
     pub(crate) outcome: Outcome,
-    /// Addition of preemption to the message of the result.
+    /// Text about preemption, which is appended to the message of the result.
     pub(crate) remark: Option<String>,
 }
 
-/// The inputs of a decision beside its configuration.
+/// The inputs of a decision except for the configuration.
 #[derive(Debug)]
 pub(crate) struct Inputs {
     pub(crate) request: Request,
@@ -71,7 +75,7 @@ impl RecordedDecision {
 }
 
 impl Inputs {
-    /// Returns the entry of a decision log.
+    /// Converts the decision to a message for the decision log.
     pub(crate) fn logged(&self, binding: &Arc<Binding>, outcome: &Outcome) -> DecisionInput {
         DecisionInput {
             binding: Arc::clone(binding),
@@ -89,7 +93,7 @@ impl Inputs {
     }
 }
 
-/// The last decision about each binding, up to a maximum of bindings. The oldest decision is dropped first.
+/// The last decision about each binding. If the number of bindings exceeds the limit, the oldest decision is dropped.
 #[derive(Debug)]
 pub(crate) struct DecisionRecord {
     limit: usize,
@@ -101,7 +105,7 @@ pub(crate) struct DecisionRecord {
 }
 
 impl DecisionRecord {
-    /// Creates an empty record of at most `limit` bindings; `None` if it is 0.
+    /// Creates an empty record of at most `limit` bindings. Returns `None` if `limit` is 0.
     pub(crate) fn new(limit: usize) -> Option<Self> {
         (limit > 0).then(|| Self {
             limit,
@@ -113,7 +117,7 @@ impl DecisionRecord {
         })
     }
 
-    /// Adds a decision in place of the last one about its binding.
+    /// Adds a decision. It replaces the previous decision about the same binding.
     pub(crate) fn insert(&mut self, decision: RecordedDecision) {
         let number = self.next;
         self.next += 1;
@@ -139,7 +143,7 @@ impl DecisionRecord {
         self.workloads = self.workloads.saturating_sub(workloads);
     }
 
-    /// Drops the inputs with assumed workloads of the older half of the decisions.
+    /// Drops the inputs of each decision in the older half of the record, if the inputs contain assumed workloads.
     fn drop_inputs(&mut self) {
         let half = self.decisions.len().div_ceil(2);
         let mut released = 0;
@@ -163,7 +167,7 @@ impl DecisionRecord {
         self.decisions.values().rev()
     }
 
-    /// Returns the maximum of bindings.
+    /// Returns the maximum number of bindings.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }

@@ -1,4 +1,5 @@
-//! Client of the accurate estimators, the gRPC servers that know the nodes of their member cluster.
+//! The client of Karmada's accurate estimators. An accurate estimator is a gRPC server that reads the nodes of one
+//! member cluster, and returns the number of replicas that fit into this cluster.
 //!
 //! ```text
 //! engine ── lookup ──> AnswerCache ── Unanswered ──> scheduler ── task ──> EstimatorClient ── call each ──> servers
@@ -6,13 +7,14 @@
 //!    └───── AnswerCache <── the scheduler decides again <── Answers ─────────────┘
 //! ```
 //!
-//! - [`EstimatorClient`] calls all clusters of a decision at once, with one deadline. A cluster that fails degrades only
-//!   itself: to its last answer, or to the general estimate.
-//! - [`Connections`] keeps one connection for each cluster, each in its own task.
-//! - [`AnswerCache`] gives asynchronous answers to an engine that never waits.
-//! - [`wire`] holds the protocol, `request` builds its messages from a binding.
+//! - [`EstimatorClient`] calls the estimators of all clusters of a decision at the same time, with one deadline. If the
+//!   call for a cluster fails, the scheduler uses the last answer for this cluster. If there is no last answer, it uses
+//!   the general estimate, which depends only on the status of the Cluster object.
+//! - [`Connections`] keeps one connection to the estimator of each cluster. Each connection has its own task.
+//! - [`AnswerCache`] passes the answers to the engine, which runs synchronously and never waits for a call.
+//! - [`wire`] contains the generated types of the gRPC protocol, and `request` builds the messages from a binding.
 //!
-//! Must not know: the scheduler's task, queue, plugins and writes.
+//! This module must not depend on the scheduler's task, its queue, its plugins or its writes.
 
 mod answer_cache;
 mod answers;

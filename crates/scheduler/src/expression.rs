@@ -1,4 +1,5 @@
-//! The plugin `Expression`, which filters and scores with CEL. Its implementation is `berth-expression`.
+//! The factory of the plugin `Expression`, which filters and scores clusters with CEL expressions. The crate
+//! `berth-expression` implements the plugin.
 
 use std::sync::Arc;
 
@@ -6,10 +7,11 @@ pub use berth_expression::{Expression, ExpressionArgs};
 
 use crate::framework::{Args, ArgsError, EventKind, FactoryError, Handle, Plugin, Registration};
 
-/// Builds the plugin from its arguments.
+/// Creates the plugin from its arguments.
 ///
 /// # Errors
-/// If an expression is invalid. The error contains its path and the position in it.
+/// If the arguments or an expression are invalid. The error contains the path of the argument. For an expression, the
+/// error also contains the position of the mistake.
 pub fn plugin(args: &Args, _: &Handle) -> Result<Plugin, FactoryError> {
     let expression = Arc::new(expression(args)?);
     let mut plugin = Plugin::new(Expression::NAME)

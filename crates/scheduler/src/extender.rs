@@ -1,5 +1,5 @@
-//! HTTP extenders: external servers that filter and score clusters, narrow preemptions and store decisions, as
-//! kube-scheduler's extenders do.
+//! HTTP extenders: external servers that take part in decisions, as kube-scheduler's extenders do. An extender filters
+//! clusters, scores clusters, removes victims from preemptions, or stores decisions.
 //!
 //! ```text
 //! engine ── lookup ──> AnswerCache ── Unanswered ──> scheduler ── task ──> Extenders::call: one POST per extender
@@ -7,15 +7,18 @@
 //!    └───── AnswerCache <── the scheduler decides again <── Answers ────────────┘
 //! ```
 //!
-//! The engine never waits. A decision that lacks a response is discarded, the extender is called in a task, and the
-//! decision is made again with the response: filters in sequence, each with the clusters that the previous one left;
-//! scores of all extenders concurrently.
+//! The decision engine is synchronous and never waits for an extender. If a decision needs the response of an extender
+//! and has none, the scheduler discards the decision, calls the extender in a task, and decides again with the
+//! response. Filter requests are sent one after the other, because each filter request contains only the clusters that
+//! passed the previous extender. The prioritize requests of all extenders are sent concurrently.
 //!
-//! - [`config`] holds the configuration and its validation, [`wire`] the protocol, [`schema`] its JSON Schemas.
-//! - `client` calls one extender: `messages` encodes and decodes, `http` and `tls` connect.
+//! - [`config`] contains the configuration and its validation, [`wire`] the protocol, and [`schema`] the JSON Schemas
+//!   of the protocol.
+//! - `client` calls one extender. `messages` encodes requests and decodes responses. `http` and `tls` connect to the
+//!   extender.
 //! - `plugin` and `post_filter` run extenders at the extension points of the framework.
 //!
-//! docs/extenders.md is the users' guide. Must not know: the scheduler's task, queue and writes.
+//! docs/extenders.md is the users' guide. This module must not use the scheduler's task, queue or writer.
 
 mod answer_cache;
 mod answers;
@@ -53,12 +56,14 @@ pub use config::{ExtenderConfig, ExtenderConfigError};
 pub use metrics::ExtenderMetrics;
 pub use tls::TlsError;
 
-/// Rounds of calls beyond those that a decision needs while the fleet does not change.
+/// Number of additional rounds of calls that a decision may use because clusters change. In a round, extenders are
+/// called concurrently.
 const SPARE_ROUNDS: usize = 8;
 
-/// The extenders of a configuration, in its order. Cheap to clone.
+/// The extenders of a configuration, in the order of the configuration. Clones are cheap.
 ///
-/// All profiles share them. Decisions are serial, so one cache is enough.
+/// All profiles share the extenders and one answer cache. One cache is enough, because the scheduler makes one decision
+/// at a time.
 #[derive(Clone, Debug)]
 pub struct Extenders(Arc<Shared>);
 
@@ -70,8 +75,8 @@ struct Shared {
 }
 
 impl Extenders {
-    /// Validates the configuration and builds the clients; `None` if there are no extenders. Does not connect: an extender
-    /// may start later.
+    /// Validates the configuration and creates a client for each extender. Returns `None` if no extender is configured.
+    /// Opens no connection, so an extender may start later.
     ///
     /// # Errors
     /// If a field is invalid or a certificate file cannot be used.
@@ -107,8 +112,8 @@ impl Extenders {
         }))))
     }
 
-    /// Returns the extenders as plugins, which follow the plugins of each profile. Their score weight is 1: the weight of
-    /// the configuration is part of the scores.
+    /// Returns one plugin for each extender. These plugins run after the other plugins of each profile. Their score
+    /// weight is 1, because the scores are already multiplied by the weight from the configuration.
     pub fn plugins(&self) -> Vec<Plugin> {
         let clients = self.0.clients.iter().enumerate();
         clients
@@ -136,8 +141,8 @@ impl Extenders {
             .collect()
     }
 
-    /// Wraps a PostFilter plugin so that extenders narrow its nominations. Returns it unchanged if no extender has a preempt
-    /// verb.
+    /// Wraps a PostFilter plugin so that extenders can remove victims from the plugin's nominations. Returns the plugin
+    /// unchanged if no extender has a preempt verb.
     pub fn narrow(&self, plugin: Arc<dyn PostFilter>) -> Arc<dyn PostFilter> {
         let clients = self.0.clients.iter().enumerate();
         let clients: Vec<_> = clients
@@ -154,8 +159,11 @@ impl Extenders {
         })
     }
 
-    /// Makes a decision, PostFilter included, with the answers so far. If lookups remain unanswered, the decision is
-    /// provisional: [`Self::call`] the extenders and decide again. Answers for another configuration are dropped.
+    /// Runs `decision`, which includes PostFilter, with the answers that are known so far. Answers from the extenders
+    /// of another configuration are discarded.
+    ///
+    /// If [`Unanswered`] requests are returned, the decision is provisional: the caller sends the requests with
+    /// [`Self::call`], and decides again with the answers.
     pub fn decide<T>(
         &self,
         answers: Answers,
@@ -172,13 +180,14 @@ impl Extenders {
         self.0.cache.decide(answers, decision)
     }
 
-    /// Reports whether a decision with this many affinity terms may call again. Requests name clusters, so a fleet that
-    /// changes faster than the extenders respond could otherwise need more calls forever.
+    /// Reports whether a decision with this number of affinity terms may call extenders again. The limit is necessary
+    /// because a request contains the current clusters. If clusters change faster than the extenders respond, every
+    /// repeated decision needs new requests.
     pub fn may_call(&self, answers: &Answers, terms: usize) -> bool {
         answers.rounds < (terms + 1) * (self.0.clients.len() + 1) + SPARE_ROUNDS
     }
 
-    /// Sends all unanswered requests concurrently and adds the answers.
+    /// Sends all unanswered requests concurrently. Returns `answers` with the new answers added.
     pub fn call(
         &self,
         unanswered: Unanswered,

@@ -1,8 +1,9 @@
-//! Plugin framework: plugins, their extension points, and their registry.
+//! The plugin framework: plugins, their extension points, and their registry.
 //!
-//! `berth-core` has the extension points of a decision: PreFilter, Filter, PreScore, Score, Select and Assign.
-//! This module has those around it, and [`Plugin`], [`Registry`] and [`Args`] for both. Plugins know bindings,
-//! clusters and results of decisions, but not queues, watches or leases.
+//! `berth-core` defines the extension points within a decision: PreFilter, Filter, PreScore, Score, Select and Assign.
+//! This module defines the extension points before and after a decision. The types [`Plugin`], [`Registry`] and
+//! [`Args`] are for plugins at all extension points. The API gives plugins access to bindings, clusters and results of
+//! decisions. It hides queues, watches and leases.
 
 pub(crate) mod args;
 mod decided;

@@ -1,7 +1,9 @@
-//! Gang scheduling of bindings that belong together by labels of the binding or its template.
+//! Gang scheduling. A gang is a group of bindings that are placed together or not at all. Labels of a binding, or of
+//! its template, name the gang of the binding.
 //!
-//! [`GroupQueueSort`] orders gangs in the queue, [`Coscheduling`] places all members of a gang or none. A label
-//! of the binding overrides that of its template.
+//! The plugin [`GroupQueueSort`] orders the bindings in the queue by their gang labels. The plugin [`Coscheduling`]
+//! places at least the minimum number of members of a gang, or none. A label of the binding overrides the same label of
+//! its template.
 
 mod coscheduling;
 mod gang_state;

@@ -1,14 +1,15 @@
-//! Feature gates: Karmada's, and those of this project.
+//! The feature gates of Karmada and of this project.
 
 use berth_core::Gates;
 
 use self::Effect::{Elsewhere, Set};
-use crate::go_bool::go_bool;
+use berth_component_base::go_bool::go_bool;
 
-/// All feature gates of this program.
+/// The values of all feature gates that have an effect in this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeatureGates {
-    /// PriorityBasedScheduling: bindings of higher priority first; failed bindings wait separately.
+    /// PriorityBasedScheduling: bindings of higher priority are scheduled first, and failed bindings wait in separate
+    /// queues.
     pub priority_based_scheduling: bool,
     /// Gates of the engine.
     pub engine: Gates,
@@ -25,9 +26,9 @@ pub struct FeatureGates {
 pub struct ControllerGates {
     /// Failover: ClusterTaintPolicies and eviction by taints; `None` if not set.
     pub failover: Option<bool>,
-    /// GracefulEviction: eviction tasks are processed gracefully.
+    /// GracefulEviction: an evicted workload keeps running until its replacement is healthy or a timeout ends.
     pub graceful_eviction: bool,
-    /// PropagateDeps: dependencies of a resource are propagated with it if its policy requires so.
+    /// PropagateDeps: the dependencies of a resource are propagated with the resource if its policy requires it.
     pub propagate_deps: bool,
     /// PropagationPolicyPreemption: enables `preemption: Always`.
     pub policy_preemption: bool,
@@ -60,12 +61,12 @@ impl Default for FeatureGates {
     }
 }
 
-/// Maturity of a gate, which sets its default.
+/// Maturity of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Alpha,
     Beta,
-    /// Specific to this project; `AllAlpha` and `AllBeta` do not apply.
+    /// A gate of this project. `AllAlpha` and `AllBeta` do not set it.
     Own,
 }
 
@@ -74,8 +75,8 @@ enum Stage {
 enum Effect {
     /// Changes a setting.
     Set(fn(&mut FeatureGates, bool)),
-    /// None: other components of the control plane use it. It is accepted so that all components can share one
-    /// list of gates.
+    /// No effect on this program, because only other components of the control plane use the gate. The gate is accepted
+    /// so that all components can share one list of gates.
     Elsewhere,
 }
 
@@ -113,7 +114,7 @@ const GATES: &[(&str, Stage, Effect)] = &[
         Stage::Alpha,
         Set(|gates, on| gates.engine.scheduling_overcommit_protection = on),
     ),
-    // Gates of this project: they honour fields that Karmada ignores. AllAlpha and AllBeta do not apply.
+    // The gates of this project enable fields that Karmada ignores.
     (
         "SpreadByAllFields",
         Stage::Own,
@@ -167,7 +168,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     GATES.iter().map(|(name, ..)| *name)
 }
 
-/// Parses `Name=true,Name=false`. Later entries win; `AllAlpha` and `AllBeta` set the gates that are not named.
+/// Parses a list such as `Name=true,Name=false`. If a gate occurs twice, the last entry applies. `AllAlpha` and
+/// `AllBeta` set all gates of a stage, except the gates that have their own entry.
 ///
 /// # Errors
 /// When an entry is not `Name=BOOL` or names an unknown gate.

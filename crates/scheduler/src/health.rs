@@ -30,11 +30,11 @@ pub(crate) struct Probes {
     decision_log: Arc<OnceLock<DroppedEntries>>,
     configuration: Effective,
     settings: DecisionSettings,
-    /// Reads the record of decisions; `None` if there is none.
+    /// A client of the decision record. `None` if decisions are not recorded.
     decisions: Option<DebugClient>,
 }
 
-/// Settings of decisions that are not part of the configuration file.
+/// Settings that affect decisions and are not part of the configuration file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DecisionSettings {
     pub(crate) gates: Gates,
@@ -58,35 +58,35 @@ impl Probes {
         }
     }
 
-    /// Adds the settings to the configuration.
+    /// Adds the settings to the served configuration.
     pub(crate) fn with_settings(self, settings: DecisionSettings) -> Self {
         Self { settings, ..self }
     }
 
-    /// Serves the record of decisions.
+    /// Adds the decision record.
     pub(crate) fn with_decisions(self, decisions: Option<DebugClient>) -> Self {
         Self { decisions, ..self }
     }
 
     /// Adds the estimators' metrics.
     pub(crate) fn show_estimators(&self, client: EstimatorClient) {
-        // Set once per process.
+        // This function is called once per process, so the value is always set.
         let _ = self.estimators.set(client);
     }
 
     /// Adds the metrics and the differences of shadow mode.
     pub(crate) fn show_shadow(&self, metrics: Arc<ShadowMetrics>, differences: Differences) {
-        // Set once per process.
+        // This function is called once per process, so the value is always set.
         let _ = self.shadow.set((metrics, differences));
     }
 
     /// Adds the metric of the decision log.
     pub(crate) fn show_decision_log(&self, dropped: DroppedEntries) {
-        // Set once per process.
+        // This function is called once per process, so the value is always set.
         let _ = self.decision_log.set(dropped);
     }
 
-    /// Returns the extenders' metrics, which are included in the output.
+    /// Returns the metrics of extenders, which the metrics endpoint serves.
     pub(crate) fn extenders(&self) -> ExtenderMetrics {
         self.extenders.clone()
     }

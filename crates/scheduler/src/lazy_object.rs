@@ -1,8 +1,8 @@
 //! API objects that are decoded on demand.
 //!
-//! A malformed object does not make its list or watch unreadable, and an object that is never decoded, such as
-//! the event of our own write, costs little. Watch events must name their type before their object, as every
-//! API server writes them.
+//! A list or watch stays readable if one of its objects is malformed. An object that is never decoded costs little, for
+//! example the object in the event for a write of this process. In a watch event, the field `type` must precede the
+//! field `object`, as in the events of every API server.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -13,10 +13,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// An object with decoded identity and undecoded content.
+/// An object whose identity is decoded. Its content is decoded on demand.
 #[derive(Clone, Debug)]
 pub struct LazyObject<K> {
-    /// Name, namespace, UID, resourceVersion and generation only.
+    /// Only the name, namespace, UID, resourceVersion and generation.
     metadata: ObjectMeta,
     raw: Box<RawValue>,
     kind: PhantomData<fn() -> K>,
@@ -33,7 +33,7 @@ impl<K: DeserializeOwned> LazyObject<K> {
 }
 
 impl<K> LazyObject<K> {
-    /// Returns name, namespace, UID, resourceVersion and generation.
+    /// Returns the name, namespace, UID, resourceVersion and generation. Other metadata is absent.
     pub fn metadata(&self) -> &ObjectMeta {
         &self.metadata
     }

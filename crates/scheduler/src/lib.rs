@@ -6,11 +6,11 @@
 //!                └───────────────────────── reports ──────────────────────────┘
 //! ```
 //!
-//! One task owns the state. Decisions are serial and pure; only I/O is concurrent. The crate knows the
-//! Kubernetes API and the engine. It does not know how a control plane is served, or how policies become
-//! bindings.
+//! One task owns the state and makes one decision at a time. Decisions are pure. Only I/O is concurrent. The crate uses
+//! the Kubernetes API and the engine. It must not depend on code that serves a control plane or creates bindings from
+//! policies.
 //!
-//! A scheduler with a plugin of its own:
+//! The following program is a scheduler with an additional plugin:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -47,7 +47,7 @@
 //!
 //! # Modules
 //!
-//! From the program down; no module imports one above it.
+//! The table lists the modules from the highest to the lowest. A module never imports a module of a higher row.
 //!
 //! | module | contents |
 //! |---|---|
@@ -55,32 +55,30 @@
 //! | `setup` | [`run`]: clients, watches, leader election, HTTP endpoints |
 //! | `scheduler` | the task that owns the state and decides |
 //! | `shadow` | comparison with the decisions of another scheduler, without writes |
-//! | `shadow_differences` | the decisions that differed, for `/debug/shadow` |
-//! | [`replay`] | repetition of the decisions in a log |
+//! | `shadow_differences` | decisions that differ in shadow mode, for `/debug/shadow` |
+//! | [`replay`] | repetition of the decisions in a decision log |
 //! | [`offline`] | profiles of a configuration without a running scheduler |
-//! | `clusters` | clusters as last seen |
+//! | `clusters` | the known clusters, in the forms that decisions and rules need |
 //! | `capacity_book` | capacity and placements that clusters do not report yet |
-//! | `profiles` | frameworks built from a configuration, and their reload |
+//! | `profiles` | plugins and engine of each profile, and reload of the configuration |
 //! | [`expression`], `gang`, `preemption` | in-tree plugins that are not part of the engine |
 //! | `health` | HTTP endpoints for probes, metrics and configuration |
 //! | [`config`] | flags, configuration file and ConfigMap |
 //! | `decision_record` | the last decisions with their inputs, in memory |
 //! | [`decision_log`] | log of decisions with their inputs |
-//! | `extender`, [`estimator`] | HTTP extenders and the members' accurate estimators |
+//! | [`extender`], [`estimator`] | clients of HTTP extenders and of the members' accurate estimators |
 //! | [`framework`], [`template`] | plugin API |
 //! | `writer`, `watch` | requests to the API server |
-//! | [`lease`], [`connect`] | leader election, clients |
 //! | `metrics` | Prometheus metrics |
-//! | [`rules`], `queue` | which bindings are scheduled, when, and what is written |
-//! | [`binding`], `lazy_object` | bindings of both kinds |
-//! | [`process`], [`gates`], [`mod@go_duration`] | command line, log output, signals, feature gates |
+//! | [`rules`], `queue` | choice of the bindings to schedule, their order, and the content of writes |
+//! | [`binding`], `lazy_object` | bindings of both kinds, decoded on demand |
+//! | [`gates`] | feature gates |
 
 pub mod binding;
 mod capacity_book;
 mod clusters;
 mod command;
 pub mod config;
-pub mod connect;
 pub mod decision_log;
 pub mod decision_record;
 pub mod estimator;
@@ -89,16 +87,11 @@ pub mod extender;
 pub mod framework;
 mod gang;
 pub mod gates;
-pub mod go_bool;
-pub mod go_duration;
 mod health;
 mod lazy_object;
-pub mod lease;
 pub mod metrics;
-pub mod metrics_access;
 pub mod offline;
 mod preemption;
-pub mod process;
 mod profiles;
 mod queue;
 pub mod replay;
@@ -111,9 +104,9 @@ pub mod template;
 mod watch;
 mod writer;
 
+pub use berth_component_base::connect::Timeouts;
 pub use capacity_book::AffinityGroups;
 pub use command::{CommandError, SchedulerCommand};
 pub use config::{Options, OptionsError};
-pub use connect::Timeouts;
 pub use queue::QueueOrder;
 pub use setup::{ServiceError, run, run_with_client};

@@ -1,10 +1,10 @@
 //! Metrics of the scheduler, with Karmada's names, labels and buckets.
 //!
-//! - `families` holds the metric families and renders them, `labels` their label values.
-//! - `decision` measures one decision for `steps` (stages) and `points` (extension points and plugins).
-//! - `workqueue` measures the queue, `shadow` counts comparisons in shadow mode.
+//! - `families` contains and renders the metric families. `labels` contains the values of their labels.
+//! - `decision` measures one decision: `steps` measures the stages, `points` the extension points and plugins.
+//! - `workqueue` measures the scheduling queue. `shadow` measures the comparisons in shadow mode.
 //!
-//! The metrics that all components have come from `berth-component-base`.
+//! The metrics that all components expose are in `berth-component-base`.
 
 mod decision;
 mod families;
@@ -31,10 +31,11 @@ pub use decision::{DecisionTimes, Stages};
 pub use labels::{CycleResult, Incoming, PluginResult};
 pub use shadow::ShadowMetrics;
 
-/// One in this many decisions measures single plugins, because reading the clock takes longer than most plugins.
+/// Single plugins are measured in one of this number of decisions, because reading the clock takes longer than most
+/// plugins.
 const PLUGIN_SAMPLE_INTERVAL: u64 = 10;
 
-/// The metrics of one scheduler. Cheap to clone.
+/// The metrics of one scheduler. Clones share the metrics.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
     families: Arc<Mutex<Families>>,
@@ -43,7 +44,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Includes the requests of a client.
+    /// Adds the metrics of the requests of a client.
     #[must_use]
     pub fn with_requests(mut self, requests: Requests) -> Self {
         self.requests = Some(requests);
@@ -54,12 +55,13 @@ impl Metrics {
         change(&mut self.families.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Counts a completed cycle, with the time from the queue to the last response of the API server.
+    /// Records a completed scheduling cycle. `duration` is the time from taking the key off the queue to the last
+    /// response of the API server.
     pub fn cycle(&self, result: CycleResult, schedule_type: ScheduleType, duration: Duration) {
         self.with(|families| families.cycle(result, schedule_type, duration));
     }
 
-    /// Returns the observer that measures one decision.
+    /// Returns an observer that measures one decision.
     pub fn clock(&self) -> DecisionTimes {
         let previous = self.decisions.fetch_add(1, Ordering::Relaxed);
         DecisionTimes::new(previous.is_multiple_of(PLUGIN_SAMPLE_INTERVAL))
@@ -96,7 +98,7 @@ impl Metrics {
         self.with(|families| families.incoming(event));
     }
 
-    /// Records that a key left the queue, and how long it was ready before.
+    /// Records that a key left the queue. `waited` is the time for which the key was ready.
     pub fn taken(&self, key: &BindingKey, waited: Duration, now: Instant) {
         self.with(|families| families.work.taken(key, waited, now));
     }

@@ -1,7 +1,8 @@
-//! Profiles of a configuration without a running scheduler, for programs that decide as it would.
+//! The profiles of a scheduler's configuration, for programs that make the scheduler's decisions without running a
+//! scheduler.
 //!
-//! Plugins are built as in the scheduler, but nothing can be requested from an API server. Must not know: where bindings
-//! and clusters come from.
+//! The plugins are created as in the scheduler, with a client that refuses every request. This module must not know the
+//! source of the bindings and clusters.
 
 mod known_plugins;
 
@@ -29,26 +30,26 @@ pub(crate) use known_plugins::known_part;
 /// The configuration of an [`OfflineScheduler`].
 #[derive(Clone, Debug, Default)]
 pub struct OfflineConfig {
-    /// Name of the configuration file, for errors.
+    /// Name of the configuration file, for error messages.
     pub source_name: String,
     /// Content of the configuration file.
     pub text: String,
-    /// Flags that override it.
+    /// Flags that override the configuration file.
     pub flags: ProfileFlags,
     /// The feature gates.
     pub gates: Gates,
-    /// True if clusters with 0 replicas stay in the result.
+    /// True if a result keeps the clusters with 0 replicas.
     pub empty_workload_propagation: bool,
     /// Accurate estimators.
     pub estimators: Vec<Arc<dyn Estimator>>,
-    /// Plugins beside those of Berth.
+    /// Plugins in addition to the in-tree plugins.
     pub out_of_tree: Registry,
 }
 
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OfflineError {
-    /// It is invalid.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A plugin cannot be registered.
@@ -56,7 +57,7 @@ pub enum OfflineError {
     Registry(#[from] RegistryError),
 }
 
-/// The profiles of a configuration.
+/// The profiles of a configuration, which make decisions without a running scheduler.
 #[derive(Debug)]
 pub struct OfflineScheduler {
     active: ActiveConfig,
@@ -65,7 +66,7 @@ pub struct OfflineScheduler {
 }
 
 impl OfflineScheduler {
-    /// Builds the profiles of a configuration. Extenders, and plugins that this program does not contain, are left out.
+    /// Creates the profiles of a configuration. Omits extenders, and plugins that this program does not contain.
     ///
     /// # Errors
     /// When the configuration is invalid.
@@ -76,7 +77,7 @@ impl OfflineScheduler {
         let mut registry = Registry::in_tree(config.gates);
         registry.merge(config.out_of_tree.clone())?;
         let mut omitted = Vec::new();
-        // The positions of errors are those of the file unless plugins are left out.
+        // Errors of this document have the positions in the file. The document is replaced only if plugins are omitted.
         let document = Document::read(source_name, text)?;
         let (document, unknown) = match serde_saphyr::from_str::<Value>(text) {
             Ok(value) => {
@@ -97,13 +98,13 @@ impl OfflineScheduler {
         let mut configuration = kube_scheduler::read(&document)?;
         for extender in std::mem::take(&mut configuration.extenders) {
             omitted.push(format!(
-                "extender {}, which is not asked",
+                "extender {}, which is not called",
                 extender.url_prefix
             ));
         }
         let declared = Declared::from_document(document, configuration, config.flags.clone())?;
         let state = State::default();
-        // Nothing in a decision uses this channel.
+        // No decision uses this channel.
         let (permits, _) = mpsc::unbounded_channel();
         let builder = FrameworkBuilder {
             registry,
@@ -124,7 +125,7 @@ impl OfflineScheduler {
         })
     }
 
-    /// Returns the parts of the configuration that have no effect.
+    /// Returns descriptions of the omitted parts of the configuration.
     pub fn omitted(&self) -> &[String] {
         &self.omitted
     }
@@ -143,7 +144,8 @@ impl OfflineScheduler {
         Some(&mut framework.engine)
     }
 
-    /// Reports whether earlier decisions count against the capacity of clusters before clusters report them.
+    /// Reports whether the profile of a binding subtracts earlier decisions from the free capacity of clusters before
+    /// the clusters report the replicas.
     pub fn assumes_capacity(&self, binding: &Binding) -> bool {
         let framework = self.active.frameworks.of(binding);
         framework.is_some_and(|framework| framework.assumes_capacity)
@@ -158,13 +160,14 @@ impl OfflineScheduler {
         })
     }
 
-    /// Reports whether a profile evicts bindings for others.
+    /// Reports whether a profile evicts bindings in favour of other bindings.
     pub fn preempts(&self) -> bool {
         let mut frameworks = self.active.frameworks.iter();
         frameworks.any(|framework| !framework.points.post_filter.is_empty())
     }
 
-    /// Returns the gang of a binding by its own labels, and its minimum number of members, if its profile schedules gangs.
+    /// Returns the gang that the labels of a binding name, and the minimum number of members. Returns `None` if the
+    /// binding names no gang or its profile does not place gangs.
     pub fn gang_of(&self, binding: &Binding) -> Option<(String, usize)> {
         let framework = self.active.frameworks.of(binding)?;
         let schedules_gangs = framework
@@ -175,17 +178,18 @@ impl OfflineScheduler {
         schedules_gangs.then(|| gang_by_labels(binding)).flatten()
     }
 
-    /// Shows the fleet to the plugins.
+    /// Sets the cluster snapshot that the plugins read.
     pub fn show_fleet(&self, snapshot: &Arc<Snapshot>) {
         self.state.set_fleet(snapshot);
     }
 
-    /// Shows a binding to the plugins, in place of its last version.
+    /// Adds or replaces a binding that the plugins read.
     pub fn show_binding(&self, binding: &Arc<Binding>) {
         self.state.set_binding(binding);
     }
 
-    /// Returns the assignments that the profile's plugins would evict for a binding that fits nowhere; empty if none help.
+    /// Returns the assignments that the plugins of the profile would evict for a binding that fits into no cluster.
+    /// Returns an empty list if eviction does not help.
     pub fn victims(
         &mut self,
         binding: &Arc<Binding>,
@@ -241,9 +245,10 @@ impl OfflineScheduler {
     }
 }
 
-/// Adds the capacity that a binding occupies in a cluster; with `frees`, the capacity that it gives up there.
+/// Records in `assumed` the capacity that a binding occupies in a cluster. If `frees` is true, records the capacity
+/// that the binding frees in the cluster.
 pub fn assume(assumed: &mut Assumed, binding: &Binding, cluster: &str, replicas: i32, frees: bool) {
-    // A malformed request fails the decision about its binding.
+    // The decision about a binding reports malformed resource requests.
     let Ok(workload) = assumed_workload(&binding.spec, replicas) else {
         return;
     };
@@ -254,11 +259,11 @@ pub fn assume(assumed: &mut Assumed, binding: &Binding, cluster: &str, replicas:
     }
 }
 
-/// Returns a client for plugins that are built and never asked: it refuses every request.
+/// Returns a client that refuses every request. Plugins receive this client in programs that run no scheduler.
 pub(crate) fn unreachable_client() -> kube::Client {
     let service = tower::service_fn(|_: http::Request<kube::client::Body>| async {
         Err::<http::Response<kube::client::Body>, _>(std::io::Error::other(
-            "nothing is requested outside of a scheduler",
+            "cannot send a request: this program runs no scheduler",
         ))
     });
     kube::Client::new(service, "default")

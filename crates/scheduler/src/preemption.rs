@@ -1,8 +1,8 @@
-//! The plugin DefaultPreemption: evicts bindings of lower priority for a binding that fits nowhere.
+//! The plugin DefaultPreemption, which evicts bindings of lower priority so that another binding fits.
 //!
-//! It finds the smallest set of assignments (a binding's replicas in one cluster) of lower priority whose
-//! removal makes the binding fit. The scheduler then evicts them. The plugin is stateless: earlier preemptions
-//! are read from the bindings.
+//! An assignment is the replicas of one binding in one cluster. The plugin searches for a small set of assignments of
+//! lower priority whose removal makes the binding fit. The scheduler then evicts these assignments. The plugin is
+//! stateless: it reads earlier preemptions from the bindings.
 
 mod candidates;
 mod search;
@@ -13,7 +13,7 @@ use berth_core::{CycleState, PluginError};
 use crate::binding::Binding;
 use crate::framework::{Nomination, PostFilter, PostFilterContext};
 
-/// DefaultPreemption: makes room for bindings of higher `schedulePriority`.
+/// The plugin DefaultPreemption, which evicts bindings of lower `schedulePriority`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DefaultPreemption;
 

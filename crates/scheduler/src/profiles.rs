@@ -1,6 +1,7 @@
-//! Runtime representation of the profiles: engines, and the plugins around a decision.
+//! The profiles of the scheduler configuration at run time. Each profile has an engine, which makes decisions, and the
+//! plugins that run before and after a decision.
 //!
-//! [`builder`] creates them from a configuration, [`reload`] watches the ConfigMap for changes.
+//! [`builder`] creates the profiles from a configuration. [`reload`] builds new profiles when the ConfigMap changes.
 
 pub(crate) mod builder;
 mod in_tree;
@@ -24,17 +25,17 @@ use crate::rules::responsibility;
 pub(crate) struct Framework {
     /// Scheduler name of the profile.
     pub(crate) scheduler_name: Arc<str>,
-    /// Engine with the profile's plugins for the decision itself.
+    /// Engine that makes decisions with the profile's plugins.
     pub(crate) engine: Engine,
-    /// The profile's plugins around the decision.
+    /// The profile's plugins at the extension points that run outside the engine.
     pub(crate) points: Arc<ExtensionPoints>,
-    /// True if unreported decisions count against the capacity of clusters.
+    /// True if a decision counts against the capacity of a cluster before the cluster reports the new replicas.
     pub(crate) assumes_capacity: bool,
-    /// True if a plugin reads cluster objects.
+    /// True if a plugin reads Cluster objects.
     pub(crate) reads_objects: bool,
 }
 
-/// All profiles, with unique names, and their common queue order.
+/// All profiles, whose names are unique, and the queue order that they share.
 #[derive(Debug)]
 pub(crate) struct Frameworks {
     list: Vec<Framework>,
@@ -43,7 +44,7 @@ pub(crate) struct Frameworks {
 }
 
 impl Frameworks {
-    /// Creates the set from profiles with unique names.
+    /// Creates the set of all profiles. Their names must be unique.
     pub(crate) fn new(list: Vec<Framework>, queue_sort: Arc<dyn QueueSort>) -> Self {
         let by_name = list
             .iter()
@@ -73,7 +74,7 @@ impl Frameworks {
         self.list.iter()
     }
 
-    /// Reports whether a profile counts unreported decisions against the capacity of clusters.
+    /// Reports whether [`Framework::assumes_capacity`] is true for any profile.
     pub(crate) fn assume_capacity(&self) -> bool {
         self.list.iter().any(|framework| framework.assumes_capacity)
     }
@@ -90,7 +91,8 @@ impl Frameworks {
             .is_some_and(|framework| responsibility::passes(binding, &framework.scheduler_name))
     }
 
-    /// Returns the queue rank of the binding. If the plugin panics, only the age counts.
+    /// Returns the queue rank of the binding. If the QueueSort plugin panics, returns the default rank, so that only
+    /// the age of the binding counts.
     pub(crate) fn rank(&self, binding: &Binding) -> Rank {
         catch_unwind(AssertUnwindSafe(|| self.queue_sort.rank(binding))).unwrap_or_else(|panic| {
             let error = PluginError::panicked(&*panic);

@@ -1,9 +1,12 @@
-//! The scheduling queue: which binding is decided next, and which one waits for a retry or for a change of the fleet.
+//! The scheduling queue. It returns the next binding to schedule, and delays bindings that wait for a retry or for a
+//! cluster change.
 //!
-//! A key is in one state at a time. Ready keys wait in one of two lanes: `fresh` for new, changed and retried
-//! keys, `woken` for waiting keys that a cluster change may help. Fresh keys go first, with one woken key after
-//! every few of them, so that an unstable cluster with thousands of waiting bindings does not delay new work.
-//! Within a lane, the higher rank goes first, then the older key. The queue has no clock: time is an argument.
+//! The queue contains the keys of bindings. Each key is in one state: ready, in processing, in backoff, or waiting.
+//! Ready keys are in one of two lanes. The lane `fresh` contains new, changed and retried keys. The lane `woken`
+//! contains keys that waited and may fit now. Fresh keys come first, but after every few fresh keys the queue returns
+//! one woken key. Therefore an unstable cluster with thousands of waiting bindings does not delay new bindings. Within
+//! a lane, the key with the higher rank comes first, then the older key. The queue has no clock: the caller passes the
+//! current time.
 
 mod backoff;
 
@@ -15,34 +18,34 @@ use crate::binding::BindingKey;
 use backoff::Backoffs;
 pub use backoff::QueueOrder;
 
-/// A waiting key is retried after this time at the latest.
+/// Maximum time that a key waits before it is retried.
 pub(crate) const MAX_WAITING: Duration = Duration::from_mins(5);
-/// Number of fresh keys between two woken keys.
+/// Number of fresh keys that the queue returns between two woken keys.
 const FRESH_PER_WOKEN: u32 = 4;
 
-/// Next step for a key after its cycle.
+/// Next step for a key after its scheduling cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The key is complete and is removed.
+    /// The cycle is complete, and the key leaves the queue.
     Done,
     /// The key is retried after its backoff.
     Retry,
-    /// The key waits for a cluster change.
+    /// The key waits for a cluster change, at most five minutes.
     Wait,
-    /// The key is retried immediately because of a conflict.
+    /// The key is retried immediately, for example after a write conflict.
     Again,
 }
 
 /// Number of keys in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
-    /// Ready.
+    /// Keys that are ready to be scheduled.
     pub active: usize,
-    /// In backoff.
+    /// Keys that wait for the end of their backoff.
     pub backoff: usize,
-    /// Waiting for a cluster change.
+    /// Keys that wait for a cluster change.
     pub waiting: usize,
-    /// Being decided or written.
+    /// Keys that are being decided or written.
     pub processing: usize,
 }
 
@@ -52,7 +55,7 @@ enum Lane {
     Woken,
 }
 
-/// Queue priority: numbers are compared from the first, and the greater rank goes first.
+/// Priority of a key in the queue. Ranks are compared number by number, and the key with the greater rank comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank(pub [i64; 3]);
 
@@ -63,29 +66,29 @@ impl Rank {
     }
 }
 
-/// Sort key of ready keys: rank, then age, then arrival.
+/// Sort key of a ready key: its rank, the time at which it became ready, and a serial number.
 type Place = (Reverse<Rank>, Instant, u64);
 
-/// Events for a key while it is being processed.
+/// Events that arrived for a key during its processing.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
-    /// The binding changed.
+    /// True if the binding changed.
     pushed: bool,
-    /// A cluster change requires reconciling it.
+    /// True if a cluster change requires another cycle of the binding.
     reconciled: bool,
-    /// Retry to use if the cycle fails.
+    /// Time of the retry if the cycle fails.
     wake: Wake,
 }
 
-/// Retry of a key whose cycle failed.
+/// Time of the retry of a key whose cycle failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Wake {
-    /// According to the verdict.
+    /// The [`Verdict`] of the cycle determines the time.
     #[default]
     AsDecided,
-    /// After the backoff.
+    /// After the backoff, even if the verdict is [`Verdict::Wait`].
     Later,
-    /// Immediately: a cluster change may help.
+    /// Immediately, because a cluster change may help.
     Now,
 }
 
@@ -127,8 +130,8 @@ impl Queue {
         }
     }
 
-    /// Makes a key ready. A ready key takes the new rank and keeps its age. A key in processing becomes ready
-    /// again when it is done.
+    /// Makes a key ready in the fresh lane. A key that is already in this lane gets the new rank and keeps its age. A
+    /// key in processing becomes ready again after [`Queue::done`].
     pub(crate) fn push(&mut self, key: &BindingKey, rank: Rank, now: Instant) {
         match self.items.get_mut(key) {
             None => {
@@ -165,8 +168,8 @@ impl Queue {
         }
     }
 
-    /// Makes a key ready because of a cluster change. Unlike after [`Queue::push`], [`Queue::clear_pending`]
-    /// does not undo this.
+    /// Makes a key ready because of a cluster change. If the key is in processing, [`Queue::clear_pending`] keeps this
+    /// event, although it discards a [`Queue::push`].
     pub(crate) fn reconcile(&mut self, key: &BindingKey, rank: Rank, now: Instant) {
         if let Some(Item {
             state: State::Processing(pending),
@@ -179,8 +182,8 @@ impl Queue {
         }
     }
 
-    /// Moves a waiting key to the woken lane. A key in processing is retried immediately if its cycle fails.
-    /// Ready keys do not change.
+    /// Moves a waiting key, or a key in backoff, to the woken lane. A key in processing is retried immediately if its
+    /// cycle fails. A ready key does not change.
     pub(crate) fn wake(&mut self, key: &BindingKey, now: Instant) {
         match self.items.get_mut(key).map(|item| &mut item.state) {
             Some(State::Waiting { .. } | State::Backoff { .. }) => {
@@ -206,7 +209,7 @@ impl Queue {
         }
     }
 
-    /// Returns the waiting keys and those in backoff, which [`Queue::wake`] makes ready.
+    /// Returns the waiting keys and the keys in backoff.
     pub(crate) fn delayed_keys(&self) -> impl Iterator<Item = &BindingKey> {
         self.waiting
             .iter()
@@ -219,7 +222,7 @@ impl Queue {
         self.processing.iter()
     }
 
-    /// Removes and returns the next ready key, and the time since which it was ready. It is in processing until
+    /// Returns the next ready key, and the time at which the key became ready. The key is in processing until
     /// [`Queue::done`].
     pub(crate) fn pop_with_age(&mut self) -> Option<(BindingKey, Instant)> {
         let woken_turn = self.fresh_served >= FRESH_PER_WOKEN || self.fresh.is_empty();
@@ -238,7 +241,7 @@ impl Queue {
         Some((key, since))
     }
 
-    /// Completes the processing of a key.
+    /// Ends the processing of a key with a verdict.
     pub(crate) fn done(&mut self, key: &BindingKey, verdict: Verdict, now: Instant) {
         let Some(item) = self.items.get_mut(key) else {
             return;
@@ -284,7 +287,7 @@ impl Queue {
         }
     }
 
-    /// Retries a waiting key, or a key in processing that is about to wait, after its backoff.
+    /// Moves a waiting key to backoff. A key in processing moves to backoff if its cycle ends with [`Verdict::Wait`].
     pub(crate) fn wake_later(&mut self, key: &BindingKey, now: Instant) {
         let Some(item) = self.items.get_mut(key) else {
             return;
@@ -308,7 +311,7 @@ impl Queue {
         }
     }
 
-    /// Extends the backoff of a key to at least this time, as the server requested.
+    /// Extends the backoff of a key to at least `until`, because the API server requested this delay.
     pub(crate) fn postpone(&mut self, key: &BindingKey, until: Instant) {
         let Some(item) = self.items.get_mut(key) else {
             return;
@@ -326,7 +329,7 @@ impl Queue {
         }
     }
 
-    /// Discards a pending [`Queue::push`] of a key in processing: the change was our own write.
+    /// Discards the calls of [`Queue::push`] for a key in processing, because the scheduler's own write caused them.
     pub(crate) fn clear_pending(&mut self, key: &BindingKey) {
         if let Some(Item {
             state: State::Processing(pending),
@@ -348,7 +351,7 @@ impl Queue {
         }
     }
 
-    /// Makes keys ready whose backoff or maximum waiting time is over.
+    /// Makes each key ready whose backoff or maximum waiting time is over.
     pub(crate) fn flush(&mut self, now: Instant) {
         while let Some((ready_at, _, key)) = self.backoff.first().cloned()
             && ready_at <= now
@@ -371,7 +374,7 @@ impl Queue {
         [backoff, waiting].into_iter().flatten().min()
     }
 
-    /// Reports whether a key is ready.
+    /// Reports whether at least one key is ready.
     pub(crate) fn has_ready(&self) -> bool {
         !self.fresh.is_empty() || !self.woken.is_empty()
     }
@@ -386,7 +389,7 @@ impl Queue {
         }
     }
 
-    /// Returns the time since which the oldest ready key is ready.
+    /// Returns the time at which the oldest ready key became ready.
     pub(crate) fn oldest_ready(&self) -> Option<Instant> {
         self.fresh
             .iter()
@@ -412,7 +415,7 @@ impl Queue {
         };
     }
 
-    /// Removes the key from the set of its state.
+    /// Removes the key from the set that belongs to its state.
     fn take_out(&mut self, key: &BindingKey) {
         let Some(item) = self.items.get(key) else {
             return;

@@ -1,7 +1,8 @@
-//! Decisions of a log, made again: with the recorded configuration, or with another one.
+//! The replay of a decision log. It makes the recorded decisions again, with the recorded configuration or with another
+//! configuration, and compares the results.
 //!
-//! - `fleet` follows the clusters of a log, `decider` makes the decisions, `report` compares the results.
-//! - `extract` writes one decision with all its inputs as a case.
+//! - `fleet` tracks the clusters of a log, `decider` makes the decisions, and `report` compares the results.
+//! - `extract` returns one decision with all its inputs. Such a self-contained decision is called a case.
 
 mod decider;
 mod extract;
@@ -26,17 +27,17 @@ use crate::framework::{Registry, RegistryError};
 /// Options of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayOptions {
-    /// A configuration file instead of the recorded profiles.
+    /// A configuration file that replaces the recorded profiles.
     pub configuration: Option<NewConfiguration>,
-    /// Feature gates instead of the recorded ones.
+    /// Feature gates that replace the recorded feature gates.
     pub feature_gates: Option<Gates>,
-    /// The maximum number of differences to describe.
+    /// The maximum number of differences that the report describes.
     pub differences: usize,
-    /// Plugins beside those of Berth.
+    /// Out-of-tree plugins.
     pub out_of_tree: Registry,
 }
 
-/// A log that cannot be replayed.
+/// An error of a replay.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// A file cannot be read.
@@ -48,7 +49,7 @@ pub enum ReplayError {
     /// A plugin cannot be registered.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// An entry contradicts the log.
+    /// An entry of the log is invalid.
     #[error("{}: {source}", .path.display())]
     Entry {
         /// The file.
@@ -58,7 +59,7 @@ pub enum ReplayError {
     },
 }
 
-/// An entry that cannot be used.
+/// An error in one entry of a log.
 #[derive(Debug, thiserror::Error)]
 pub enum EntryError {
     /// A cluster is malformed.
@@ -69,10 +70,10 @@ pub enum EntryError {
         /// The reason.
         source: serde_json::Error,
     },
-    /// A patch of an unknown cluster.
+    /// An entry patches a cluster that no earlier entry contains.
     #[error("a change of cluster {0}, which the log does not contain")]
     UnknownCluster(String),
-    /// A decision before any configuration.
+    /// A decision precedes the first configuration of the log.
     #[error("a decision without a configuration before it: pass the complete file")]
     NoConfiguration,
     /// A binding is malformed.
@@ -83,7 +84,7 @@ pub enum EntryError {
     Assumed(#[from] ResourceRequestError),
 }
 
-/// Makes all decisions of the files again.
+/// Makes all decisions of the log files again, and reports the differences from the recorded results.
 ///
 /// # Errors
 /// When a file is malformed, or a configuration is invalid.

@@ -1,4 +1,5 @@
-//! Scheduling rules around the engine, as pure functions: which bindings are scheduled and when, and what is written.
+//! Scheduling rules outside the engine, as pure functions. They determine which bindings are scheduled, when they are
+//! scheduled, and which fields the scheduler writes.
 
 pub mod affinity_group_in_use;
 pub mod cluster_change;

@@ -4,14 +4,14 @@
 //! watch_events ──> clusters, bindings, queue, capacity book
 //!                                     │
 //!                  cycle <────────────┘
-//!                    │  ──> async_estimates: decide again with answers from outside
+//!                    │  ──> async_estimates: requests answers, then decides again
 //!                    v
 //!                  permit ──> bind ──> write_result
 //! ```
 //!
-//! Decisions are serial and pure; only I/O is concurrent. [`preemption`] and [`eviction`] make room for
-//! bindings that fit nowhere, [`event_hints`] requeues bindings that plugins stopped, and [`config_reload`]
-//! replaces the configuration.
+//! The task makes one decision at a time, and a decision performs no I/O. Other tasks perform I/O concurrently.
+//! [`preemption`] and [`eviction`] free capacity for bindings that fit in no cluster. [`event_hints`] requeues bindings
+//! that plugins stopped. [`config_reload`] replaces the configuration.
 
 mod async_estimates;
 mod bind;
@@ -63,11 +63,11 @@ use crate::watch::WatchEvent;
 use crate::watch::list_progress::ListProgress;
 use crate::writer::Writer;
 
-/// Maximum concurrent writes.
+/// Maximum number of concurrent writes.
 const WRITES_IN_FLIGHT: usize = 64;
-/// Interval between updates of the age of the oldest ready key.
+/// Interval between updates of the metric for the age of the oldest ready key.
 const AGE_INTERVAL: Duration = Duration::from_millis(250);
-/// Time limit for pending writes on shutdown.
+/// Time limit for pending writes and evictions on shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An event of one of the three watches.
@@ -86,7 +86,7 @@ pub(crate) struct Inputs {
     pub(crate) config_changes: mpsc::Receiver<ConfigChange>,
     /// Requests to the debug endpoints.
     pub(crate) debug: mpsc::Receiver<DebugQuery>,
-    /// True while this process leads.
+    /// True while this process is the leader.
     pub(crate) leading: tokio::sync::watch::Receiver<bool>,
 }
 
@@ -94,11 +94,11 @@ pub(crate) struct Inputs {
 pub(crate) struct Scheduler {
     multiple_pod_templates: bool,
     frameworks: Frameworks,
-    /// Ends the plugins' tasks when the frameworks are replaced.
+    /// Guard that ends the plugins' tasks when the frameworks are replaced.
     plugin_tasks: DropGuard,
     clusters: Clusters,
     bindings: Bindings,
-    /// Clusters and bindings as shown to plugins.
+    /// Clusters and bindings that plugins can read.
     plugin_state: State,
     queue: Queue,
     book: CapacityBook,
@@ -116,7 +116,7 @@ pub(crate) struct Scheduler {
     record: Option<DecisionRecord>,
     configurations: Configurations,
     metrics: Metrics,
-    /// Age of the oldest ready key, and the time of its last update.
+    /// The time of the last update of this value, and the age of the oldest ready key at that time.
     oldest_ready: (Instant, Duration),
     probes: Probes,
 }
@@ -138,7 +138,7 @@ impl Scheduler {
             plugin_tasks,
             ..
         } = config;
-        // A later configuration may need the objects.
+        // A plugin of a later configuration may read the Cluster objects.
         let keep_objects = options.config_map.is_some()
             || frameworks.iter().any(|framework| framework.reads_objects);
         let book = CapacityBook::new(
@@ -172,7 +172,7 @@ impl Scheduler {
         }
     }
 
-    /// Records fleet and decisions in a log.
+    /// Sets the decision log, in which the scheduler records clusters and decisions.
     pub(crate) fn with_decision_log(self, decision_log: Option<Recorder>) -> Self {
         Self {
             decision_log,
@@ -180,7 +180,7 @@ impl Scheduler {
         }
     }
 
-    /// Runs until the token is cancelled, then waits for pending writes and evictions.
+    /// Runs the scheduler until the token is cancelled. Then waits for pending writes and evictions.
     pub(crate) async fn run(mut self, mut inputs: Inputs, cancel: CancellationToken) {
         if *inputs.leading.borrow_and_update() {
             self.start_leading();
@@ -235,7 +235,8 @@ impl Scheduler {
                 }
                 () = pause => {}
             }
-            // Handle both completely: under load, there is always another finished write.
+            // The `select!` above prefers finished writes, and under load a further write has always finished. Handle
+            // all finished writes and all watch events here, so that watch events do not wait.
             while let Some(write) = self.writes.try_join_next() {
                 self.handle_write_result(write);
             }
@@ -261,7 +262,7 @@ impl Scheduler {
             }
         };
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, drain).await.is_err() {
-            tracing::warn!("stopped before all writes were answered");
+            tracing::warn!("stopped before the API server responded to all writes");
         }
     }
 
@@ -273,8 +274,8 @@ impl Scheduler {
             && self.queue.has_ready()
     }
 
-    /// Updates the queue metrics. The age of the oldest key requires a scan of all ready keys, so it is updated
-    /// less often.
+    /// Updates the metrics of the queue. The age of the oldest key is updated less often, because its calculation reads
+    /// all ready keys.
     fn report_queue(&mut self, now: Instant) {
         if !self.queue.has_ready() {
             self.oldest_ready = (now, Duration::ZERO);
@@ -285,8 +286,9 @@ impl Scheduler {
         self.metrics.queue(self.queue.depth(), self.oldest_ready.1);
     }
 
-    /// Starts to lead and queues every binding. Bindings that the last leader has not observed come first, in
-    /// order of creation, so that they need not wait for thousands of unchanged ones.
+    /// Makes this process the leader, and queues every binding that a profile schedules. Bindings whose generation the
+    /// last leader has not observed come first, in order of creation, so that thousands of unchanged bindings do not
+    /// delay them.
     fn start_leading(&mut self) {
         self.leading = true;
         self.metrics.leading(true);

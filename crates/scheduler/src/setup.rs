@@ -1,14 +1,14 @@
-//! Assembly of the service: clients, watches, scheduler, leader election and HTTP endpoints.
+//! Assembly of the scheduler service: clients, watches, scheduler, leader election and HTTP endpoints.
 //!
-//! No module below imports this one.
+//! No other module of this crate imports this module.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use berth_api::component::Component;
 use berth_component_base::endpoints::{Addresses, ListenError};
+use berth_component_base::user_agent::Component;
 use berth_events::EventRecorder;
 use kube::Api;
 use tokio::sync::mpsc;
@@ -17,16 +17,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::config_map::{self, ConfigMapError};
 use crate::config::{ConfigError, Effective, Mode, Options};
-use crate::connect::{self, RateLimit};
 use crate::decision_log::Recorder;
 use crate::decision_log::format::Configuration;
 use crate::decision_record::query::DebugClient;
 use crate::framework::{RegistryError, State};
 use crate::health::{DecisionSettings, Probes};
-use crate::lease::{Candidate, Leadership};
 use crate::metrics::{Metrics, ShadowMetrics};
-use crate::metrics_access::MetricsAccessError;
-use crate::process::accepted_flags;
 use crate::profiles::builder::{ActiveConfig, FrameworkBuilder};
 use crate::profiles::reload::ConfigReload;
 use crate::scheduler::{EstimatorHandle, Input, Inputs, Scheduler};
@@ -34,6 +30,10 @@ use crate::shadow::Shadow;
 use crate::shadow_differences::Differences;
 use crate::watch;
 use crate::writer::Writer;
+use berth_component_base::connect::{self, RateLimit};
+use berth_component_base::lease::{Candidate, Leadership};
+use berth_component_base::metrics_access::MetricsAccessError;
+use berth_component_base::process::accepted_flags;
 
 /// Capacity of the channel of watch events.
 const WATCH_EVENTS: usize = 4096;
@@ -43,45 +43,45 @@ const BEFORE_RELEASE: Duration = Duration::from_millis(500);
 /// Reason why the service ended or did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// There is no client for the control plane.
+    /// The client of the control plane cannot be created.
     #[error(transparent)]
     Connect(#[from] connect::ConnectError),
-    /// The metrics cannot be protected.
+    /// The access to the metrics cannot be restricted.
     #[error(transparent)]
     MetricsAccess(#[from] MetricsAccessError),
-    /// An address cannot be listened on.
+    /// The service cannot listen on an address.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The engine refuses its options.
+    /// The engine rejects its options.
     #[error("cannot start the engine: {0}")]
     Engine(String),
-    /// Two plugins have the same name, or the plugin to remove is unknown.
+    /// Two plugins have the same name, or the options remove an unknown plugin.
     #[error(transparent)]
     Plugin(#[from] RegistryError),
     /// The profiles or extenders are invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Shadow mode cannot decide like a scheduler with this configuration.
+    /// Shadow mode does not support a feature of this configuration.
     #[error("--shadow cannot be combined with {0}: leave them out, or run a second scheduler")]
     Shadow(&'static str),
     /// The decision log cannot be created.
     #[error("cannot create a decision log in {}: {source}; pass another --decision-log", .folder.display())]
     DecisionLog {
-        /// The folder.
+        /// The folder of the log.
         folder: PathBuf,
         /// The reason.
         source: std::io::Error,
     },
-    /// The ConfigMap is unusable.
+    /// The ConfigMap cannot be read, or its configuration is invalid.
     #[error(transparent)]
     ConfigMap(#[from] ConfigMapError),
-    /// Another candidate leads.
+    /// Another candidate became the leader.
     #[error("lost the leader election")]
     LeadershipLost,
 }
 
 impl ServiceError {
-    /// Reports whether the configuration has to change.
+    /// Reports whether a user must change the configuration to correct the error.
     pub fn is_configuration(&self) -> bool {
         matches!(
             self,
@@ -96,7 +96,7 @@ impl ServiceError {
 /// Runs the scheduler until the token is cancelled.
 ///
 /// # Errors
-/// When it cannot start, or loses its leadership. The process should end then.
+/// When the scheduler cannot start or loses its leadership. The process should then end.
 pub async fn run(options: Options, cancel: CancellationToken) -> Result<(), ServiceError> {
     let mut config = connect::config(&options.target).await?;
     connect::limit_silence(&mut config, options.timeouts);
@@ -109,7 +109,7 @@ pub async fn run(options: Options, cancel: CancellationToken) -> Result<(), Serv
 /// Runs the scheduler with an existing client until the token is cancelled.
 ///
 /// # Errors
-/// As [`run`].
+/// In the same cases as [`run`].
 pub async fn run_with_client(
     options: Options,
     client: kube::Client,
@@ -139,7 +139,7 @@ async fn run_shadow(
     let _end_of_tasks = cancel.clone().drop_guard();
     let effective = Effective::new(options.configuration.clone());
     let probes = Probes::new(metrics.clone(), effective.clone()).with_settings(settings(&options));
-    // Parked bindings are an effect of decisions that are written.
+    // Shadow mode writes no decision, so it parks no decision and needs no messages about parked decisions.
     let (permit_sender, _permits) = mpsc::unbounded_channel();
     let builder = FrameworkBuilder {
         registry: options.all_plugins()?,
@@ -184,7 +184,7 @@ async fn run_with_metrics(
         .with_settings(settings(&options))
         .with_decisions((options.debug_decisions > 0).then_some(debug_client));
 
-    // Tasks of this service end with it in every case.
+    // The guard ends the tasks of this service when this function returns.
     let cancel = cancel.child_token();
     let _end_of_tasks = cancel.clone().drop_guard();
     let (candidate, leadership) = match &options.lease {
@@ -195,7 +195,7 @@ async fn run_with_metrics(
         None => (None, Leadership::unlimited()),
     };
     let limit = Arc::new(RateLimit::new(options.rate));
-    // Keeps the recorder alive until the final writes finish.
+    // The guard keeps the event recorder running until the final writes have finished.
     let recorder_stop = CancellationToken::new();
     let recorder_guard = recorder_stop.clone().drop_guard();
     let (recorder, event_writer) =
@@ -233,7 +233,7 @@ async fn run_with_metrics(
         stopping: cancel.clone(),
     };
     let (config, seen) = initial_config(&options, &builder, &effective).await?;
-    // Listen only after the configuration has been accepted.
+    // Listen only after the configuration has been built.
     serve(&options, &probes, &client, &cancel).await?;
     let watches = start_watches(&client, options.timeouts.watch, &cancel);
     let (changes, config_changes) = mpsc::channel(1);
@@ -268,12 +268,12 @@ async fn run_with_metrics(
     let result = lead(candidate, &lead_sender, scheduling, &cancel).await;
     drop(recorder_guard);
     let _ = recording.await;
-    // The scheduler has ended, and its decision log with it.
+    // The scheduler has ended and closed the decision log. Wait until the log is written completely.
     let _ = tokio::task::spawn_blocking(|| log_writer.map(thread::JoinHandle::join)).await;
     result
 }
 
-/// Serves the endpoints, and announces their address.
+/// Starts the HTTP endpoints, and sends the address of the metrics to the channel in `options.serving`.
 async fn serve(
     options: &Options,
     probes: &Probes,
@@ -295,7 +295,7 @@ async fn serve(
     Ok(())
 }
 
-/// Returns the settings of decisions that are not part of the configuration file.
+/// Returns the settings that affect decisions and that are not part of the configuration file.
 fn settings(options: &Options) -> DecisionSettings {
     DecisionSettings {
         gates: options.gates,
@@ -304,7 +304,7 @@ fn settings(options: &Options) -> DecisionSettings {
     }
 }
 
-/// Starts the decision log, if it is on.
+/// Starts the decision log if the options enable it.
 fn start_decision_log(
     options: &Options,
     config: &ActiveConfig,
@@ -326,7 +326,7 @@ fn start_decision_log(
     Ok(Some((recorder, thread)))
 }
 
-/// Runs the leader election until the token is cancelled or the leadership is lost, then waits for the scheduler.
+/// Runs the leader election until the token is cancelled or the leadership is lost. Then waits for the scheduler.
 async fn lead(
     candidate: Option<Candidate>,
     lead_sender: &tokio::sync::watch::Sender<bool>,
@@ -341,9 +341,9 @@ async fn lead(
         Some(candidate) => campaign(candidate, lead_sender, cancel).await,
     };
     cancel.cancel();
-    // Pending writes should finish before the next leader starts, but a slow server must not delay it. A late
-    // write has no effect on newer decisions, because every write carries the resourceVersion that it is based
-    // on.
+    // Pending writes should finish before the next leader starts, but a slow server must not delay the next leader. A
+    // late write cannot replace a newer decision, because every write carries the resourceVersion of the object that it
+    // changes.
     let drained = tokio::time::timeout(BEFORE_RELEASE, &mut scheduling).await;
     let result = match outcome {
         Ok(()) => Ok(()),
@@ -359,7 +359,7 @@ async fn lead(
     result
 }
 
-/// Builds the configuration of flags, file or ConfigMap, and logs it. Also returns the text of the ConfigMap.
+/// Builds and logs the configuration from the flags, a file or a ConfigMap. Also returns the text of the ConfigMap.
 async fn initial_config(
     options: &Options,
     builder: &FrameworkBuilder,
@@ -375,13 +375,14 @@ async fn initial_config(
     Ok((config, text))
 }
 
-/// End of a candidacy after this process has led.
+/// The end of the leadership of this process.
 enum Campaign {
     Lost,
     Release(Box<Candidate>),
 }
 
-/// Waits for the leadership, and signals it while it lasts.
+/// Waits until this process is the leader, and sends `true` to `leading`. Then renews the Lease until the token is
+/// cancelled or the leadership is lost.
 async fn campaign(
     mut candidate: Candidate,
     leading: &tokio::sync::watch::Sender<bool>,
@@ -398,7 +399,7 @@ async fn campaign(
     }
 }
 
-/// Starts the three watches and returns the channel of their events.
+/// Starts the watches of clusters, bindings and cluster-scoped bindings. Returns the channel of their events.
 fn start_watches(
     client: &kube::Client,
     timeout: Duration,

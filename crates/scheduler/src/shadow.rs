@@ -1,7 +1,8 @@
-//! Shadow mode: compares own decisions with what another scheduler writes, without writing anything.
+//! Shadow mode: it compares this scheduler's decisions with the decisions that another scheduler writes. Shadow mode
+//! itself writes nothing.
 //!
 //! ```text
-//! watches ──> Shadow ──> engine: decision about each state that needs one
+//! watches ──> Shadow ──> engine: decision about each basis, a state of a binding that needs scheduling
 //!                └─────> comparison when the other scheduler has written its decision ──> metrics, log, record
 //! ```
 //!
@@ -39,16 +40,16 @@ use crate::shadow_differences::{Difference, Differences};
 use crate::watch::WatchEvent;
 use crate::watch::list_progress::{ListProgress, Source};
 
-/// The state of the comparison.
+/// The bindings and clusters that shadow mode observes, and the results of its comparison.
 pub(crate) struct Shadow {
     multiple_pod_templates: bool,
     frameworks: Frameworks,
-    /// Ends the plugins' tasks with this value.
+    /// Guard that ends the plugins' tasks when this value is dropped.
     _plugin_tasks: DropGuard,
     plugin_state: State,
     clusters: Clusters,
     bindings: HashMap<BindingKey, ObservedBinding>,
-    /// Affinity groups, if their gate is on.
+    /// Groups of the workload affinity, if the feature gate WorkloadAffinity is on.
     groups: Option<AffinityGroups>,
     lists: ListProgress,
     metrics: Arc<ShadowMetrics>,
@@ -89,7 +90,7 @@ impl Shadow {
         }
     }
 
-    /// Compares until the token is cancelled.
+    /// Compares decisions until the token is cancelled.
     pub(crate) async fn run(
         mut self,
         mut watches: mpsc::Receiver<Input>,
@@ -181,7 +182,7 @@ impl Shadow {
         }
     }
 
-    /// Becomes ready after the first complete list of every watch, and decides about the bindings that wait then.
+    /// After every watch has completed its first list, decides about all bindings and reports readiness to the probes.
     fn report_readiness(&mut self) {
         if !self.lists.all_complete() || self.probes.is_ready() {
             return;
@@ -210,13 +211,13 @@ impl Shadow {
         }
     }
 
-    /// Handles a state of a binding.
+    /// Handles a new state of a binding.
     fn observe(&mut self, binding: Arc<Binding>) {
         let now = Instant::now();
         let key = binding.key.clone();
         let observation = match self.bindings.get(&key) {
             None => Observation::NewBasis,
-            // Another object of the same name, or a state that was seen before.
+            // A different UID means another object. An equal resourceVersion means a state that was handled before.
             Some(observed) if observed.latest().metadata.uid != binding.metadata.uid => {
                 self.forget(&key);
                 Observation::NewBasis
@@ -252,7 +253,7 @@ impl Shadow {
         }
     }
 
-    /// Decides about the basis of a binding, if it needs a decision.
+    /// Makes a decision about the basis of a binding if the basis needs scheduling.
     fn predict(&mut self, key: &BindingKey) {
         let Some(basis) = self
             .bindings
@@ -273,7 +274,8 @@ impl Shadow {
         }
     }
 
-    /// Decides about a state. Returns `None` if no rule requires scheduling, or the state is unreadable.
+    /// Makes a decision about a state of a binding. Returns `None` if no rule requires scheduling, or if the state is
+    /// invalid.
     fn decide(&mut self, binding: &Arc<Binding>) -> Option<(Prediction, Explanation)> {
         let placement = binding.spec.placement.as_ref()?;
         let json = placement_json(placement).ok()?;
@@ -303,10 +305,10 @@ impl Shadow {
         Some((Prediction::of(binding, &json, &outcome), explanation))
     }
 
-    /// Compares the decision that the other scheduler has written with the own one.
+    /// Compares the decision that the other scheduler has written with this scheduler's decision.
     ///
-    /// Clusters may have changed between the state that needed a decision and the write, so the own decision counts as
-    /// equal if either of both fleets leads to the same result.
+    /// The clusters may have changed between the basis and the write. Therefore this scheduler decides at both times,
+    /// and the comparison succeeds if one of the two results equals the written decision.
     fn compare(&mut self, key: &BindingKey, written: &Binding, now: Instant) {
         let Some(observed) = self.bindings.get(key) else {
             return;
@@ -326,7 +328,7 @@ impl Shadow {
             return;
         }
         let decided = self.decide(&basis);
-        // Without a decision of its own, the other scheduler only recorded that it has seen the state.
+        // If this scheduler decides that the basis needs no scheduling, it expects an unchanged result.
         let unchanged = Prediction::written(&basis);
         let own = decided.as_ref().map_or(&unchanged, |(own, _)| own);
         let equal = *own == other;
@@ -336,7 +338,7 @@ impl Shadow {
         }
     }
 
-    /// Logs and records a difference.
+    /// Logs a difference and adds it to the record.
     fn report(
         &self,
         key: &BindingKey,

@@ -1,6 +1,7 @@
-//! The newest decisions that differ from those of the other scheduler, for `/debug/shadow`.
+//! A record of the newest differences between this scheduler's decisions and another scheduler's decisions, for
+//! `/debug/shadow`.
 //!
-//! Shadow mode adds to the record, and the HTTP server reads it.
+//! Shadow mode adds differences to the record, and the HTTP server reads them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,56 +13,56 @@ use serde::Serialize;
 
 use crate::decision_record::format::API_VERSION;
 
-/// Path of the differences.
+/// HTTP path of the record.
 pub(crate) const SHADOW_PATH: &str = "/debug/shadow";
 
-/// The maximum of differences that are kept. One has up to two lists of all clusters.
+/// Maximum number of differences in the record. A difference may contain two lists of all clusters.
 const LIMIT: usize = 100;
 
-/// A bounded record, shared by its clones.
+/// A bounded record of differences. Clones share the record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Differences(Arc<Mutex<VecDeque<Arc<Difference>>>>);
 
-/// Two decisions about the same state of a binding.
+/// Two different decisions about the same state of a binding.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Difference {
     /// `NAMESPACE/NAME` of a ResourceBinding, or `NAME` of a ClusterResourceBinding.
     pub(crate) binding: String,
-    /// The generation of the binding with the other scheduler's decision.
+    /// The generation of the binding after the other scheduler's write.
     pub(crate) generation: i64,
     /// The time of the comparison.
     pub(crate) time: MicroTime,
-    /// The decision of this scheduler; `None` if it would not schedule the binding.
+    /// The decision of this scheduler, or `None` if it would not schedule the binding.
     pub(crate) own: Option<Decided>,
     /// The decision that the other scheduler wrote.
     pub(crate) other: Decided,
-    /// The clusters that only the other scheduler chose, with the reasons of this one.
+    /// The clusters that only the other scheduler chose, and this scheduler's reasons against them.
     pub(crate) missing: Vec<MissingCluster>,
 }
 
-/// A decision, as a binding stores it.
+/// A decision in the form in which a binding contains it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Decided {
-    /// The clusters by name.
+    /// The clusters, ordered by name.
     pub(crate) clusters: Vec<TargetCluster>,
     /// The reason of the condition `Scheduled`.
     pub(crate) reason: String,
 }
 
-/// The reason that this scheduler did not choose a cluster.
+/// A cluster that this scheduler did not choose, with the reason.
 #[derive(Debug, Serialize)]
 pub(crate) struct MissingCluster {
     /// The name of the cluster.
     pub(crate) cluster: String,
-    /// The plugin that refused it, if one did.
+    /// The plugin that rejected the cluster, if a plugin rejected it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plugin: Option<String>,
-    /// The reason of the plugin, or the stage that the cluster reached.
+    /// The plugin's reason, or the stage that the cluster reached in the decision.
     pub(crate) reason: String,
 }
 
-/// Writes `m1: TaintToleration: cluster(s) had untolerated taint {a: b}`.
+/// Formats a cluster, for example as `m1: TaintToleration: cluster(s) had untolerated taint {a: b}`.
 impl fmt::Display for MissingCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.cluster)?;
@@ -82,7 +83,7 @@ struct DifferenceList<'a> {
 }
 
 impl Differences {
-    /// Adds a difference, and drops the oldest one over the limit.
+    /// Adds a difference, and removes the oldest difference if the record is full.
     pub(crate) fn add(&self, difference: Difference) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.truncate(LIMIT - 1);
@@ -96,7 +97,7 @@ impl Differences {
     pub(crate) fn json(&self) -> Result<String, serde_json::Error> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let copied: Vec<Arc<Difference>> = kept.iter().cloned().collect();
-        // Writing takes longer than copying references.
+        // Release the lock early, because the serialization takes longer than the copy of the references.
         drop(kept);
         serde_json::to_string(&DifferenceList {
             api_version: API_VERSION,

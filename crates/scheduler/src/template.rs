@@ -1,8 +1,8 @@
-//! Labels and QoS classes of templates, the objects that bindings propagate.
+//! A cache of the labels and QoS classes of templates. A template is the object that a binding propagates.
 //!
-//! A binding contains neither the labels of its template nor the limits of its pods. They are read from the
-//! template through one watch per kind, started by the first lookup. Three labels and a QoS class are kept of
-//! each object. Without lookups, nothing is watched.
+//! A binding lacks the labels of its template and the limits of its pods. The cache reads both from the template. The
+//! first lookup of a template starts a watch of all templates of its kind. The cache keeps three labels and a QoS class
+//! of each template.
 
 mod kind_watch;
 mod qos;
@@ -17,32 +17,33 @@ use tokio_util::sync::CancellationToken;
 pub use self::qos::QosClass;
 use crate::binding::{Binding, BindingKey};
 
-/// Labels that are kept.
+/// Labels of templates that the cache keeps.
 pub const LABELS: [&str; 3] = ["podGroup", "minAvailable", "groupPriority"];
 
 /// Cached properties of a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The labels of [`LABELS`] that it has.
+    /// The template's labels whose names are in [`LABELS`].
     pub labels: BTreeMap<&'static str, String>,
-    /// QoS class of its pods.
+    /// QoS class of the template's pods.
     pub qos: QosClass,
 }
 
 /// Result of a template lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// Its kind is being read. The binding is requeued afterwards.
+    /// The templates of the kind are being read. The binding is requeued afterwards.
     Pending,
     /// The template exists.
     Known(Facts),
-    /// The template does not exist, or has not been seen yet. The binding is requeued when it appears.
+    /// The template does not exist, or the watch has not reported it yet. The binding is requeued when the template
+    /// appears.
     Absent,
-    /// Its kind cannot be read for this reason. Retries continue.
+    /// The templates of the kind cannot be read, for this reason. The cache tries again.
     Unreadable(String),
 }
 
-/// Cache of the templates of all requested kinds.
+/// Cache of the templates of all kinds that were looked up.
 #[derive(Clone)]
 pub struct Templates {
     source: Option<Source>,
@@ -52,18 +53,18 @@ pub struct Templates {
 #[derive(Debug, Default)]
 struct Cache {
     kinds: HashMap<GroupVersionKind, Kind>,
-    /// Template of each binding that was looked up.
+    /// Template of each binding whose template was looked up.
     template_of: HashMap<BindingKey, (GroupVersionKind, TemplateKey)>,
-    /// Updates that are not applied yet.
+    /// Updates that [`Templates::publish`] has not applied yet.
     updates: Vec<(GroupVersionKind, Update)>,
 }
 
-/// An update of the cache.
+/// An update of the templates of one kind.
 #[derive(Debug)]
 enum Update {
     /// All templates of a kind.
     All(HashMap<TemplateKey, Facts>),
-    /// The kind cannot be read for this reason.
+    /// The templates of the kind cannot be read, for this reason.
     Failed(String),
     /// A template changed or was deleted.
     One(TemplateKey, Option<Facts>),
@@ -77,7 +78,7 @@ impl Kind {
                 self.facts = facts;
                 self.status = ReadStatus::Complete;
             }
-            // Keep the templates that were read once.
+            // A failure of the watch does not remove templates that were read before.
             Update::Failed(_) if matches!(self.status, ReadStatus::Complete) => return Vec::new(),
             Update::Failed(why) => self.status = ReadStatus::Failed(why),
             Update::One(key, facts) => {
@@ -109,7 +110,7 @@ struct Kind {
     status: ReadStatus,
     /// Properties by namespace and name.
     facts: HashMap<TemplateKey, Facts>,
-    /// Bindings that were looked up.
+    /// Bindings that looked up each template.
     requested_by: HashMap<TemplateKey, Vec<BindingKey>>,
 }
 
@@ -131,7 +132,7 @@ impl std::fmt::Debug for Templates {
 }
 
 impl Templates {
-    /// Creates a cache. `on_update` is called when [`Self::publish`] has updates to apply.
+    /// Creates a cache. The cache calls `on_update` when [`Self::publish`] has updates to apply.
     pub(crate) fn new(
         client: Client,
         on_update: impl Fn() + Send + Sync + 'static,
@@ -147,7 +148,7 @@ impl Templates {
         }
     }
 
-    /// Creates a cache without watches. Every template in it has default properties.
+    /// Creates a cache without watches. Every template has default properties.
     pub fn unread() -> Self {
         Self {
             source: None,
@@ -155,8 +156,8 @@ impl Templates {
         }
     }
 
-    /// Looks up the template of a binding. The first lookup of a kind starts its watch. The binding is requeued
-    /// when the template is read or changes.
+    /// Looks up the template of a binding. The first lookup of a kind starts its watch. The binding is requeued when
+    /// the template has been read, and whenever the kept properties of the template change.
     pub fn of(&self, binding: &Binding) -> Lookup {
         let Some(source) = &self.source else {
             return Lookup::Known(Facts::default());
@@ -192,7 +193,7 @@ impl Templates {
         }
     }
 
-    /// Removes a deleted binding.
+    /// Removes a deleted binding from the cache.
     pub fn forget(&self, key: &BindingKey) {
         let mut cache = self.cache();
         let Some((gvk, template)) = cache.template_of.remove(key) else {

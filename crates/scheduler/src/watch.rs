@@ -1,4 +1,4 @@
-//! Watch of one kind that sends every change to a channel.
+//! A watch of the objects of one kind, which sends every event to a channel.
 
 pub(crate) mod list_progress;
 
@@ -16,27 +16,27 @@ use tokio_util::sync::CancellationToken;
 
 use crate::lazy_object::LazyObject;
 
-/// Pause after the first failure of a watch; doubled after each further failure.
+/// Pause after the first failure of a watch. Each further failure doubles the pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// Maximum pause.
+/// Maximum pause after a failure.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A watch event.
 #[derive(Debug)]
 pub(crate) enum WatchEvent<T> {
-    /// A new list begins. Objects that it does not contain are gone at [`WatchEvent::ListCompleted`].
+    /// A new list begins. An object that the complete list does not contain has been deleted.
     ListStarted,
-    /// An object exists in this state.
+    /// An object in its current state: listed, added or changed.
     Applied(Box<LazyObject<T>>),
-    /// An object was deleted. Only its identity is known.
+    /// The metadata of a deleted object.
     Deleted(Box<ObjectMeta>),
-    /// The list is complete.
+    /// The new list is complete.
     ListCompleted,
 }
 
-/// Watches until the token is cancelled or the receiver is dropped. A broken watch is restarted after a short
-/// pause; a watch without events for longer than its timeout counts as broken. An expired resourceVersion leads
-/// to a new list.
+/// Watches the objects of `api` until the token is cancelled or the receiver is dropped. Restarts a broken watch after
+/// a short pause. The API server ends each watch request after `timeout`, and the next request continues the watch. An
+/// expired resourceVersion leads to a new list.
 pub(crate) async fn run<K, M>(
     api: Api<LazyObject<K>>,
     sender: mpsc::Sender<M>,

@@ -1,8 +1,9 @@
-//! Writer of plans: patches the result, then the status, each with a precondition.
+//! The writer of plans. It first patches the result of a plan, which consists of the clusters and an annotation, and
+//! then the status.
 //!
-//! Both patches carry the resourceVersion that they are based on, so concurrent writers never overwrite each
-//! other. The status patch is based on the response to the result patch. It therefore records the generation
-//! that our own write produced, and no second cycle follows.
+//! Each patch carries the resourceVersion of the object that it changes. The API server therefore rejects the patch if
+//! another client has changed the object. The status patch is based on the response to the result patch. It records the
+//! generation that the result patch produced, so that no second cycle follows.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -17,55 +18,55 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::binding::{Binding, BindingKey};
-use crate::connect::RateLimit;
-use crate::connect::within;
 use crate::lazy_object::LazyObject;
-use crate::lease::Leadership;
 use crate::rules::plan::Plan;
+use berth_component_base::connect::RateLimit;
+use berth_component_base::connect::within;
+use berth_component_base::lease::Leadership;
 
-/// Attempts to write the status while other writers cause conflicts.
+/// Maximum number of attempts to write the status of a binding that other clients change at the same time.
 const STATUS_ATTEMPTS: usize = 5;
 
 /// Result of writing a plan.
 #[derive(Debug)]
 pub enum Report {
-    /// Everything was written.
+    /// All patches of the plan were written.
     Written(Box<Binding>),
-    /// Another writer was first.
+    /// Another client changed the binding first.
     Conflict {
-        /// The current object, if it could be read.
+        /// The current binding, if it could be read.
         current: Option<Box<Binding>>,
         /// True if the result was written before the conflict.
         landed: bool,
     },
-    /// The object was deleted, or its namespace is terminating.
+    /// The binding was deleted, or its namespace is terminating.
     Gone,
-    /// The API server rejected the result, and the user should see why.
+    /// The API server rejected the first patch of the plan. A condition should report the reason to users.
     Refused {
-        /// The response.
+        /// The response of the API server.
         status: Box<Status>,
-        /// The object as last seen.
+        /// The last known state of the binding.
         binding: Box<Binding>,
     },
-    /// The API server did not respond, or is overloaded.
+    /// The API server did not respond, is overloaded, or failed to write the status after the result.
     Unreachable {
         /// The error.
         error: String,
-        /// True if the server responded at all.
+        /// True if the API server responded.
         answered: bool,
-        /// Retry delay that the server requested.
+        /// Retry delay that the API server requested.
         after: Option<Duration>,
-        /// The object, if the result was written but the status was not.
+        /// The binding after the write of the result, if only the write of the status failed.
         binding: Option<Box<Binding>>,
     },
-    /// A plugin stopped the decision before anything was written.
+    /// A plugin stopped the decision before the first patch was sent.
     Stopped(PluginError),
-    /// This process no longer leads. Nothing was sent.
+    /// This process is not the leader or is shutting down, so the next patch of the plan was not sent.
     NotLeading,
 }
 
 impl Report {
-    /// Reports whether the clusters of the plan are stored.
+    /// Reports whether the API server stored the clusters of the plan.
     pub fn result_landed(&self) -> bool {
         match self {
             Self::Written(_) => true,
@@ -76,18 +77,19 @@ impl Report {
     }
 }
 
-/// Writer of plans. Cheap to clone.
+/// The writer of plans. Clones are cheap.
 #[derive(Clone)]
 pub(crate) struct Writer {
     /// Client of the control plane.
     pub client: kube::Client,
-    /// Client-side request limit.
+    /// Client-side rate limit of requests.
     pub limit: Arc<RateLimit>,
-    /// Checked before each request.
+    /// The leadership of this process, which the writer checks before each patch.
     pub leadership: Leadership,
     /// Time limit for a response.
     pub timeout: Duration,
-    /// Cancelled on shutdown: new plans are not started, and pending ones finish without waiting.
+    /// Token that is cancelled on shutdown. The writer then starts no new plan, and sends the remaining patches of a
+    /// started plan without the rate limit.
     pub stopping: CancellationToken,
 }
 
@@ -113,7 +115,7 @@ impl Writer {
         }
     }
 
-    /// Writes the rest of a plan after a Bind plugin has stored the clusters.
+    /// Writes the rest of a plan after a Bind plugin has written the clusters.
     pub(crate) async fn complete(&self, binding: Arc<Binding>, plan: &Plan) -> Report {
         match self.read(&binding.key).await {
             Ok(Some(stored)) => self.write(Arc::new(stored), &plan.without_clusters()).await,
@@ -175,7 +177,7 @@ impl Writer {
                 return Report::NotLeading;
             }
             let now = whole_seconds(jiff::Timestamp::now());
-            // The result does not change the status, so the base has the current one.
+            // The result patch does not change the status, so the status of the base is current.
             let patch = Patch::Merge(with_precondition(
                 &status.patch(&latest.base.status, generation, now),
                 latest.resource_version(),
@@ -195,7 +197,7 @@ impl Writer {
                     Ok(Some(object)) => {
                         latest.response = Some(object);
                         let current = latest.binding();
-                        // The spec changed: the next cycle decides on the new one.
+                        // Another client changed the spec. The next cycle decides about the new spec.
                         if current.generation() != generation {
                             return Report::Conflict {
                                 current: Some(current),
@@ -219,7 +221,7 @@ impl Writer {
         }
     }
 
-    /// Waits for a token and reports whether the first request of a plan may be sent.
+    /// Waits for a token of the rate limit, and reports whether the first patch of a plan may be sent.
     async fn may_begin(&self) -> bool {
         tokio::select! {
             biased;
@@ -228,7 +230,8 @@ impl Writer {
         }
     }
 
-    /// Reports whether a further request of a plan may be sent. During shutdown, it does not wait for a token.
+    /// Waits for a token of the rate limit, except during shutdown. Reports whether a further patch of a plan may be
+    /// sent.
     async fn may_go_on(&self) -> bool {
         tokio::select! {
             biased;
@@ -238,7 +241,7 @@ impl Writer {
         self.leadership.holds()
     }
 
-    /// Sends a request with the time limit.
+    /// Sends a request. Returns an error if no response arrives within the time limit.
     async fn send<T>(
         &self,
         sent: impl Future<Output = Result<T, kube::Error>>,
@@ -270,7 +273,7 @@ impl Writer {
     }
 }
 
-/// A binding during its write: the base of the plan, and the newest response.
+/// The states of a binding during its write: the base of the plan, and the newest response of the API server.
 struct Latest<K> {
     base: Arc<Binding>,
     response: Option<LazyObject<K>>,
@@ -295,8 +298,8 @@ impl<K: DeserializeOwned + Into<Binding>> Latest<K> {
         }
     }
 
-    /// Returns the newest state of the binding. If the response is malformed, returns the base; the watch
-    /// reports malformed objects.
+    /// Returns the newest state of the binding. If the response is malformed, returns the base. The watch reports
+    /// malformed bindings.
     fn binding(self) -> Box<Binding> {
         match self.response.map(|response| response.decode()) {
             Some(Ok(object)) => Box::new(object.into()),
@@ -354,7 +357,7 @@ fn unshare(binding: Arc<Binding>) -> Box<Binding> {
     Box::new(Arc::unwrap_or_clone(binding))
 }
 
-/// Truncates to whole seconds, as required in API objects.
+/// Truncates a time to whole seconds, as API objects require.
 fn whole_seconds(time: jiff::Timestamp) -> jiff::Timestamp {
     jiff::Timestamp::from_second(time.as_second()).unwrap_or(time)
 }

@@ -1,10 +1,11 @@
-//! `#[needs(…)]`: ignores a test where a program that it needs is missing, so that it never passes without running.
+//! The attribute macro `#[needs(…)]`, which ignores a test on a machine that lacks a program or setting that the test
+//! needs. Cargo then reports the test as ignored instead of passed.
 
 use proc_macro::{TokenStream, TokenTree};
 
-/// Ignores a test unless the machine has everything that is named.
+/// Ignores a test unless the machine meets all named requirements.
 ///
-/// Goes above `#[test]` or `#[tokio::test]`. The names are those of `BERTH_REQUIRE`:
+/// The attribute precedes `#[test]` or `#[tokio::test]`. `Requirement` in `build.rs` lists the names:
 ///
 /// ```ignore
 /// #[needs(kubectl, apiserver)]
@@ -19,10 +20,10 @@ pub fn needs(names: TokenStream, test: TokenStream) -> TokenStream {
         let name = match name {
             TokenTree::Ident(name) => name.to_string(),
             TokenTree::Punct(_) => continue,
-            other => return error(&format!("{other} is no name; known are {known}")),
+            other => return error(&format!("{other} is not a name; the known requirements are {known}")),
         };
         if !known.split(',').any(|known| known == name) {
-            return error(&format!("{name} is not known; known are {known}"));
+            return error(&format!("the requirement {name} is unknown; the known requirements are {known}"));
         }
         if missing.split(',').any(|missing| missing == name) {
             lacking.push(name);

@@ -1,4 +1,4 @@
-//! The `berth` program for tests, which find it as `CARGO_BIN_EXE_berth-program`.
+//! The `berth` program for tests. The environment variable `CARGO_BIN_EXE_berth-program` has its path.
 
 use std::process::ExitCode;
 

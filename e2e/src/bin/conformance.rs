@@ -1,4 +1,5 @@
-//! Compares the engine's decisions with Karmada's, or measures their speed.
+//! A program that compares the decisions of Berth's scheduling engine with recorded decisions of Karmada's scheduler,
+//! or measures the speed of the engine's decisions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,16 +11,16 @@ use clap::Parser;
 #[global_allocator]
 static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::INSTRUMENTED_SYSTEM;
 
-/// Compares the engine's decisions with Karmada's, or measures their speed.
+/// Compares decisions of the scheduling engine with decisions of Karmada, or measures the speed of the engine.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Scenarios, one JSON document per line, plain or gzip
+    /// Scenarios to schedule: one JSON document per line, plain or compressed with gzip
     #[arg(long, value_name = "FILE")]
     scenarios: Option<PathBuf>,
-    /// Expected decisions
+    /// Expected decisions of Karmada: one JSON document per line, plain or compressed with gzip
     #[arg(long, value_name = "FILE")]
     expected: Option<PathBuf>,
-    /// Measure each scenario for this time and print one JSON line for each
+    /// Seconds for which each scenario is measured, instead of a comparison; prints one JSON document per scenario
     #[arg(long, value_name = "SECONDS", conflicts_with = "expected")]
     bench: Option<f64>,
 }
@@ -77,7 +78,7 @@ fn compare(scenarios: &Path, expected: &Path) -> Result<ExitCode, String> {
     })
 }
 
-/// Returns the family, or the prefix of the id if there is none.
+/// Returns the family of a scenario, or the prefix of its id if the family is empty.
 fn family<'a>(family: &'a str, id: &'a str) -> &'a str {
     if family.is_empty() {
         id.rsplit_once('-').map_or(id, |(prefix, _)| prefix)
@@ -95,7 +96,7 @@ fn measure(scenarios: &Path, seconds: f64) -> Result<ExitCode, String> {
             serde_json::to_string(&measured).map_err(|error| error.to_string())?
         );
         if !agrees {
-            eprintln!("{}: decisions differ without the cache", scenario.id);
+            eprintln!("{}: the engine makes different decisions without its cache", scenario.id);
             code = ExitCode::FAILURE;
         }
     }

@@ -1,7 +1,8 @@
-//! Generates load and prints measurements as JSON.
+//! The load generator: a program with one subcommand for each load scenario. A scenario prints its measurements as
+//! JSON.
 //!
-//! `docs/performance.md` describes its use. As `load scheduler …` and `load up …` it runs that command of `berth`: the
-//! generator starts itself as the process to measure.
+//! `docs/performance.md` describes the scenarios. A scenario that measures `berth scheduler` or `berth up` starts this
+//! program again, with the subcommand `scheduler` or `up`. The program then does the same as `berth`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,26 +23,26 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Scenario {
-    /// Bindings created beforehand, compared with a plain writer
+    /// Throughput for bindings that exist before the scheduler starts, compared with a client that only writes
     Burst(Burst),
-    /// A stream of bindings: time from creation to Scheduled
+    /// Time from creation to the condition Scheduled, for bindings created at a steady rate
     Steady(Steady),
-    /// New bindings while thousands wait and a cluster flaps
+    /// Latency of new bindings while thousands of bindings wait for capacity and the capacity of a cluster changes
     Starvation(Starvation),
-    /// Thousands of clusters, tens of thousands of bindings
+    /// Throughput with thousands of clusters and tens of thousands of bindings
     Scale(Scale),
-    /// Propagation of Deployments to members, then changes of replicas: `berth up` in a separate process
+    /// Time to propagate Deployments to the members of `berth up`, and then changes of their replicas
     Propagation(Propagation),
-    /// Idle members: `berth up` in a separate process
+    /// Time until the members of `berth up` are ready, and its processor time and memory while they are idle
     Members(Members),
-    /// Decisions with an expression as a filter: the engine alone
+    /// Time of the engine's decisions with an expression as a filter, without a server
     Expressions(Expressions),
-    /// The API server alone, in a separate process
+    /// Writes, lists, watches and memory of an API server without other components
     Server(ServerLoad),
-    /// The API server itself, for `load server`
+    /// API server in a separate process, which `load server` starts and measures
     #[command(hide = true)]
     Serve {
-        /// File for the kubeconfig
+        /// File to which the kubeconfig is written
         kubeconfig: PathBuf,
         #[command(flatten)]
         storage: Storage,

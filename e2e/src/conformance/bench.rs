@@ -1,8 +1,9 @@
-//! Benchmark of the engine.
+//! Benchmark of the scheduling engine.
 //!
-//! A decision parses the binding and calls the engine once with a ready snapshot. The binding's name, UID, replicas,
-//! resource request and prior clusters vary from call to call. Cold calls change a label value or a cluster name in the
-//! placement each time; warm calls repeat the placement.
+//! A measured decision converts a binding to a [`Request`], and calls the engine with an existing [`Snapshot`] of the
+//! clusters. The name, UID, replicas, resource request and previous clusters of the binding vary between decisions.
+//! For cold decisions, the placement varies too: a label value or a cluster name differs. For warm decisions, the
+//! placement is always the same, so that the engine can use its cache.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -15,19 +16,19 @@ use serde::Serialize;
 
 use super::corpus::Scenario;
 
-/// Number of bindings used in turn.
+/// Number of different bindings. The decisions use these bindings in turn.
 const BINDINGS: usize = 192;
-/// Minimum number of samples, however short the time.
+/// Minimum number of samples, even if they take longer than the given time.
 const MIN_SAMPLES: usize = 2 * BINDINGS;
 
 /// Counters of the allocator.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
-    /// Allocations and reallocations.
+    /// Number of allocations and reallocations.
     pub allocations: usize,
-    /// Bytes ever allocated.
+    /// Total bytes allocated since the start of the program.
     pub allocated: usize,
-    /// Bytes ever freed.
+    /// Total bytes freed since the start of the program.
     pub freed: usize,
 }
 
@@ -39,24 +40,26 @@ pub struct Measured {
     warm_ns: u64,
     cold_p99_ns: u64,
     warm_p99_ns: u64,
-    /// Median time from a change of a cluster's free capacity to a snapshot with it, while the previous snapshot is in
-    /// use.
+    /// Median time to apply a change of a cluster's free capacity and to create the next snapshot, while the previous
+    /// snapshot is still in use.
     change_ns: u64,
-    /// Median time for a label value that is new to the fleet.
+    /// Median time to apply a label value that no other cluster has and to create the next snapshot.
     relabel_ns: u64,
-    /// Median time for the removal of a cluster, which shifts the ordinals of others.
+    /// Median time to remove a cluster and to create the next snapshot. The removal changes the ordinals of other
+    /// clusters.
     leave_ns: u64,
     cold_allocations: usize,
     warm_allocations: usize,
     cold_bytes: usize,
     warm_bytes: usize,
-    /// Memory of fleet and snapshot.
+    /// Memory of the fleet and its snapshot, in bytes.
     fleet_bytes: usize,
-    /// Hash of the first decisions, cold and warm.
+    /// Hash of the decisions about all cold and warm bindings.
     decisions: String,
 }
 
-/// Measures a scenario, and reports whether an engine without a cache makes the same decisions.
+/// Measures decisions about a scenario for this number of seconds. `memory` reads the counters of the allocator. Also
+/// reports whether an engine without a cache makes the same decisions.
 ///
 /// # Errors
 /// If the binding is invalid.
@@ -134,7 +137,7 @@ fn binding(scenario: &Scenario, number: usize, placements: Placements) -> Bindin
     let mut spec = scenario.binding.spec.clone();
     spec.resource.name = format!("w{number}");
     spec.resource.uid = Some(format!("0123456789abcde{:x}", number % 16));
-    // Varies by up to a tenth, with different values for consecutive bindings.
+    // The replicas vary by up to a tenth. Consecutive bindings have different replicas.
     let tenth = spec.replicas / 10;
     let step = i32::try_from(number * 7 % 21).unwrap_or(0) - 10;
     spec.replicas = (spec.replicas + tenth * step / 10).max(1);
@@ -206,7 +209,7 @@ impl Run {
         time: Duration,
         memory: &dyn Fn() -> Memory,
     ) -> Result<Self, String> {
-        // With a cache of one placement, repeated placements are as cold as new ones.
+        // The cache keeps one placement only, so that a varied placement is never cached when its binding is repeated.
         let mut engine = engine()?.with_cached_placements(1);
         let mut samples = Vec::with_capacity(1 << 16);
         let started = Instant::now();
@@ -232,7 +235,7 @@ impl Run {
     }
 }
 
-/// Returns the median time from a change of a cluster to a new snapshot.
+/// Returns the median time to apply a change of a cluster and to create the next snapshot, in nanoseconds.
 fn change(fleet: &mut Fleet, clusters: &[Cluster], change: impl Fn(&mut Cluster, usize)) -> u64 {
     let mut samples = Vec::new();
     for round in 0..400 {
@@ -262,7 +265,7 @@ fn relabel(cluster: &mut Cluster, round: usize) {
     labels.insert("team".to_owned(), format!("team-{round}"));
 }
 
-/// Returns the median time from the removal of a cluster to a new snapshot.
+/// Returns the median time to remove a cluster and to create the next snapshot, in nanoseconds.
 fn leave(fleet: &mut Fleet, clusters: &[Cluster]) -> u64 {
     let mut samples = Vec::new();
     for round in 0..40 {
@@ -279,7 +282,7 @@ fn leave(fleet: &mut Fleet, clusters: &[Cluster]) -> u64 {
     samples[samples.len() / 2]
 }
 
-/// Returns the FNV-1a hash of the decisions for all bindings, each decided twice.
+/// Schedules all bindings twice, and returns the FNV-1a hash of the decisions.
 fn hash_of(snapshot: &Snapshot, engine: &mut Engine, bindings: &[Binding]) -> Result<u64, String> {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for binding in bindings.iter().chain(bindings) {

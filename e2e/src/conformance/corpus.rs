@@ -1,4 +1,4 @@
-//! Reader of corpus files.
+//! Reader of a corpus: a file of scenarios and a file of the expected decisions.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,19 +16,19 @@ use serde::de::DeserializeOwned;
 pub struct Scenario {
     /// Unique id.
     pub id: String,
-    /// Subject of the scenario; groups scenarios in reports.
+    /// Name of a group of similar scenarios. Reports count the scenarios of each group.
     #[serde(default)]
     pub family: String,
-    /// The fleet.
+    /// The member clusters.
     pub clusters: Vec<Cluster>,
-    /// The binding.
+    /// The binding to schedule.
     pub binding: ResourceBinding,
-    /// True if the result includes clusters without replicas.
+    /// True if the result includes selected clusters that get no replicas.
     #[serde(default)]
     pub empty_propagation: bool,
 }
 
-/// Karmada's decision.
+/// Karmada's decision about a scenario.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Expected {
@@ -37,18 +37,19 @@ pub struct Expected {
     /// The selected clusters, sorted by name.
     #[serde(default)]
     pub clusters: Vec<ExpectedTarget>,
-    /// The selected clusters if Karmada's unstable sort were stable. Either result conforms.
+    /// The clusters that Karmada would select with a stable sort. Karmada sorts clusters with an unstable sort, so the
+    /// engine may select these clusters or `clusters`.
     pub clusters_stable: Option<Vec<ExpectedTarget>>,
     /// Name of the selected affinity term.
     #[serde(default)]
     pub affinity: Option<String>,
-    /// Kind of failure.
+    /// Kind of failure, or `None` if Karmada schedules the binding.
     #[serde(default)]
     pub failure: Option<String>,
     /// Message of failures other than `FitError`.
     #[serde(default)]
     pub message: Option<String>,
-    /// Accepted reasons for the rejection of each cluster.
+    /// Accepted reasons for the rejection of each cluster, keyed by cluster name.
     #[serde(default)]
     pub reasons: BTreeMap<String, Vec<String>>,
 }
@@ -58,15 +59,15 @@ pub struct Expected {
 pub struct ExpectedTarget {
     /// Name of the cluster.
     pub name: String,
-    /// Replicas assigned to it.
+    /// Replicas assigned to the cluster.
     #[serde(default)]
     pub replicas: i32,
 }
 
-/// Scenarios with their expected decisions.
+/// Scenarios with the expected decisions about them.
 #[derive(Debug)]
 pub struct Corpus {
-    /// Scenarios and expectations in the order of the scenario file.
+    /// Scenarios and expected decisions, in the order of the scenario file.
     pub cases: Vec<(Scenario, Expected)>,
 }
 
@@ -75,9 +76,9 @@ pub struct Corpus {
 pub enum CorpusError {
     /// A file cannot be read.
     Read(PathBuf, io::Error),
-    /// A line cannot be parsed.
+    /// A line of a file cannot be parsed.
     Line(PathBuf, usize, serde_json::Error),
-    /// A scenario or an expectation has no counterpart.
+    /// The id of a scenario without an expected decision, or of an expected decision without a scenario.
     Unpaired(String),
 }
 
@@ -100,10 +101,10 @@ impl std::fmt::Display for CorpusError {
 impl std::error::Error for CorpusError {}
 
 impl Corpus {
-    /// Reads a pair of files.
+    /// Reads a file of scenarios and a file of the expected decisions.
     ///
     /// # Errors
-    /// If a file cannot be read, or a scenario or expectation has no counterpart.
+    /// If a file cannot be read, a line cannot be parsed, or the two files have different ids.
     pub fn read(scenarios: &Path, expected: &Path) -> Result<Self, CorpusError> {
         let scenarios: Vec<Scenario> = read_lines(scenarios)?;
         let expected: Vec<Expected> = read_lines(expected)?;

@@ -1,4 +1,4 @@
-//! Comparison of a decision with the expected one.
+//! Comparison of one decision of the engine with the expected decision.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use berth_core::{Outcome, ScheduleError};
 
 use super::corpus::{Expected, ExpectedTarget};
 
-/// A decision that differs from the expected one.
+/// A decision of the engine that differs from the expected decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// Id of the scenario.
@@ -21,10 +21,10 @@ impl std::fmt::Display for Mismatch {
     }
 }
 
-/// Compares a decision with the expected one.
+/// Compares a decision of the engine with the expected decision.
 ///
 /// # Errors
-/// If they differ.
+/// If the decisions differ.
 pub fn judge(expected: &Expected, decided: &Result<Outcome, String>) -> Result<(), Mismatch> {
     compare(expected, decided).map_err(|what| Mismatch {
         id: expected.id.clone(),

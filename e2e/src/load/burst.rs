@@ -1,4 +1,7 @@
-//! Throughput for bindings that exist when the scheduler starts, compared with a plain writer.
+//! The load scenario `burst`: throughput of a scheduler for bindings that exist before it starts.
+//!
+//! The throughput is compared with the throughput of a plain writer. The plain writer is a client that sends the same
+//! two patches for each binding as the scheduler, but makes no decisions meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -26,10 +29,10 @@ pub struct Burst {
     /// Number of bindings
     #[arg(long, default_value_t = 2000)]
     pub bindings: usize,
-    /// Bindings that the plain writer has in flight; the scheduler has 64
+    /// Number of bindings that the plain writer patches at the same time; the scheduler patches up to 64
     #[arg(long, default_value_t = 64)]
     pub in_flight: usize,
-    /// Requests per second (`--kube-api-qps`); 0 means no limit
+    /// Maximum requests per second of the scheduler (`--kube-api-qps`); 0 means no limit
     #[arg(long, default_value_t = 0.0)]
     pub qps: f32,
 }
@@ -43,7 +46,7 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
     let bare = BareControlPlane::start(&clusters).await;
     let namespaces = ["default".to_owned()];
     let pending = workload::bindings("s", burst.bindings, &namespaces, "default-scheduler")?;
-    // The plain writer runs before and after the scheduler, so that a change of the machine's speed favours neither.
+    // The plain writer runs before and after the scheduler, so that both are measured at about the same machine speed.
     let before = workload::bindings("v", burst.bindings, &namespaces, "unused")?;
     let after = workload::bindings("w", burst.bindings, &namespaces, "unused")?;
     for bindings in [&before, &after, &pending] {
@@ -95,23 +98,23 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
         "clusters": burst.clusters, "bindings": burst.bindings, "qps": burst.qps,
         "plain writer, bindings/s": plain_writer,
         "scheduler from its start, bindings/s": rate(burst.bindings, last),
-        "scheduler from its first, bindings/s": from_first,
-        "part of the plain writer": (from_first / plain_writer * 1000.0).round() / 1000.0,
-        "start to first, ms": millis(first),
+        "scheduler from its first scheduled binding, bindings/s": from_first,
+        "scheduler relative to the plain writer": (from_first / plain_writer * 1000.0).round() / 1000.0,
+        "scheduler start to first scheduled binding, ms": millis(first),
         "CPU per binding of plain writer and server, ms": millis(writer.processor / bindings / 2),
-        "CPU per binding of scheduler and server from the first, ms":
+        "CPU per binding of scheduler and server from the first scheduled binding, ms":
             millis(scheduler_and_server / bindings),
-        "CPU per binding, ms": millis(processor / bindings),
+        "CPU per binding of scheduler, ms": millis(processor / bindings),
         "peak memory, MiB": peak,
     }))
 }
 
-/// Totals of the plain writer.
+/// Totals over all runs of the plain writer.
 #[derive(Debug, Default)]
 struct Written {
     bindings: usize,
     took: Duration,
-    /// Processor time of writer and embedded server.
+    /// Processor time of the plain writer and the embedded server together.
     processor: Duration,
 }
 
@@ -133,14 +136,14 @@ impl Written {
     }
 }
 
-/// The two patches of a binding, as the scheduler sends them.
+/// The two patches that a scheduler sends for a binding.
 struct Write {
     name: String,
     result: Value,
     status: Value,
 }
 
-/// Decides all bindings, and returns the patches.
+/// Schedules all bindings with the engine, and returns the patches with the decisions.
 fn plans(clusters: &[Cluster], bindings: &[ResourceBinding]) -> Result<Vec<Write>, LoadError> {
     let mut fleet = Fleet::new();
     for cluster in clusters {

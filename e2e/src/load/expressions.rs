@@ -1,4 +1,5 @@
-//! Cost of a decision with an expression as a filter: the engine alone, without a server.
+//! The load scenario `expressions`: time of a decision with an expression as a filter. The scenario calls the
+//! scheduling engine directly, without a scheduler or a server.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{LoadError, millis, percentile};
 
-/// Filters to measure, by name.
+/// Names and expressions of the filters to measure.
 const FILTERS: [(&str, &str); 4] = [
     ("constant", "true"),
     ("cluster", "cluster.metadata.labels['cost-tier'] == 'low'"),
@@ -29,10 +30,10 @@ const FILTERS: [(&str, &str); 4] = [
 /// Options of the scenario.
 #[derive(Clone, Debug, Flags)]
 pub struct Expressions {
-    /// Clusters, all of which pass
+    /// Number of clusters, all of which pass the filter
     #[arg(long, default_value_t = 5000)]
     clusters: usize,
-    /// Decisions after the first
+    /// Number of decisions after the first decision
     #[arg(long, default_value_t = 101)]
     decisions: usize,
 }
@@ -41,7 +42,7 @@ fn wrong(error: impl std::fmt::Display) -> LoadError {
     LoadError::Unexpected(error.to_string())
 }
 
-/// Measures decisions without an expression and with each filter.
+/// Measures decisions without an expression, and with each of the expressions.
 ///
 /// # Errors
 /// If a decision fails.
@@ -59,7 +60,7 @@ pub fn expressions(load: &Expressions) -> Result<Value, LoadError> {
     Ok(report)
 }
 
-/// Measures the first decision, and the median of the others.
+/// Measures the time of the first decision, and the median time of the other decisions.
 fn measured(
     load: &Expressions,
     snapshot: &Arc<Snapshot>,
@@ -99,7 +100,7 @@ fn cluster(number: usize) -> Result<Cluster, serde_json::Error> {
     }))
 }
 
-/// Returns a request for a Deployment that is placed on one cluster.
+/// Returns a scheduling request for a Deployment whose placement selects one cluster.
 fn request() -> Result<Request, String> {
     let binding: ResourceBinding = serde_json::from_value(json!({
         "metadata": { "name": "web-deployment", "namespace": "shop", "labels": { "team": "red" } },
@@ -127,6 +128,7 @@ fn request() -> Result<Request, String> {
 mod tests {
     use super::*;
 
+    /// The scenario reports a median for each expression, and for decisions without an expression.
     #[test]
     fn every_filter_is_measured() {
         let load = Expressions {

@@ -1,4 +1,4 @@
-//! Many watches of objects that change at a steady rate.
+//! A part of the load scenario `server`: many clients watch the same objects while the objects change at a steady rate.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,20 +10,22 @@ use serde_json::{Value, json};
 use super::LoadError;
 use super::requests::{self, PlannedRequest};
 
-/// A watch counts all lines and parses one in this number.
+/// Number of received lines per parsed line. A line contains one watch event. Lines that are not parsed are only
+/// counted.
 const PARSE_ONE_IN: usize = 100;
-/// Time limit for the last line.
+/// Time limit for the last line of a watch after the last write.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Results of all watches.
 pub(super) struct WatchResults {
     /// Number of lines received by all watches.
     pub(super) lines: usize,
-    /// Time from sending a write to parsing its line, sorted.
+    /// Times from sending a write until a watch has parsed the line of this write, in ascending order.
     pub(super) latencies: Vec<Duration>,
 }
 
-/// Changes objects at a steady rate while clients watch them. `path` is the collection, `names` are its objects.
+/// Sends `updates` writes at a steady rate through `writers`, while each of `clients` watches the changed objects.
+/// `path` is the path of the collection, and `names` are the names of the objects in the collection.
 pub(super) async fn fan_out(
     clients: &[Client],
     writers: &[Client],
@@ -87,7 +89,7 @@ pub(super) async fn fan_out(
     Ok(seen)
 }
 
-/// Counts lines up to the number of updates, and parses some of them.
+/// Reads one line for each update. Returns the number of lines, and the latencies of the parsed lines.
 async fn watch(
     mut body: kube::client::Body,
     updates: usize,
@@ -121,13 +123,13 @@ async fn watch(
     Ok((lines, latencies))
 }
 
-/// Returns the time since the write of a line was sent.
+/// Parses a line, and returns the time since the write that caused this line was sent.
 fn latency(line: &[u8], epoch: Instant) -> Result<Duration, LoadError> {
     let event: Value =
         serde_json::from_slice(line).map_err(|error| LoadError::Unexpected(error.to_string()))?;
     let sent = event["object"]["metadata"]["annotations"]["sent"].as_str();
     let sent: u64 = sent
         .and_then(|sent| sent.parse().ok())
-        .ok_or_else(|| LoadError::Unexpected(format!("a line without its time: {event}")))?;
+        .ok_or_else(|| LoadError::Unexpected(format!("the watch event has no annotation `sent`: {event}")))?;
     Ok(epoch.elapsed().saturating_sub(Duration::from_nanos(sent)))
 }

@@ -1,4 +1,5 @@
-//! Many idle members: time until they are ready, and their cost.
+//! The load scenario `members`: time until many members are ready, and the processor time and memory of `berth up`
+//! while the members are idle.
 
 use std::time::{Duration, Instant};
 

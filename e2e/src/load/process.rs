@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-/// Unit of processor time in `/proc`, fixed on Linux.
+/// Number of clock ticks per second. `/proc` reports processor time in clock ticks. The number is fixed on Linux.
 const TICKS_PER_SECOND: u64 = 100;
 
 /// Returns the processor time of a process in user and system mode.
 pub(super) fn processor_time(id: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
-    // Fields 14 and 15 are user and system time.
+    // `fields` starts with field 3 of the file. Fields 14 and 15 are the user time and the system time.
     let ticks: u64 = fields
         .split(' ')
         .skip(11)
@@ -24,7 +24,7 @@ pub(super) fn resident_kib(id: u32) -> u64 {
     status(id, "VmRSS:")
 }
 
-/// Returns the peak memory of a process, in KiB.
+/// Returns the peak resident memory of a process, in KiB.
 pub(super) fn peak_kib(id: u32) -> u64 {
     status(id, "VmHWM:")
 }

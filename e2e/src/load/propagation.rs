@@ -1,4 +1,5 @@
-//! Propagation of Deployments to members, followed by changes of replicas.
+//! The load scenario `propagation`: time until new Deployments are propagated to members, and time until later changes
+//! of their replicas arrive in the members.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +20,7 @@ use super::requests::{PlannedRequest, send_all};
 use super::up_process::UpProcess;
 use super::{LoadError, at_most, millis, percentile, rate, seconds};
 
-/// Time limit of each part.
+/// Time limit of each part of the scenario.
 const TIMEOUT: Duration = Duration::from_mins(10);
 /// Number of connections that create objects.
 const CREATORS: usize = 8;
@@ -28,7 +29,7 @@ const COPIES: usize = 3;
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const POLICIES: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies";
 
-/// Options of the scenario. Each Deployment is divided equally between three members.
+/// Options of the scenario. The replicas of each Deployment are divided equally between three members.
 #[derive(Args, Clone, Debug)]
 pub struct Propagation {
     /// Number of members
@@ -40,7 +41,7 @@ pub struct Propagation {
     /// Number of changes of replicas after all Deployments are applied
     #[arg(long, default_value_t = 300)]
     pub changes: u32,
-    /// Changes per second
+    /// Changes of replicas per second
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub rate: u32,
 }
@@ -90,10 +91,10 @@ pub async fn propagation(load: &Propagation) -> Result<Value, LoadError> {
         "deployments/s": rate(load.deployments, took),
         "processor time of a Deployment, ms": each(processor_applied, load.deployments),
         "changes of replicas": latencies.len(), "changes/s": load.rate,
-        "change sent to seen in the last of its members p50, ms": millis(percentile(&latencies, 0.5)),
-        "change sent to seen in the last of its members p99, ms":
+        "change sent to arrival in last member p50, ms": millis(percentile(&latencies, 0.5)),
+        "change sent to arrival in last member p99, ms":
             at_most(millis(percentile(&latencies, 0.99)), 500.0),
-        "change sent to seen in the last of its members max, ms": millis(percentile(&latencies, 1.0)),
+        "change sent to arrival in last member max, ms": millis(percentile(&latencies, 1.0)),
         "processor time of a change, ms": each(processor_scaled, latencies.len()),
         "peak memory, MiB": plane.peak_mib(),
     }))
@@ -103,7 +104,8 @@ fn name(index: usize) -> String {
     format!("d{index:05}")
 }
 
-/// Returns a policy for each group of Deployments: the members starting with the group's number.
+/// Returns one policy for each group of Deployments. The policy selects [`COPIES`] consecutive members. The number of
+/// the group determines the first of these members.
 fn policies(members: usize) -> Vec<PlannedRequest> {
     let policy = |group: usize| {
         let names: Vec<String> = (0..COPIES)
@@ -144,7 +146,7 @@ fn deployments(count: usize, members: usize) -> Vec<PlannedRequest> {
         .collect()
 }
 
-/// Set of bindings that are fully applied.
+/// The set of the bindings that have the condition `FullyApplied`.
 #[derive(Clone, Default)]
 struct Progress {
     done: Arc<Mutex<BTreeSet<String>>>,
@@ -176,7 +178,7 @@ impl Progress {
         };
         let waited = tokio::time::timeout(TIMEOUT, all).await;
         waited.map_err(|_| LoadError::Timeout {
-            what: format!("applying {count} Deployments; {} were", self.count()),
+            what: format!("applying {count} Deployments ({} are applied)", self.count()),
             limit: TIMEOUT,
         })
     }
@@ -196,10 +198,11 @@ async fn watch_bindings(client: Client, progress: Progress) {
     }
 }
 
-/// Times at which members had a Deployment with a number of replicas, keyed by name and replicas.
+/// Times at which members reported a new number of replicas of a Deployment, keyed by the name of the Deployment and
+/// the number of replicas.
 type ByReplicas = HashMap<(String, i32), Vec<Instant>>;
 
-/// Replicas observed in members, with the time of observation.
+/// Numbers of replicas that the watches of the members reported, with the times of the reports.
 #[derive(Clone, Default)]
 struct Arrivals {
     seen: Arc<Mutex<ByReplicas>>,
@@ -214,14 +217,16 @@ impl Arrivals {
         seen.entry((name, replicas)).or_default().push(now);
     }
 
-    /// Returns the time at which the last member had this number of replicas.
+    /// Returns the time at which the last member of the Deployment reported this number of replicas, or `None` if a
+    /// member has not reported it yet.
     fn complete(&self, name: &str, replicas: i32) -> Option<Instant> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let members = seen.get(&(name.to_owned(), replicas))?;
         (members.len() == COPIES).then(|| members.iter().max().copied())?
     }
 
-    /// Waits until nothing changes in the members: all pods run and are reported.
+    /// Waits until no Deployment of a member has changed for five seconds. All pods then run, and the members have
+    /// reported them.
     async fn wait_until_quiet(&self) {
         let began = Instant::now();
         let mut quiet = false;
@@ -253,7 +258,8 @@ async fn watch_member(client: Client, arrivals: Arrivals) {
     }
 }
 
-/// Changes the replicas of Deployments one after the other. Returns the time of each change to the last member.
+/// Changes the replicas of Deployments one after the other. Returns for each change the time from the patch until the
+/// last member reported the new number of replicas.
 async fn scale(
     client: &Client,
     load: &Propagation,
@@ -264,7 +270,7 @@ async fn scale(
     let mut sent = Vec::new();
     for change in 0..usize::try_from(load.changes).unwrap_or_default() {
         clock.tick().await;
-        // Another number in each round, so that each patch is a change.
+        // Each round uses a different number, so that each patch changes the replicas.
         let (index, round) = (change % load.deployments, change / load.deployments);
         let each = i32::try_from(round).unwrap_or_default() + 2;
         let copies = i32::try_from(COPIES).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Requests whose responses are received but not decoded, to measure the server instead of the client.
+//! HTTP requests of the load generator. It receives the responses but does not decode them, so that the scenarios
+//! measure the server instead of the client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,7 +49,7 @@ impl PlannedRequest {
     }
 }
 
-/// Sends a request. Error statuses are errors.
+/// Sends a request. Returns an error if the response has an error status.
 pub(super) async fn send(
     client: &Client,
     wanted: &PlannedRequest,
@@ -69,7 +70,7 @@ pub(super) async fn send(
         let body = read_body(response).await?;
         let text = String::from_utf8_lossy(&body).into_owned();
         return Err(LoadError::Unexpected(format!(
-            "{} is {status}: {text}",
+            "the response of {} has status {status}: {text}",
             wanted.path
         )));
     }
@@ -81,12 +82,12 @@ pub(super) async fn read_body(response: Response<Body>) -> Result<bytes::Bytes, 
     Ok(response.into_body().collect().await?.to_bytes())
 }
 
-/// Sends a GET request and returns the body.
+/// Sends a GET request, and returns the body of the response.
 pub(super) async fn get(client: &Client, path: &str) -> Result<bytes::Bytes, LoadError> {
     read_body(send(client, &PlannedRequest::get(path)).await?).await
 }
 
-/// Sends all requests, distributed over the clients; each client sends one at a time.
+/// Distributes all requests over the clients. Each client sends one request at a time.
 pub(super) async fn send_all(
     clients: &[Client],
     all: Vec<PlannedRequest>,

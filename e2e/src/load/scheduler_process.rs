@@ -1,4 +1,6 @@
-//! The measured scheduler process: this program, run as `berth scheduler`.
+//! The scheduler process that load scenarios measure. The load generator starts its own program again with the
+//! subcommand
+//! `scheduler`, which is the same as `berth scheduler`.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -14,11 +16,11 @@ const STEP: Duration = Duration::from_millis(10);
 /// Longest interval between reads of the metrics.
 const LONGEST_STEP: Duration = Duration::from_secs(1);
 
-/// A running process, killed when dropped.
+/// A running scheduler process. The process is killed when this value is dropped.
 pub(super) struct SchedulerProcess {
     child: Child,
     port: u16,
-    /// Time of the start.
+    /// Time at which the process was started.
     pub(super) started: Instant,
 }
 
@@ -30,7 +32,7 @@ impl Drop for SchedulerProcess {
 }
 
 impl SchedulerProcess {
-    /// Starts a scheduler.
+    /// Starts a scheduler process with this kubeconfig and further flags.
     pub(super) fn start(kubeconfig: &Path, flags: &[String]) -> Result<Self, LoadError> {
         let failed = |error: std::io::Error| LoadError::Scheduler(error.to_string());
         let port = std::net::TcpListener::bind("127.0.0.1:0")
@@ -56,7 +58,8 @@ impl SchedulerProcess {
         })
     }
 
-    /// Waits until the scheduler has scheduled this number of bindings, and returns the time since its start.
+    /// Waits until the scheduler has scheduled this number of bindings, and returns the time since the start of the
+    /// process. The time limit also counts from the start of the process.
     pub(super) async fn scheduled(
         &mut self,
         count: u64,
@@ -88,7 +91,7 @@ impl SchedulerProcess {
         self.attempts("scheduled").await
     }
 
-    /// Returns the number of failed attempts.
+    /// Returns the number of failed attempts to schedule a binding.
     pub(super) async fn failed(&self) -> u64 {
         self.attempts("error").await
     }
@@ -112,19 +115,19 @@ impl SchedulerProcess {
         Ok(answer)
     }
 
-    /// Returns the processor time used so far.
+    /// Returns the processor time that the process has used so far.
     pub(super) fn processor_time(&self) -> Duration {
         process::processor_time(self.child.id())
     }
 
-    /// Returns the peak memory, in MiB.
+    /// Returns the peak memory of the process, in MiB.
     pub(super) fn peak_mib(&self) -> u64 {
         process::peak_kib(self.child.id()) / 1024
     }
 }
 
-/// Returns the time until the next read of the metrics: half of the estimated rest. Reads cost the scheduler processor
-/// time, which is measured, so they are frequent only towards the end.
+/// Returns the time until the next read of the metrics: half of the estimated remaining time. Each read costs processor
+/// time of the scheduler, which is measured. Reads are therefore frequent only towards the end.
 fn step(elapsed: Duration, done: u64, left: u64) -> Duration {
     let wait = if done == 0 {
         elapsed / 20

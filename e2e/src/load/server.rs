@@ -1,4 +1,5 @@
-//! The API server alone: writes, lists, watches and memory, compared with targets.
+//! The load scenario `server`: writes, lists, watches and memory of an API server without other components, compared
+//! with targets.
 
 use std::time::{Duration, Instant};
 
@@ -10,19 +11,21 @@ use super::requests::{self, PlannedRequest};
 use super::server_process::{ServerProcess, Storage};
 use super::{LoadError, at_most, fan_out, millis, percentile, rate, workload};
 
-/// Namespaces, each for objects of one kind and size.
+/// Namespace of the ConfigMaps of 4 KiB.
 const LARGE: &str = "large";
+/// Namespace of the ConfigMaps of 1 KiB.
 const SMALL: &str = "small";
+/// Namespace of the ResourceBindings.
 const BINDINGS: &str = "bindings";
-/// Number of times a list is read; the median counts.
+/// Number of times that each list is read. The report contains the median time.
 const LISTS: usize = 5;
-/// Number of lists requested and not read.
+/// Number of list requests whose responses the client does not read.
 const UNREAD_LISTS: usize = 50;
 
 /// Options of the scenario.
 #[derive(Args, Clone, Debug)]
 pub struct ServerLoad {
-    /// Concurrent clients that write, each with its own connection
+    /// Number of clients that write at the same time, each with its own connection
     #[arg(long, default_value_t = 32)]
     pub clients: usize,
     /// Number of objects of each kind
@@ -31,7 +34,7 @@ pub struct ServerLoad {
     /// Number of clients that watch
     #[arg(long, default_value_t = 100)]
     pub watches: usize,
-    /// Updates per second during the watches
+    /// Updates per second while the clients watch
     #[arg(long, default_value_t = 500)]
     pub updates: u32,
     /// Seconds to watch
@@ -48,7 +51,8 @@ pub struct ServerLoad {
 /// If a step fails or takes too long.
 pub async fn server(load: &ServerLoad) -> Result<Value, LoadError> {
     let server = ServerProcess::start(&load.storage).await?;
-    // Targets for a server in memory; one with a data folder may take twice as long.
+    // The targets are for a server that keeps objects in memory only. A server with a data folder may take twice as
+    // long.
     let target = |per_second: f64| match load.storage.data_dir {
         Some(_) => Some(per_second / 2.0),
         None => Some(per_second),
@@ -125,21 +129,22 @@ pub async fn server(load: &ServerLoad) -> Result<Value, LoadError> {
     }
     let held = server.resident_kib();
     note(
-        "objects and what they cost",
+        "memory with all objects",
         memory(held, before, json_bytes),
     );
 
     note("watches", watches(&server, load, &clients).await?);
     let held = server.resident_kib();
     note(
-        "the same after the watches",
+        "memory after the watches",
         memory(held, before, json_bytes),
     );
     note("unread lists", unread(&server).await?);
     Ok(Value::Object(report))
 }
 
-/// Requests a long list over many connections and does not read the responses.
+/// Requests a long list over many connections without reading the responses, and reports the additional memory of the
+/// server.
 async fn unread(server: &ServerProcess) -> Result<Value, LoadError> {
     let before = server.resident_kib();
     let mut answers = Vec::with_capacity(UNREAD_LISTS);
@@ -152,7 +157,7 @@ async fn unread(server: &ServerProcess) -> Result<Value, LoadError> {
     Ok(json!({ "lists": answers.len(), "MiB more": mib(more) }))
 }
 
-/// Compares resident memory with the size of all objects as JSON.
+/// Reports the server's resident memory and its ratio to the size of all objects as JSON.
 fn memory(held: u64, before: u64, json_bytes: u64) -> Value {
     let times = |kib: u64| tenths(ratio(kib * 1024, json_bytes));
     json!({
@@ -162,7 +167,7 @@ fn memory(held: u64, before: u64, json_bytes: u64) -> Value {
     })
 }
 
-/// Sends writes, and reports their rate and their processor time in the server.
+/// Sends writes, and reports their rate and the server's processor time for each write.
 async fn timed(
     server: &ServerProcess,
     clients: &[Client],
@@ -221,7 +226,7 @@ async fn watches(
     let expected = load.watches * updates;
     if seen.lines != expected {
         return Err(LoadError::Unexpected(format!(
-            "the watches saw {} of {expected} events",
+            "the watches received {} of {expected} events",
             seen.lines
         )));
     }

@@ -1,22 +1,23 @@
-//! The API server in a separate process: this program, run as `load serve`.
+//! The API server process that the load scenario `server` measures. The load generator starts its own program again
+//! with the subcommand `serve`, which calls [`serve`].
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use berth_api::component::Component;
+use berth_component_base::user_agent::Component;
 use berth_apiserver::{DataDir, Durability, Server, ServerConfig};
-use berth_scheduler::connect;
+use berth_component_base::connect;
 use clap::Args;
 use kube::Client;
 
 use super::{LoadError, process};
 
-/// Time limit for the start.
+/// Time limit for the start of the server.
 const TIMEOUT: Duration = Duration::from_secs(20);
 const STEP: Duration = Duration::from_millis(1);
 
-/// Storage of a server.
+/// Storage of the server's objects.
 #[derive(Args, Clone, Debug)]
 pub struct Storage {
     /// Keep the objects in this folder instead of in memory only
@@ -45,7 +46,7 @@ impl Storage {
         Ok(config)
     }
 
-    /// Returns the options as flags.
+    /// Returns the command-line flags for these options.
     fn flags(&self) -> Vec<std::ffi::OsString> {
         let mut flags = Vec::new();
         if let Some(folder) = &self.data_dir {
@@ -58,11 +59,11 @@ impl Storage {
     }
 }
 
-/// A running process, killed when dropped.
+/// A running API server process. The process is killed when this value is dropped.
 pub(super) struct ServerProcess {
     child: Child,
     folder: tempfile::TempDir,
-    /// Time from the start to the first response of `/readyz`.
+    /// Time from the start of the process to the first response of `/readyz`.
     pub(super) ready_after: Duration,
 }
 
@@ -73,7 +74,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Serves until the process is killed. Writes the kubeconfig when the server is ready.
+/// Starts an API server, writes its kubeconfig when it is ready, and serves until the process is killed.
 ///
 /// # Errors
 /// If the server does not start.
@@ -81,7 +82,8 @@ pub async fn serve(kubeconfig: &Path, storage: &Storage) -> Result<(), LoadError
     let wrong = |error: &dyn std::fmt::Display| LoadError::Unexpected(error.to_string());
     let server = Server::start(storage.config()?).await;
     let server = server.map_err(|error| wrong(&error))?;
-    // Renamed into place, so that readers never see a partial file.
+    // The kubeconfig is written to another file, which is renamed when it is complete. A reader never finds a partial
+    // file.
     let draft = kubeconfig.with_extension("draft");
     std::fs::write(&draft, server.kubeconfig("load"))
         .and_then(|()| std::fs::rename(&draft, kubeconfig))
@@ -90,7 +92,7 @@ pub async fn serve(kubeconfig: &Path, storage: &Storage) -> Result<(), LoadError
 }
 
 impl ServerProcess {
-    /// Starts a server and waits until it is ready.
+    /// Starts a server process, and waits until the server is ready.
     pub(super) async fn start(storage: &Storage) -> Result<Self, LoadError> {
         let failed = |error: std::io::Error| LoadError::Unexpected(format!("the server: {error}"));
         let folder = tempfile::tempdir().map_err(failed)?;
@@ -142,12 +144,12 @@ impl ServerProcess {
         self.folder.path().join("kubeconfig")
     }
 
-    /// Returns the processor time used so far.
+    /// Returns the processor time that the process has used so far.
     pub(super) fn processor_time(&self) -> Duration {
         process::processor_time(self.child.id())
     }
 
-    /// Returns the resident memory, in KiB.
+    /// Returns the resident memory of the process, in KiB.
     pub(super) fn resident_kib(&self) -> u64 {
         process::resident_kib(self.child.id())
     }

@@ -1,4 +1,5 @@
-//! Latency of new bindings while thousands of bindings wait and a cluster flaps.
+//! The load scenario `starvation`: latency of new bindings while thousands of other bindings wait for capacity, and the
+//! capacity of one cluster changes repeatedly.
 
 use std::time::{Duration, Instant};
 
@@ -17,10 +18,10 @@ pub struct Starvation {
     /// Number of bindings that wait for capacity
     #[arg(long, default_value_t = 10_000)]
     pub waiting: usize,
-    /// Number of new bindings, one after the other
+    /// Number of new bindings, created one after the other
     #[arg(long, default_value_t = 500)]
     pub new: usize,
-    /// Interval between changes of the cluster, in milliseconds
+    /// Interval between changes of the cluster's capacity, in milliseconds
     #[arg(long, default_value_t = 100)]
     pub flap: u64,
 }
@@ -35,7 +36,7 @@ pub async fn starvation(load: &Starvation) -> Result<Value, LoadError> {
     let mut waiting =
         workload::bindings("waiting", load.waiting, &namespaces, "default-scheduler")?;
     for binding in &mut waiting {
-        // More than any cluster has.
+        // All clusters together have less capacity.
         binding.spec.replicas = 1_000_000;
     }
     bare.bind_all(&waiting).await;
@@ -49,7 +50,7 @@ pub async fn starvation(load: &Starvation) -> Result<Value, LoadError> {
     while scheduler.failed().await < u64::try_from(load.waiting).unwrap_or(u64::MAX) {
         tokio::time::sleep(Duration::from_millis(50)).await;
         if scheduler.started.elapsed() > limit {
-            let what = "the first attempts of the waiting bindings".to_owned();
+            let what = "the first attempts to schedule the waiting bindings".to_owned();
             return Err(LoadError::Timeout { what, limit });
         }
     }
@@ -67,7 +68,7 @@ pub async fn starvation(load: &Starvation) -> Result<Value, LoadError> {
         "created to Scheduled p50, ms": millis(percentile(&latencies, 0.5)),
         "created to Scheduled p99, ms": millis(percentile(&latencies, 0.99)),
         "created to Scheduled max, ms": millis(percentile(&latencies, 1.0)),
-        "tries of waiting bindings meanwhile": scheduler.failed().await - before,
+        "attempts to schedule waiting bindings meanwhile": scheduler.failed().await - before,
         "peak memory, MiB": scheduler.peak_mib(),
     });
     drop(scheduler);
@@ -75,7 +76,7 @@ pub async fn starvation(load: &Starvation) -> Result<Value, LoadError> {
     Ok(report)
 }
 
-/// Changes the capacity of a cluster in an endless loop.
+/// Changes the capacity of a cluster repeatedly until a request fails.
 async fn flap(bare: &BareControlPlane, pause: Duration) -> Result<(), LoadError> {
     let clusters = bare.clusters();
     for round in 0_u32.. {
@@ -90,7 +91,8 @@ async fn flap(bare: &BareControlPlane, pause: Duration) -> Result<(), LoadError>
     Ok(())
 }
 
-/// Creates bindings one after the other, each after the previous one is placed.
+/// Creates each binding after the previous binding is scheduled. Returns the times from creation to scheduling, in
+/// ascending order.
 async fn create_new(bare: &BareControlPlane, count: usize) -> Result<Vec<Duration>, LoadError> {
     let namespaces = ["default".to_owned()];
     let api = bare.bindings("default");

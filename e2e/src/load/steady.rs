@@ -1,4 +1,4 @@
-//! Latency of bindings that are created at a steady rate.
+//! The load scenario `steady`: latency of bindings that are created at a steady rate.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -88,7 +88,7 @@ pub async fn steady(steady: &Steady) -> Result<Value, LoadError> {
     Ok(report)
 }
 
-/// Records the time at which each binding is scheduled.
+/// Records the time at which a watch first reports each binding as scheduled.
 async fn watch(api: Api<ResourceBinding>, seen: Arc<Mutex<HashMap<String, Instant>>>) {
     let mut stream = watcher(api, watcher::Config::default())
         .applied_objects()

@@ -1,12 +1,13 @@
-//! The measured control plane with its members: this program, run as `berth up`.
+//! The `berth up` process that load scenarios measure: a control plane with its members. The load generator starts its
+//! own program again with the subcommand `up`.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
-use berth_api::component::Component;
-use berth_scheduler::connect;
+use berth_component_base::user_agent::Component;
+use berth_component_base::connect;
 use futures::StreamExt as _;
 use kube::Client;
 use kube::ResourceExt as _;
@@ -18,20 +19,21 @@ use super::{LoadError, process};
 /// Time limit until all members are ready.
 const TIMEOUT: Duration = Duration::from_mins(5);
 const STEP: Duration = Duration::from_millis(5);
-/// Context of the control plane in the kubeconfig.
+/// Name of the control plane's context in the kubeconfig.
 const CONTROL_PLANE: &str = "berth";
-/// Version of members in the generated fleet, before their own version is collected.
+/// Kubernetes version in the status of a generated Cluster, until a controller writes the version of the member's
+/// server.
 const FLEET_VERSION: &str = "v1.36.0";
 
-/// A running process, killed when dropped.
+/// A running `berth up` process. The process is killed when this value is dropped.
 pub(super) struct UpProcess {
     child: Child,
     folder: tempfile::TempDir,
     members: usize,
     started: Instant,
-    /// Time from the start to the kubeconfig, when the control plane is usable.
+    /// Time from the start of the process until the kubeconfig exists. The control plane then accepts requests.
     pub(super) up_after: Duration,
-    /// Time from the start until the controllers reported every Cluster as ready.
+    /// Time from the start of the process until the controllers have reported every Cluster as ready.
     pub(super) ready_after: Duration,
 }
 
@@ -43,7 +45,7 @@ impl Drop for UpProcess {
 }
 
 impl UpProcess {
-    /// Starts a control plane and waits until all members are ready.
+    /// Starts a control plane with this number of members, and waits until all members are ready.
     pub(super) async fn start(members: usize) -> Result<Self, LoadError> {
         let failed = |error: std::io::Error| LoadError::Unexpected(format!("berth up: {error}"));
         let folder = tempfile::tempdir().map_err(failed)?;
@@ -145,17 +147,17 @@ impl UpProcess {
         self.folder.path().join("kubeconfig")
     }
 
-    /// Returns the processor time used so far.
+    /// Returns the processor time that the process has used so far.
     pub(super) fn processor_time(&self) -> Duration {
         process::processor_time(self.child.id())
     }
 
-    /// Returns the resident memory, in MiB.
+    /// Returns the resident memory of the process, in MiB.
     pub(super) fn resident_mib(&self) -> u64 {
         process::resident_kib(self.child.id()) / 1024
     }
 
-    /// Returns the peak memory, in MiB.
+    /// Returns the peak memory of the process, in MiB.
     pub(super) fn peak_mib(&self) -> u64 {
         process::peak_kib(self.child.id()) / 1024
     }

@@ -1,9 +1,9 @@
-//! Clusters and bindings of the scenarios.
+//! The Clusters and ResourceBindings that load scenarios create.
 
 use berth_api::{Cluster, ResourceBinding};
 use serde_json::{Value, json};
 
-/// Returns clusters of different capacity; every tenth has a taint that repels workloads.
+/// Returns Clusters with different capacities. Every tenth Cluster has a taint with the effect `NoSchedule`.
 pub(super) fn clusters(count: usize) -> Result<Vec<Cluster>, super::LoadError> {
     let made = (0..count).map(|index| {
         let taints = match index % 10 {
@@ -42,7 +42,8 @@ pub(super) fn clusters(count: usize) -> Result<Vec<Cluster>, super::LoadError> {
     made.collect()
 }
 
-/// Returns bindings whose replicas are divided by free capacity, distributed over these namespaces.
+/// Returns bindings, distributed over these namespaces. Their placement divides the replicas by the free capacity of
+/// the clusters.
 pub(super) fn bindings(
     prefix: &str,
     count: usize,

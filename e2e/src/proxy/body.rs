@@ -1,4 +1,4 @@
-//! Response bodies of the proxy, and faults injected into them.
+//! Response bodies of the proxy, and the faults that the proxy injects into a body.
 
 use std::io;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ impl ProxyBody {
         Self(stream::iter([Ok(bytes)]).boxed())
     }
 
-    /// Returns a body that is streamed from the server.
+    /// Returns a body that streams the server's response.
     pub(super) fn new(body: kube::client::Body) -> Self {
         Self(
             body.into_data_stream()
@@ -31,7 +31,7 @@ impl ProxyBody {
         )
     }
 
-    /// Cuts the body in the middle of a line.
+    /// Ends the body with an error in the middle of this line. The first line is 0.
     pub(super) fn cut_in_line(self, line: usize) -> Self {
         let cut = self.0.scan(Some(line), |left, chunk| {
             let Some(lines) = *left else {
@@ -61,7 +61,8 @@ impl ProxyBody {
         Self(cut.boxed())
     }
 
-    /// Changes each object: of a watch event, of a list, or the only one.
+    /// Calls `forge` with each object in the body: the object of each watch event, each item of a list, or the single
+    /// object of another response.
     pub(super) fn forged(self, forge: fn(&mut Value)) -> Self {
         let next = move |(mut chunks, mut text, mut ended): (Chunks, Vec<u8>, bool)| async move {
             while !ended && !text.contains(&b'\n') {
@@ -81,7 +82,7 @@ impl ProxyBody {
         Self(stream::unfold((self.0, Vec::new(), false), next).boxed())
     }
 
-    /// Stalls when the connection is frozen.
+    /// Returns a body that sends no more data once the connection is frozen.
     pub(super) fn frozen_when(self, frozen: watch::Receiver<u64>, connection: u64) -> Self {
         let next = move |(mut chunks, mut frozen): (Chunks, watch::Receiver<u64>)| async move {
             let chunk = tokio::select! {
@@ -101,7 +102,7 @@ pub(super) async fn wait_until_frozen(frozen: &mut watch::Receiver<u64>, connect
         .await
         .is_err()
     {
-        // The proxy is gone and its connections are cut.
+        // The proxy was dropped, which also cuts this connection.
         std::future::pending::<()>().await;
     }
 }

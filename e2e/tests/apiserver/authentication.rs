@@ -1,4 +1,5 @@
-//! Authentication: anonymous requests, service account tokens and impersonation.
+//! Tests of authentication without client certificates: anonymous requests, service account tokens, and a first check
+//! of impersonation headers.
 
 use serde_json::{Value, json};
 
@@ -6,6 +7,8 @@ use crate::objects::JSON;
 use crate::server;
 use crate::server::raw;
 
+/// Checks that a client without a token can read the health endpoints and the version only, as the anonymous user. A
+/// client with an invalid token gets 401 everywhere.
 #[tokio::test]
 async fn requests_without_a_token_are_anonymous_and_invalid_tokens_are_refused() {
     let server = server().await;
@@ -42,6 +45,8 @@ async fn requests_without_a_token_are_anonymous_and_invalid_tokens_are_refused()
     );
 }
 
+/// Checks that a token of a service account authenticates the account until the account is deleted. A token for another
+/// audience is rejected.
 #[tokio::test]
 async fn tokens_expire_with_their_service_account() {
     let server = server().await;
@@ -110,7 +115,7 @@ async fn tokens_expire_with_their_service_account() {
         .raw("DELETE", &format!("{accounts}/bot"), &[], "")
         .await;
     assert_eq!(response.code, 200);
-    // kube-apiserver caches valid tokens for a while.
+    // kube-apiserver caches valid tokens, and accepts this token for some time after the deletion.
     if !server.is_real() {
         assert_eq!(raw(&bot, "GET", "/version", &[], "").await.code, 401);
     }
@@ -121,6 +126,8 @@ async fn tokens_expire_with_their_service_account() {
     );
 }
 
+/// Checks that the administrator may impersonate users and service accounts. A service account without the right to
+/// impersonate gets 403.
 #[tokio::test]
 async fn impersonation_needs_a_right() {
     let server = server().await;

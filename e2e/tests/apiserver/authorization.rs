@@ -1,4 +1,5 @@
-//! Authorization and its messages. The administrator impersonates the users.
+//! Tests of RBAC authorization: decisions, error messages, access reviews and default roles. To send a request as a
+//! user, the tests send it as the administrator who impersonates this user.
 
 use berth_e2e::eventually;
 use berth_test_requirements::needs;
@@ -49,7 +50,7 @@ fn binding(name: &str, kind: &str, role: &str, user: &str) -> Value {
         "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}]})
 }
 
-/// Grants a user these rules in a namespace, and waits until they apply.
+/// Creates a Role with these rules, binds the Role to a user, and waits until the server applies the first rule.
 async fn grant(server: &TestServer, namespace: &str, user: &str, rules: Value) {
     let path = format!("{RBAC}/namespaces/{namespace}");
     let first = rules[0].clone();
@@ -79,6 +80,8 @@ async fn grant(server: &TestServer, namespace: &str, user: &str, rules: Value) {
     .await;
 }
 
+/// Checks that a request without the required right gets 403. The message names the user, the verb, the resource and
+/// the namespace.
 #[tokio::test]
 async fn refusals_name_user_verb_resource_and_namespace() {
     let server = server().await;
@@ -144,13 +147,15 @@ async fn refusals_name_user_verb_resource_and_namespace() {
             "message": message, "reason": "Forbidden", "details": details, "code": 403});
         assert_eq!((response.code, &response.json), (403, &expected), "{path}");
     }
-    // All authenticated users can read discovery.
+    // All authenticated users may read discovery documents.
     for path in ["/api", "/apis", "/apis/apps/v1", "/openapi/v3"] {
         let response = request_as(&server, "zoe", "GET", path, &Value::Null).await;
         assert_eq!(response.code, 200, "{path}");
     }
 }
 
+/// Checks that a Role allows only its verbs, on its resources and resource names, in its namespace. All other requests
+/// get 403.
 #[tokio::test]
 async fn rights_are_limited_to_names_verbs_and_namespaces() {
     let server = server().await;
@@ -187,6 +192,8 @@ async fn rights_are_limited_to_names_verbs_and_namespaces() {
     }
 }
 
+/// Checks that access reviews return the decision and the RoleBinding that allows the request, and that a rules review
+/// lists the rules of a user. An invalid review gets 422.
 #[tokio::test]
 async fn access_reviews_return_decision_and_reason() {
     let server = server().await;
@@ -258,6 +265,7 @@ async fn access_reviews_return_decision_and_reason() {
     }
 }
 
+/// Checks that a user who may create Roles and RoleBindings can grant only the rights that the user has.
 #[tokio::test]
 async fn users_cannot_grant_rights_they_do_not_hold() {
     let server = server().await;
@@ -296,6 +304,7 @@ async fn users_cannot_grant_rights_they_do_not_hold() {
     }
 }
 
+/// Checks that a new server has the default ClusterRoles of Kubernetes with their number of rules.
 #[tokio::test]
 async fn default_cluster_roles_exist() {
     let server = server().await;
@@ -333,13 +342,15 @@ async fn default_cluster_roles_exist() {
         let label = format!("rbac.authorization.k8s.io/aggregate-to-{name}");
         let selects = &role["aggregationRule"]["clusterRoleSelectors"][0]["matchLabels"][&label];
         assert_eq!(selects, "true", "{role}");
-        // kube-controller-manager, which aggregates these rules, does not run.
+        // A real kube-apiserver leaves the aggregation of these rules to kube-controller-manager, which does not run.
         assert!(server.is_real() || role["rules"].as_array().is_some_and(|r| r.len() > 10));
     }
     let public = get("clusterrolebindings/system:public-info-viewer").await;
     assert_eq!(public["subjects"].as_array().map(Vec::len), Some(2));
 }
 
+/// Checks the output of `kubectl auth whoami`, `kubectl auth can-i` and `kubectl create token`, and the error message
+/// of a forbidden `kubectl get`.
 #[needs(kubectl)]
 #[tokio::test]
 async fn kubectl_whoami_and_can_i_work() {

@@ -1,5 +1,7 @@
-//! Compilation of CEL rules: recorded rules that kube-apiserver 1.36 accepts, and rules with unknown names, wrong
-//! syntax or wrong constants, which are refused at their field.
+//! Tests of the compilation of CEL rules when a CustomResourceDefinition is created.
+//!
+//! `data/rules.json` contains rules that kube-apiserver 1.36 accepts, and rules that it rejects because of unknown names,
+//! wrong syntax or wrong constants.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,6 +26,8 @@ async fn define_with_rule(server: &TestServer, schema: &Value, rule: &str) -> Ap
     server.raw("POST", &path, &[JSON], body).await
 }
 
+/// Checks that the server accepts each recorded valid rule, and rejects each recorded invalid rule with 422 and the
+/// field of the rule.
 #[tokio::test]
 async fn rules_with_valid_names_and_syntax_are_accepted() {
     let server = server().await;
@@ -49,11 +53,12 @@ async fn rules_with_valid_names_and_syntax_are_accepted() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// Checks that the server stops the evaluation of an expensive rule on a large object, and rejects the object with 422.
 #[tokio::test]
 async fn expensive_rules_are_stopped_during_evaluation() {
     let server = server().await;
     if server.is_real() {
-        // kube-apiserver refuses the definition because of the estimated cost.
+        // kube-apiserver rejects this definition because of the estimated cost of its rule.
         return;
     }
     let spec = json!({"type": "object", "properties": {"l": {"type": "array", "items": {"type": "integer"}}},

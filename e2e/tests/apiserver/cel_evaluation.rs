@@ -1,18 +1,19 @@
-//! Evaluation of CEL rules: errors within loops, numeric types, times, and conversions of constants.
+//! Tests of the results of CEL expressions: errors of operands, numbers of different types, times, and conversions of
+//! constants. Each test creates a definition with a list of rules, and checks the result of each rule.
 
 use serde_json::{Value, json};
 
 use crate::definitions::{DEFINITIONS, JSON, Kind, causes, definition};
 use crate::server::server;
 
-/// The outcome of a rule.
+/// The expected outcome of a rule.
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
     Holds,
     Fails,
     /// The evaluation fails with this message.
     Error(&'static str),
-    /// No function accepts these types.
+    /// The evaluation fails because no function accepts arguments of these types.
     NoOverload,
 }
 use Outcome::{Error, Fails, Holds, NoOverload};
@@ -30,7 +31,7 @@ fn definition_with_rules(rules: &[&str]) -> Value {
         "x-kubernetes-validations": rules}))
 }
 
-/// Compares the outcome of each rule.
+/// Creates an object of a kind with these rules, and checks that each rule has its expected outcome.
 async fn assert_outcomes(cases: &[(&str, Outcome)]) {
     let server = server().await;
     let rules: Vec<&str> = cases.iter().map(|(rule, _)| *rule).collect();
@@ -54,7 +55,7 @@ async fn assert_outcomes(cases: &[(&str, Outcome)]) {
     let mut found: Vec<String> = causes(&response)
         .into_iter()
         .map(|cause| match cause.rsplit_once(" for rule: ") {
-            // kube-apiserver describes a missing overload in more words.
+            // The message of kube-apiserver about a missing overload is longer.
             Some((text, rule)) if text.contains("no such overload") => {
                 format!("spec: Invalid value: \"object\": no such overload evaluating rule: {rule}")
             }
@@ -77,6 +78,8 @@ async fn assert_outcomes(cases: &[(&str, Outcome)]) {
     );
 }
 
+/// Checks that an error of one operand of `||`, `&&`, `exists` or `all` is ignored if another operand determines the
+/// result. Otherwise the rule fails with this error.
 #[tokio::test]
 async fn errors_are_ignored_if_another_operand_decides() {
     assert_outcomes(&[
@@ -116,6 +119,7 @@ async fn errors_are_ignored_if_another_operand_decides() {
     .await;
 }
 
+/// Checks that comparisons of `int`, `uint` and `double` values use the numeric value, also within lists and maps.
 #[tokio::test]
 async fn numbers_of_different_types_are_compared_by_value() {
     assert_outcomes(&[
@@ -152,8 +156,9 @@ async fn numbers_of_different_types_are_compared_by_value() {
     .await;
 }
 
+/// Checks that the functions that read a field of a timestamp, such as `getHours`, convert the timestamp to UTC.
 #[tokio::test]
-async fn time_fields_are_those_of_utc() {
+async fn time_fields_are_in_utc() {
     assert_outcomes(&[
         ("self.t.getHours() == 0 && self.t.getMonth() == 2", Holds),
         (
@@ -172,6 +177,8 @@ async fn time_fields_are_those_of_utc() {
     .await;
 }
 
+/// Checks that a definition is rejected if one of its rules converts a constant that has no value in the other type, or
+/// contains a regular expression that is too large.
 #[tokio::test]
 async fn inconvertible_constants_are_refused_with_the_definition() {
     let server = server().await;

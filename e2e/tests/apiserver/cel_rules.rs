@@ -1,4 +1,5 @@
-//! CEL validation rules of custom resources.
+//! Tests of CEL validation rules (`x-kubernetes-validations`) of custom resources: responses to failed rules, rules
+//! that compare with the old object, CEL libraries, and invalid rules.
 
 use serde_json::{Value, json};
 
@@ -12,6 +13,8 @@ fn definition_with_rules(properties: Value, rules: Value) -> Value {
     )
 }
 
+/// Checks that an object that violates rules is rejected. The response contains the message, the reason and the field
+/// path of each failed rule.
 #[tokio::test]
 async fn failed_rules_report_message_reason_and_path() {
     let server = server().await;
@@ -73,6 +76,8 @@ async fn failed_rules_report_message_reason_and_path() {
     );
 }
 
+/// Checks that a rule with `oldSelf` compares an update with the stored object. List items are compared by their key,
+/// and sets regardless of their order.
 #[tokio::test]
 async fn transition_rules_compare_with_the_old_value() {
     let server = server().await;
@@ -119,6 +124,8 @@ async fn transition_rules_compare_with_the_old_value() {
     assert_eq!(response.code, 200, "{}", response.text);
 }
 
+/// Checks rules that use the CEL libraries of Kubernetes. A valid object passes all rules, and each invalid object
+/// fails exactly one rule.
 #[tokio::test]
 async fn the_cel_libraries_of_kubernetes_are_supported() {
     let server = server().await;
@@ -193,6 +200,7 @@ async fn the_cel_libraries_of_kubernetes_are_supported() {
     }
 }
 
+/// Checks that the server skips the rules for an object that violates its schema, and reports that it skipped them.
 #[tokio::test]
 async fn rules_are_evaluated_only_on_structurally_valid_objects() {
     let server = server().await;
@@ -214,6 +222,8 @@ async fn rules_are_evaluated_only_on_structurally_valid_objects() {
     );
 }
 
+/// Checks that a definition with an empty rule or with a rule that does not compile is rejected with the field of this
+/// rule.
 #[tokio::test]
 async fn invalid_rules_are_refused_with_their_definition() {
     let server = server().await;

@@ -1,4 +1,4 @@
-//! Authentication with client certificates.
+//! Tests of authentication with client certificates.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ pub(crate) fn create_authority(folder: &Path) -> PathBuf {
     file
 }
 
-/// Returns a client certificate for a user in these groups. The caller may change the validity.
+/// Returns the parameters of a client certificate for a user in these groups. The caller may change its validity.
 fn certificate_for(user: &str, groups: &[&str]) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
@@ -51,7 +51,8 @@ fn certificate_for(user: &str, groups: &[&str]) -> CertificateParams {
         params.distinguished_name.push(DnType::CommonName, user);
     }
     for (place, group) in groups.iter().enumerate() {
-        // The library keeps one value of each type, so the second group uses the type's object identifier.
+        // `DistinguishedName` keeps one value of each `DnType`. The second group therefore uses the object identifier of
+        // the organization.
         let kind = match place {
             0 => DnType::OrganizationName,
             _ => DnType::CustomDnType(vec![2, 5, 4, 10]),
@@ -62,7 +63,8 @@ fn certificate_for(user: &str, groups: &[&str]) -> CertificateParams {
     params
 }
 
-/// Returns a client with the certificate, and with the token if there is one.
+/// Signs a certificate with the authority in the folder `credentials`, and returns a client with this certificate. The
+/// client also sends `token`, if present. The token `administrator` stands for the token of the administrator.
 async fn client(
     server: &TestServer,
     credentials: &Path,
@@ -88,12 +90,14 @@ async fn whoami(client: &Client) -> ApiResponse {
     raw(client, "POST", WHOAMI, &[JSON], "{}").await
 }
 
-/// Returns user and groups of a review.
+/// Returns the user name and the groups in the response to a SelfSubjectReview.
 fn user_and_groups(response: &ApiResponse) -> (&Value, &Value) {
     let info = &response.json["status"]["userInfo"];
     (&info["username"], &info["groups"])
 }
 
+/// Checks that the common name of a valid client certificate is the user name, and that its organizations are the
+/// groups. Without a user name, the client is anonymous.
 #[tokio::test]
 async fn client_certificates_name_user_and_groups() {
     let server = server().await;
@@ -130,7 +134,7 @@ async fn client_certificates_name_user_and_groups() {
     )
     .await;
     assert_eq!(raw(&root, "GET", path, &[], "").await.code, 200);
-    // A certificate takes precedence over any token.
+    // A valid certificate takes precedence over any token.
     for token in ["administrator", "made-up"] {
         let carol = client(&server, &own, certificate_for("carol", &[]), Some(token)).await;
         let response = whoami(&carol).await;
@@ -154,6 +158,8 @@ async fn client_certificates_name_user_and_groups() {
     }
 }
 
+/// Checks that a client whose certificate is expired, not yet valid, for servers only, or from an unknown authority
+/// gets the response 401 instead of a failed TLS handshake.
 #[tokio::test]
 async fn invalid_client_certificates_are_refused_with_a_response() {
     let server = server().await;

@@ -1,4 +1,5 @@
-//! HTTP features of discovery, schemas and health: caching by `ETag` and content negotiation.
+//! Tests of the HTTP features of discovery, OpenAPI and health endpoints: `ETag` headers, media types, and the
+//! selection of health checks. Their content is tested in `discovery`.
 
 use berth_test_requirements::needs;
 
@@ -10,6 +11,8 @@ use crate::server;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
+/// Checks that a request with the current `ETag` in `If-None-Match` gets 304 and no body. A request with another tag
+/// gets the whole document.
 #[tokio::test]
 async fn unchanged_documents_are_not_sent_again() {
     let server = server().await;
@@ -30,7 +33,7 @@ async fn unchanged_documents_are_not_sent_again() {
         assert!(tag.starts_with('"') && tag.len() > 10, "{tag}");
         let mut vary = first.headers.get_all("vary").iter();
         assert!(vary.any(|value| value == "Accept"), "{path}");
-        // Another test may add a kind in between.
+        // Another test may add a kind between the two requests, which changes the document.
         let again = berth_e2e::eventually("a document to stay unchanged", async || {
             let now = server.raw("GET", path, &[accept], "").await;
             let tag = now.headers["etag"].to_str().unwrap();
@@ -52,6 +55,7 @@ async fn unchanged_documents_are_not_sent_again() {
     assert_eq!(plain.headers.get("etag"), None);
 }
 
+/// Checks that a JSON response has one line break, at its end.
 #[tokio::test]
 async fn json_responses_are_a_single_line() {
     let server = server().await;
@@ -74,6 +78,8 @@ async fn json_responses_are_a_single_line() {
     }
 }
 
+/// Checks that a new kind changes the discovery document and its `ETag`, and that the new group gets an OpenAPI
+/// document.
 #[tokio::test]
 async fn changed_documents_have_another_etag() {
     let server = server().await;
@@ -103,7 +109,7 @@ async fn changed_documents_have_another_etag() {
     })
     .await;
     let document = format!("/openapi/v3/apis/{group}/v1");
-    let url = berth_e2e::eventually("its schema", async || {
+    let url = berth_e2e::eventually("the schema of the new group", async || {
         let index = server.raw("GET", "/openapi/v3", &[], "").await.json;
         let url = &index["paths"][format!("apis/{group}/v1")]["serverRelativeURL"];
         url.as_str().map(str::to_owned).ok_or("not yet")
@@ -119,13 +125,14 @@ async fn changed_documents_have_another_etag() {
     definitions.delete(&format!("/{name}"), &Value::Null).await;
 }
 
+/// Checks that a discovery request that accepts only an unsupported format gets 406.
 #[tokio::test]
 async fn discovery_refuses_other_formats() {
     let server = server().await;
     for path in ["/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1"] {
         let get = async |accept: &str| server.raw("GET", path, &[("accept", accept)], "").await;
         for strange in ["text/html", "application/json;as=Table;v=v1;g=meta.k8s.io"] {
-            // The roots also accept the aggregated format.
+            // The paths `/api` and `/apis` also serve the aggregated format.
             if strange.contains("as=") && matches!(path, "/api" | "/apis") {
                 continue;
             }
@@ -158,6 +165,8 @@ async fn discovery_refuses_other_formats() {
     }
 }
 
+/// Checks that each health check has its own path, that an unknown check gets 404, and that `?verbose` lists the
+/// checks.
 #[tokio::test]
 async fn health_checks_can_be_selected() {
     let server = server().await;
@@ -183,6 +192,8 @@ async fn health_checks_can_be_selected() {
     assert!(text.ends_with("readyz check passed\n"), "{text}");
 }
 
+/// Checks that a kind whose schema preserves unknown fields at its root appears in OpenAPI v2 and v3, and that kubectl
+/// explains the kind and creates an object of it.
 #[needs(kubectl)]
 #[tokio::test]
 async fn kinds_that_preserve_unknown_root_fields_are_published() {

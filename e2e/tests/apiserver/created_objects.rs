@@ -1,5 +1,5 @@
-//! Responses to the creation of built-in objects: defaults, canonical quantities and managed fields equal recorded
-//! ones. The recording is also checked against kube-apiserver where it is available.
+//! Test of the responses to the creation of built-in objects. Default values, quantities and managed fields must equal
+//! the recorded responses. If the tests run against kube-apiserver, the recording itself is checked.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::server::server;
 
 const RECORDED: &str = include_str!("../../../crates/apiserver/tests/data/answers.json");
 
-/// Removes the fields that differ between any two requests.
+/// Removes or replaces the values that differ between two equal requests, such as times and UIDs.
 pub(crate) fn comparable(value: &mut Value) {
     match value {
         Value::Object(object) => {
@@ -58,6 +58,7 @@ pub(crate) fn differences(expected: &Value, found: &Value, path: &str, out: &mut
     }
 }
 
+/// Checks that the response to the creation of each recorded object equals the recorded response.
 #[tokio::test]
 async fn created_objects_equal_the_recorded_ones() {
     let server = server().await;

@@ -1,4 +1,4 @@
-//! Custom resources: defaults, pruning, printer columns, selectable fields, status, scale and deletion.
+//! Tests of custom resources: defaults, pruning, printer columns, selectable fields, status, scale and deletion.
 
 use berth_e2e::eventually;
 use berth_test_requirements::needs;
@@ -9,7 +9,8 @@ use crate::objects::{JSON, Objects, names, status_of};
 use crate::server;
 use crate::server::TestServer;
 
-/// Returns a definition of widgets. Its short name comes from its unique group, because all tests share a server.
+/// Returns a definition of a custom kind with a unique group. The short name of the kind is a part of its group,
+/// because tests that share a server must not use the same short name.
 fn widgets() -> Value {
     let mut definition = definition(
         json!({"type": "object", "required": ["color"], "properties": {
@@ -42,6 +43,8 @@ async fn installed(server: &TestServer) -> (Kind<'_>, Objects<'_>) {
     (kind, things)
 }
 
+/// Checks that a created object gets default values and loses unknown fields, and that an invalid object gets 422. With
+/// strict field validation, an unknown field gets 400.
 #[tokio::test]
 async fn objects_are_defaulted_pruned_and_validated() {
     let server = server().await;
@@ -70,6 +73,8 @@ async fn objects_are_defaulted_pruned_and_validated() {
     assert_eq!(status_of(&strict), (400, why));
 }
 
+/// Checks that two field managers can apply different items of a keyed list, and that an apply without an item removes
+/// only the manager's own item. Also checks selectors of the selectable fields.
 #[tokio::test]
 async fn appliers_share_keyed_lists_and_field_selectors_work() {
     let server = server().await;
@@ -98,6 +103,8 @@ async fn appliers_share_keyed_lists_and_field_selectors_work() {
     assert_eq!(things.get("?fieldSelector=spec.size%3DS").await.code, 400);
 }
 
+/// Checks that a write of `status` or `scale` changes only the status or the replicas, and that a write of the object
+/// leaves the status unchanged.
 #[tokio::test]
 async fn status_and_scale_updates_change_nothing_else() {
     let server = server().await;
@@ -135,7 +142,7 @@ async fn status_and_scale_updates_change_nothing_else() {
         (&json!("Scale"), &json!({"replicas": 5}))
     );
     assert_eq!(things.get("/a").await.json["spec"]["replicas"], 5);
-    // A replacement must name the version.
+    // A replacement must contain the resource version.
     let mut unversioned = main.clone();
     unversioned["metadata"]
         .as_object_mut()
@@ -149,6 +156,7 @@ async fn status_and_scale_updates_change_nothing_else() {
     assert_eq!(status_of(&unversioned), (422, why.as_str()));
 }
 
+/// Checks that kubectl finds a custom kind by its short name and category, and prints the columns of the definition.
 #[needs(kubectl)]
 #[tokio::test]
 async fn kubectl_uses_columns_and_names_of_the_definition() {
@@ -216,6 +224,7 @@ async fn kubectl_uses_columns_and_names_of_the_definition() {
     }
 }
 
+/// Checks that the deletion of a definition also deletes the objects of its kind.
 #[tokio::test]
 async fn deleting_a_definition_deletes_its_objects() {
     let server = server().await;
@@ -240,6 +249,8 @@ async fn deleting_a_definition_deletes_its_objects() {
     }
 }
 
+/// Checks that a default that is added to a definition appears in responses about older objects. The object is stored
+/// with the default only when it is written again.
 #[tokio::test]
 async fn later_defaults_are_filled_in_on_read() {
     let server = server().await;

@@ -1,4 +1,4 @@
-//! Values that the server fills in: pod priorities, node ports, and tokens in secrets.
+//! Tests of values that the server fills in: priorities of pods, node ports of Services, and tokens in Secrets.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,6 +14,8 @@ async fn create(server: &TestServer, path: &str, object: Value) -> ApiResponse {
     server.raw("POST", path, &[JSON], object.to_string()).await
 }
 
+/// Checks that a pod gets the priority and preemption policy of its PriorityClass. A pod with a different priority or
+/// preemption policy gets 403.
 #[tokio::test]
 async fn pods_get_the_priority_of_their_class() {
     let server = server().await;
@@ -31,7 +33,7 @@ async fn pods_get_the_priority_of_their_class() {
         json!({"metadata": {"name": "p"}, "spec": all})
     };
     let trial = format!("{pods}?dryRun=All");
-    // The server may see a new class with a delay.
+    // The server may use a new PriorityClass with a delay.
     let given = eventually("the class to apply", async || {
         let response = create(&server, &trial, pod(json!({"priorityClassName": class}))).await;
         if response.code == 201 {
@@ -68,7 +70,7 @@ async fn pods_get_the_priority_of_their_class() {
             (403, &json!(why))
         );
     }
-    // An update without the priority keeps it.
+    // An update that omits the priority keeps the stored priority.
     let created = create(&server, &pods, pod(json!({"priorityClassName": class}))).await;
     let mut again = created.json;
     again["spec"].as_object_mut().unwrap().remove("priority");
@@ -80,6 +82,7 @@ async fn pods_get_the_priority_of_their_class() {
     );
 }
 
+/// Checks that a Service gets a free node port, and that another Service with the same node port gets 422.
 #[tokio::test]
 async fn node_ports_belong_to_one_service() {
     let server = server().await;
@@ -95,11 +98,11 @@ async fn node_ports_belong_to_one_service() {
         "Service \"second\" is invalid: spec.ports[0].nodePort: Invalid value: {port}: provided port is already allocated"
     );
     assert_eq!((refused.code, &refused.json["message"]), (422, &json!(why)));
-    // A port serves several protocols of one service, but never two services.
+    // Two Services cannot share a node port, even with different protocols.
     let other = json!({"port": 81, "protocol": "UDP", "nodePort": port});
     let other = create(&server, &services, service("third", other)).await;
     assert_eq!(other.code, 422, "{}", other.text);
-    // A replacement without the node port keeps it.
+    // A replacement that omits the node port keeps the allocated node port.
     let mut again = first.json;
     again["spec"]["ports"][0]
         .as_object_mut()
@@ -115,6 +118,8 @@ async fn node_ports_belong_to_one_service() {
     );
 }
 
+/// Checks that the server writes a token for the ServiceAccount, its namespace and the CA certificate into a token
+/// Secret. A token Secret without an existing ServiceAccount is deleted.
 #[tokio::test]
 async fn token_secrets_are_filled_in_and_deleted_with_their_account() {
     let server = server().await;
@@ -126,7 +131,7 @@ async fn token_secrets_are_filled_in_and_deleted_with_their_account() {
     let why = "Secret \"s\" is invalid: metadata.annotations[kubernetes.io/service-account.name]: Required value";
     assert_eq!((refused.code, &refused.json["message"]), (422, &json!(why)));
     if server.is_real() {
-        // kube-controller-manager does not run.
+        // kube-controller-manager, which fills in token Secrets for kube-apiserver, does not run.
         return;
     }
     let account = json!({"metadata": {"name": "robot"}});
@@ -163,7 +168,7 @@ async fn token_secrets_are_filled_in_and_deleted_with_their_account() {
     let status = review().await;
     let user = format!("system:serviceaccount:{namespace}:robot");
     assert_eq!(status["user"]["username"], user, "{status}");
-    // A removed token is filled in again.
+    // The server fills in a removed token again.
     let merge = ("content-type", "application/merge-patch+json");
     let emptied = json!({"data": {"token": null}}).to_string();
     let emptied = server.raw("PATCH", &path, &[merge], emptied).await;

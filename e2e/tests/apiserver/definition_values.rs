@@ -1,4 +1,4 @@
-//! Empty values in definitions.
+//! Test of empty values in CustomResourceDefinitions: the server keeps some of them and drops the others.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::definitions::DEFINITIONS;
 use crate::objects::Objects;
 use crate::server;
 
-/// Returns a definition with these fields in its spec and in its only version.
+/// Returns a definition with these additional fields in its spec and in its only version.
 fn definition(spec: &Value, version: &Value) -> Value {
     let mut object = json!({"metadata": {"name": "gears.conversions.example"}, "spec": {
         "group": "conversions.example", "scope": "Namespaced", "names": {"plural": "gears", "kind": "Gear"},
@@ -23,6 +23,8 @@ fn webhook(config: Value) -> Value {
     json!({"conversion": {"strategy": "Webhook", "webhook": webhook}})
 }
 
+/// Checks that the server keeps an empty value that differs from a missing value, such as `optionalOldSelf: false` or
+/// an empty webhook path. Other empty values are dropped.
 #[tokio::test]
 async fn significant_empty_values_of_definitions_are_kept() {
     let server = server().await;

@@ -1,4 +1,4 @@
-//! Custom resource definitions for single tests, and requests for their objects.
+//! Helpers that create a CustomResourceDefinition for one test, and send requests for objects of its kind.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub(crate) async fn define(server: &TestServer, definition: &Value) -> ApiRespon
         .await
 }
 
-/// A kind that the server serves.
+/// A custom kind that the server serves.
 pub(crate) struct Kind<'a> {
     server: &'a TestServer,
     pub(crate) name: String,
@@ -41,7 +41,7 @@ pub(crate) struct Kind<'a> {
 }
 
 impl<'a> Kind<'a> {
-    /// Installs a definition and waits until its objects can be listed and created.
+    /// Creates a definition, and waits until the server lists and creates objects of its kind.
     pub(crate) async fn install(server: &'a TestServer, definition: &Value) -> Self {
         let created = define(server, definition).await;
         assert_eq!(created.code, 201, "{}", created.text);
@@ -87,7 +87,7 @@ impl<'a> Kind<'a> {
         self.send("POST", &self.path("v1"), &object).await
     }
 
-    /// Replaces the whole spec.
+    /// Replaces the whole spec of an object.
     pub(crate) async fn replace(&self, name: &str, spec: &Value) -> ApiResponse {
         let patch = json!([{"op": "replace", "path": "/spec", "value": spec}]);
         let definition = format!("{}/{name}", self.path("v1"));
@@ -98,7 +98,8 @@ impl<'a> Kind<'a> {
     }
 }
 
-/// Returns `field: message` of each cause of a refusal. They are sorted, because servers return them in any order.
+/// Returns `field: message` for each cause in an error response. The result is sorted, because servers return causes in
+/// any order.
 pub(crate) fn causes(response: &ApiResponse) -> Vec<String> {
     let mut causes: Vec<String> = response.json["details"]["causes"]
         .as_array()

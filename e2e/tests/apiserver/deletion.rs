@@ -1,10 +1,13 @@
-//! Deletion of objects and collections: preconditions, propagation policies, finalizers and responses.
+//! Tests of requests that delete objects and collections: preconditions, propagation policies, finalizers and
+//! responses.
 
 use serde_json::{Value, json};
 
 use crate::objects::{JSON, Objects, ResponseStatus, deployment, map, names, status_of, version};
 use crate::server;
 
+/// Checks that the response to a deletion is the deleted object for Services, ServiceAccounts and pods, and a Status
+/// for other kinds.
 #[tokio::test]
 async fn deletion_returns_a_status_or_the_object() {
     let server = server().await;
@@ -64,6 +67,7 @@ async fn deletion_returns_a_status_or_the_object() {
     }
 }
 
+/// Checks that a deletion with a different UID or resource version as its precondition gets 409.
 #[tokio::test]
 async fn failed_preconditions_prevent_deletion() {
     let server = server().await;
@@ -101,6 +105,7 @@ async fn failed_preconditions_prevent_deletion() {
     assert_eq!(maps.delete("/a", &right).await.code, 200);
 }
 
+/// Checks that a deletion with invalid options gets an error and leaves the objects unchanged.
 #[tokio::test]
 async fn invalid_options_prevent_deletion() {
     let server = server().await;
@@ -170,6 +175,8 @@ async fn invalid_options_prevent_deletion() {
     assert_eq!(maps.get("/a").await.code, 200);
 }
 
+/// Checks that a deleted object with finalizers only gets a deletion timestamp. The object is removed with its last
+/// finalizer, and new finalizers are rejected.
 #[tokio::test]
 async fn objects_remain_until_their_last_finalizer_is_removed() {
     let server = server().await;
@@ -190,7 +197,7 @@ async fn objects_remain_until_their_last_finalizer_is_removed() {
     let why = "ConfigMap \"a\" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is \
                being deleted, found new finalizers []string{\"g.h/i\"}";
     assert_eq!(status_of(&more), (422, why));
-    // The object can still be changed.
+    // Other fields of the object can still be changed.
     let changed = maps.merge("/a", &json!({"data": {"k": "v"}})).await;
     assert_eq!(changed.json["data"], json!({"k": "v"}));
     assert_eq!(
@@ -206,6 +213,8 @@ async fn objects_remain_until_their_last_finalizer_is_removed() {
     assert_eq!(maps.get("/a").await.code, 404);
 }
 
+/// Checks that the policies Foreground and Orphan add a finalizer to the deleted object, and that the policy Background
+/// adds none.
 #[tokio::test]
 async fn propagation_policies_become_finalizers() {
     let server = server().await;
@@ -234,7 +243,7 @@ async fn propagation_policies_become_finalizers() {
     let marked = deployments.delete("/web", &options).await.json;
     assert_eq!(marked["metadata"]["finalizers"], json!(["a.b/c", "orphan"]));
 
-    // Jobs and other old kinds orphan their pods by default, with a warning.
+    // The deletion of a Job without a propagation policy orphans its pods and returns a warning.
     let jobs = Objects::at(
         &server,
         format!("/apis/batch/v1/namespaces/{namespace}/jobs"),
@@ -265,6 +274,7 @@ async fn propagation_policies_become_finalizers() {
     );
 }
 
+/// Checks that the deletion of a collection deletes the objects that match the selectors, and returns these objects.
 #[tokio::test]
 async fn collections_are_deleted_by_selector() {
     let server = server().await;
@@ -293,14 +303,14 @@ async fn collections_are_deleted_by_selector() {
         names(&maps.delete("?labelSelector=none", &Value::Null).await),
         [""; 0]
     );
-    // The response shows the objects before their deletion.
+    // The response contains the objects as they were before the deletion.
     let rest = maps.delete("", &Value::Null).await;
     assert_eq!(names(&rest), ["c2", "held"]);
     assert_eq!(rest.json["items"][1]["metadata"], held["metadata"]);
     let left = maps.get("").await;
     assert_eq!(names(&left), ["held"]);
     assert!(left.json["items"][0]["metadata"]["deletionTimestamp"].is_string());
-    // Collections across all namespaces, and namespaces, cannot be deleted together.
+    // The objects of all namespaces cannot be deleted with one request, and neither can all Namespaces.
     for path in [
         "/api/v1/configmaps",
         "/api/v1/namespaces",

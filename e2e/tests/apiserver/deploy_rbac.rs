@@ -1,4 +1,5 @@
-//! Rights of the accounts in `deploy/`: sufficient and minimal.
+//! Test of the RBAC rules in `deploy/`: they grant the scheduler's service account all rights that it needs, and no
+//! more.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use berth_api::{Cluster, ResourceBinding};
 use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
-use berth_scheduler::lease::LeaseOptions;
+use berth_component_base::lease::LeaseOptions;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Event;
 use kube::Client;
@@ -47,7 +48,7 @@ fn binding(name: &str) -> ResourceBinding {
     .unwrap()
 }
 
-/// Applies a file of `deploy/` with the administrator's rights.
+/// Creates the objects in a file of `deploy/` as the administrator.
 async fn apply(bare: &BareControlPlane, file: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../deploy")
@@ -74,7 +75,7 @@ async fn apply(bare: &BareControlPlane, file: &str) {
     }
 }
 
-/// Returns a client with a token for an account in `karmada-system`, over TLS.
+/// Returns a client that connects over TLS with a token of this service account in `karmada-system`.
 async fn client(bare: &BareControlPlane, account: &str) -> Client {
     let path = format!("/api/v1/namespaces/karmada-system/serviceaccounts/{account}/token");
     let response = raw(&bare.client, "POST", &path, &[JSON], "{}").await;
@@ -95,6 +96,8 @@ async fn request(client: &Client, method: &str, path: &str) -> ApiResponse {
     raw(client, method, path, &[], "").await
 }
 
+/// Checks that a scheduler with this service account places a binding, records an event and acquires its Lease. Other
+/// requests of the account get 403.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_scheduler_account_has_exactly_the_rights_it_needs() {
     let bare = BareControlPlane::start(&[cluster("m1")]).await;

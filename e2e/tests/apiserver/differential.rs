@@ -1,8 +1,9 @@
-//! Differential test: sends generated requests to an embedded server and to kube-apiserver, and compares the responses.
-//! A failure shows the shortest sequence of requests that still differs. The test needs kube-apiserver.
+//! A differential test. It sends random sequences of requests to an embedded server and to a kube-apiserver, and
+//! compares the responses. A failure shows a short sequence of requests whose last responses differ.
 //!
 //! `BERTH_DIFFERENTIAL_SEEDS=500 cargo test -p berth-e2e --test apiserver differential` generates 500 sequences, and
-//! `BERTH_DIFFERENTIAL_FIRST=7` sets the first seed. `BERTH_DIFFERENTIAL_MESSAGES=1` also compares messages.
+//! `BERTH_DIFFERENTIAL_FIRST=7` sets the first seed. `BERTH_DIFFERENTIAL_MESSAGES=1` also compares error
+//! messages.
 
 mod request;
 
@@ -20,15 +21,19 @@ const SEEDS: u64 = 12;
 
 const DEFINITION: &str = include_str!("../../../crds/policy.karmada.io_propagationpolicies.yaml");
 
-/// Part of a message of either server, and the reason why the responses may differ.
+/// Parts of error messages by which the test recognizes a known difference. The second text states the behaviour of the
+/// embedded server that causes the difference.
 const KNOWN_DIFFERENCES: [(&str, &str); 7] = [
     ("RuntimeClass", "there are no runtime classes"),
-    ("Pod Overhead", "the same"),
+    ("Pod Overhead", "there are no runtime classes"),
     (
         "is invalid: status.",
         "numbers in a status are not validated",
     ),
-    ("is invalid: [status.", "the same"),
+    (
+        "is invalid: [status.",
+        "numbers in a status are not validated",
+    ),
     (
         "cannot unmarshal number",
         "integers may have a decimal point",
@@ -43,13 +48,14 @@ const KNOWN_DIFFERENCES: [(&str, &str); 7] = [
     ),
 ];
 
-/// Returns the comparable part of a response. Messages of errors are compared on request only.
+/// Returns the part of a response that must be equal on both servers. The part contains the error message only if
+/// `BERTH_DIFFERENTIAL_MESSAGES` is set.
 fn comparable_response(response: &ApiResponse, namespace: &str) -> Value {
     let text = response.text.replace(namespace, "NAMESPACE");
     let mut object: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
     comparable(&mut object);
     remove_timing(&mut object);
-    // Continue tokens are specific to the server.
+    // The content of a continue token depends on the server.
     if let Some(token) = object.pointer_mut("/metadata/continue") {
         *token = json!(token != "");
     }
@@ -64,8 +70,8 @@ fn comparable_response(response: &ApiResponse, namespace: &str) -> Value {
     refusal
 }
 
-/// Removes the effects of time. Managers that write within a second are sorted by name, and the second may end between
-/// two requests.
+/// Removes differences that depend on the time of a request. Servers sort field managers by the second of their last
+/// write, so the order depends on whether a second ends between two requests.
 fn remove_timing(object: &mut Value) {
     if let Some(items) = object["items"].as_array_mut() {
         items.iter_mut().for_each(remove_timing);
@@ -79,7 +85,7 @@ fn remove_timing(object: &mut Value) {
 }
 
 fn is_known_difference(real: &ApiResponse, embedded: &ApiResponse) -> bool {
-    // kube-apiserver reports some wrong types in apply patches as internal errors.
+    // kube-apiserver responds with an internal error to some wrong types in apply patches.
     let mistake = real.code == 500 && matches!(embedded.code, 400 | 422);
     let messages =
         [real, embedded].map(|response| response.json["message"].as_str().unwrap_or_default());
@@ -116,7 +122,7 @@ async fn first_difference(
             continue;
         }
         if is_known_difference(real, embedded) {
-            // Later responses may differ for the same reason.
+            // After a known difference, later responses may differ for the same reason, so the comparison ends.
             return None;
         }
         let message = |response: &ApiResponse| response.json["message"].to_string();
@@ -133,7 +139,8 @@ async fn first_difference(
     None
 }
 
-/// Removes requests as long as the last response still differs.
+/// Removes each request without which the responses to the last request still differ. Returns the remaining requests
+/// and the difference.
 async fn shortest_sequence(
     both: &[TestServer; 2],
     kind: &Kind,
@@ -166,6 +173,8 @@ async fn define(server: &TestServer) {
     .await;
 }
 
+/// Checks that both servers respond equally to all requests of each sequence. The sequence of a seed is always the
+/// same.
 #[needs(apiserver)]
 #[tokio::test]
 async fn random_requests_have_equal_responses() {

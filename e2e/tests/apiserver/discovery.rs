@@ -1,4 +1,4 @@
-//! Discovery: groups, versions, resources, health and schemas.
+//! Tests of the content of discovery, health and OpenAPI documents. `content_negotiation` tests their HTTP features.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::server;
 
-/// Resources of each group and version that both servers serve, as listed by kube-apiserver.
+/// Recorded discovery of kube-apiserver: the resources of each group and version that the embedded server also serves.
 const RECORDED: &str = include_str!("data/resources.json");
 
 fn path(version: &str) -> String {
@@ -14,7 +14,8 @@ fn path(version: &str) -> String {
     format!("/{root}/{version}")
 }
 
-/// Sorts the sets of a resource, which have no fixed order.
+/// Sorts the verbs, short names and categories of a resource, because servers return them in any order. Removes null
+/// fields and the hash of the storage version.
 fn sorted(mut resource: Value) -> Value {
     for list in ["verbs", "shortNames", "categories"] {
         if let Some(names) = resource[list].as_array_mut() {
@@ -27,6 +28,7 @@ fn sorted(mut resource: Value) -> Value {
     resource
 }
 
+/// Checks that discovery lists each recorded resource with its recorded names, verbs and categories.
 #[tokio::test]
 async fn discovery_lists_resources_and_verbs() {
     let server = server().await;
@@ -59,6 +61,7 @@ async fn discovery_lists_resources_and_verbs() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// Checks that aggregated discovery and the plain resource lists contain the same resources with the same verbs.
 #[tokio::test]
 async fn aggregated_and_plain_discovery_agree() {
     let server = server().await;
@@ -128,6 +131,7 @@ async fn aggregated_and_plain_discovery_agree() {
     assert!(groups > 10, "{groups}");
 }
 
+/// Checks the responses of `/`, `/api`, `/apis`, `/apis/apps`, `/version`, `/metrics` and the health endpoints.
 #[tokio::test]
 async fn roots_groups_version_and_health_are_served() {
     let server = server().await;
@@ -200,6 +204,7 @@ async fn roots_groups_version_and_health_are_served() {
     );
 }
 
+/// Checks that the OpenAPI v2 and v3 documents contain the schema and the kind of Deployments.
 #[tokio::test]
 async fn schemas_are_published_as_openapi_v2_and_v3() {
     let server = server().await;

@@ -1,17 +1,20 @@
-//! Empty values in apply patches. The applier owns the field, although the stored object may omit it.
+//! Tests of empty values in server-side apply. The field manager that applies an empty value owns the field, even if
+//! the stored object omits this field.
 
 use serde_json::{Value, json};
 
 use crate::objects::{Objects, ResponseStatus, deployment, map, status_of};
 use crate::server;
 
-/// Returns the fields of a manager.
+/// Returns the fields that a field manager owns.
 fn fields<'a>(object: &'a Value, manager: &str) -> &'a Value {
     let entries = object["metadata"]["managedFields"].as_array().unwrap();
     let entry = entries.iter().find(|entry| entry["manager"] == manager);
     &entry.unwrap_or_else(|| panic!("{manager}: {object}"))["fieldsV1"]
 }
 
+/// Checks that the manager that applies an empty value owns the field, although the stored object omits the field. A
+/// second equal apply changes nothing.
 #[tokio::test]
 async fn empty_values_have_an_owner() {
     let server = server().await;
@@ -48,6 +51,8 @@ async fn empty_values_have_an_owner() {
     );
 }
 
+/// Checks that an apply of `false` and 0 conflicts with the manager of the stored values. With force, the stored values
+/// are removed.
 #[tokio::test]
 async fn empty_values_replace_stored_values() {
     let server = server().await;
@@ -80,6 +85,8 @@ async fn empty_values_replace_stored_values() {
     assert_eq!(*fields(&forced, "one"), expected);
 }
 
+/// Checks that the manager of an empty map owns the whole map, so that another manager's new entry conflicts. Once the
+/// map has an entry, its manager owns only the entry.
 #[tokio::test]
 async fn empty_maps_are_owned_until_they_have_entries() {
     let server = server().await;
@@ -96,6 +103,8 @@ async fn empty_maps_are_owned_until_they_have_entries() {
     assert_eq!(*fields(&created, "one"), expected);
 }
 
+/// Checks that the manager that applies an empty list of finalizers owns no field, because such a list is owned by
+/// item.
 #[tokio::test]
 async fn keyed_lists_are_owned_by_item() {
     let server = server().await;
@@ -106,6 +115,7 @@ async fn keyed_lists_are_owned_by_item() {
     assert_eq!(*fields(&created, "one"), json!({"f:data": {"f:k": {}}}));
 }
 
+/// Checks that an apply fails if a list item has no merge key and the key has no default.
 #[tokio::test]
 async fn list_items_need_their_merge_key() {
     let server = server().await;
@@ -129,12 +139,14 @@ async fn list_items_need_their_merge_key() {
     let why =
         "Deployment.apps \"web\" is invalid: spec.template.spec.containers[0].name: Required value";
     assert_eq!(status_of(&refused), (422, why));
-    // A patch that adds a list needs no merge keys.
+    // A strategic merge patch that adds a list may omit the merge keys.
     accounts.create(&json!({"metadata": {"name": "b"}})).await;
     let patched = accounts.strategic("/b", &json!({"secrets": [{}]})).await;
     assert_eq!(patched.code, 200, "{}", patched.text);
 }
 
+/// Checks lists that the server returns as null whether they are missing or empty. A change from a missing list to an
+/// empty list changes the owner of the field, although the object looks the same.
 #[tokio::test]
 async fn empty_lists_differ_from_missing_lists_where_both_are_stored() {
     let server = server().await;

@@ -1,4 +1,4 @@
-//! Continue tokens of expired versions.
+//! Test of list requests for a resource version that has expired.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use berth_e2e::eventually;
 
 use crate::server::{ROOT_CA, TestServer, with_short_history};
 
-/// Returns an object that is large enough for a few hundred writes to exceed any history.
+/// Returns a ConfigMap of 200 kB. The history of a server cannot contain a few hundred writes of this size.
 fn large(name: &str) -> String {
     json!({"metadata": {"name": name}, "data": {"text": "x".repeat(200_000)}}).to_string()
 }
@@ -18,6 +18,8 @@ async fn write(server: &TestServer, method: &str, path: &str, kind: &str, body: 
     assert!(response.code < 300, "{}", response.text);
 }
 
+/// Checks that a list request with an expired continue token gets 410 and a new token. A request with the new token
+/// returns the remaining objects. A list at an exact, expired resource version also gets 410.
 #[tokio::test]
 async fn expired_continue_tokens_return_a_token_to_go_on() {
     let server = with_short_history().await;

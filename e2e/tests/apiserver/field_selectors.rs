@@ -1,11 +1,11 @@
-//! Field selectors of all built-in kinds.
+//! Tests of the field selectors of built-in kinds.
 
 use serde_json::{Value, json};
 
 use crate::objects::{Objects, ResponseStatus, names, status_of};
 use crate::server;
 
-/// A kind, an object with a status to set, and the selectable fields with their values.
+/// An object to create in a collection, its status, and the selectable fields with their expected values.
 struct Case {
     path: String,
     object: Value,
@@ -165,7 +165,7 @@ fn cases(namespace: &str) -> Vec<Case> {
             Value::Null,
             &[("status.successful", "0")],
         ),
-        // Kinds with no fields of their own.
+        // These kinds have no selectable fields except the name and the namespace.
         row(
             core("configmaps"),
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}),
@@ -191,6 +191,8 @@ fn query(terms: &[(&str, &str, &str)]) -> String {
     format!("?fieldSelector={}", bytes.concat())
 }
 
+/// Checks that a selector of each selectable field finds an object by the value of this field, and that a selector of
+/// another value does not.
 #[tokio::test]
 async fn all_selectable_fields_match() {
     let server = server().await;
@@ -223,11 +225,12 @@ async fn all_selectable_fields_match() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// Checks that the embedded server selects ReplicaSets by `status.replicas`.
 #[tokio::test]
 async fn replica_sets_are_selectable_by_replicas() {
     let server = server().await;
     if server.is_real() {
-        // The documentation of Kubernetes lists this field, but kube-apiserver refuses it.
+        // The documentation of Kubernetes lists this field, but kube-apiserver rejects a selector of the field.
         return;
     }
     let namespace = server.namespace().await;
@@ -243,6 +246,7 @@ async fn replica_sets_are_selectable_by_replicas() {
     assert!(names(&sets.get(&query(&[("status.replicas", "=", "1")])).await).is_empty());
 }
 
+/// Checks that a field selector finds an object by a value that was written after the creation of the object.
 #[tokio::test]
 async fn changed_fields_match_by_their_new_value() {
     let server = server().await;
@@ -276,6 +280,7 @@ async fn changed_fields_match_by_their_new_value() {
     }
 }
 
+/// Checks that a selector of a field that is not selectable for the kind gets 400.
 #[tokio::test]
 async fn unknown_field_selectors_are_refused() {
     let server = server().await;
@@ -298,11 +303,11 @@ async fn unknown_field_selectors_are_refused() {
         let response = Objects::at(&server, &path)
             .get(&query(&[(label, "=", "x")]))
             .await;
-        // The wording depends on the kind.
+        // The wording of the message depends on the kind.
         let ResponseStatus(code, message) = status_of(&response);
         assert!(code == 400 && message.contains(label), "{path} {message}");
     }
-    // Certificate signing requests have a field. Some cluster-scoped kinds accept the namespace, which never matches.
+    // `spec.signerName` is selectable. Some cluster-scoped kinds accept `metadata.namespace`, which matches no object.
     for (path, label) in [
         (
             "/apis/certificates.k8s.io/v1/certificatesigningrequests",

@@ -1,5 +1,7 @@
-//! Garbage collection. kube-apiserver only marks objects: kube-controller-manager, which does not run here, collects
-//! them.
+//! Tests of garbage collection: the deletion of dependents with their owner, and of objects with their namespace.
+//!
+//! kube-apiserver leaves these deletions to kube-controller-manager, which does not run here. Against kube-apiserver,
+//! the tests therefore check only the response to the first deletion.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -28,7 +30,7 @@ async fn wait_until_gone(maps: &Objects<'_>, name: &str) {
     .await;
 }
 
-/// Creates an owner, its dependent, and a dependent of that.
+/// Creates `owner`, its dependent `child`, and `grandchild`, which is a dependent of `child`.
 async fn create_family(maps: &Objects<'_>) -> [Value; 3] {
     let owner = maps.create(&map("owner", json!({}), json!({}))).await;
     let child = maps.create(&owned("child", &owner)).await;
@@ -40,6 +42,7 @@ fn collects_garbage(server: &TestServer) -> bool {
     !server.is_real()
 }
 
+/// Checks that the policy Background deletes the owner at once, and then its direct and indirect dependents.
 #[tokio::test]
 async fn background_deletion_collects_dependents() {
     let server = server().await;
@@ -64,6 +67,8 @@ async fn background_deletion_collects_dependents() {
     );
 }
 
+/// Checks that the policy Foreground deletes the owner only after its dependents. A finalizer of a dependent delays the
+/// deletion of the owner.
 #[tokio::test]
 async fn foreground_deletion_waits_for_dependents() {
     let server = server().await;
@@ -98,6 +103,7 @@ async fn foreground_deletion_waits_for_dependents() {
     wait_until_gone(&maps, "owner").await;
 }
 
+/// Checks that the policy Orphan deletes the owner and removes the owner reference from its dependents.
 #[tokio::test]
 async fn orphaned_dependents_remain() {
     let server = server().await;
@@ -116,6 +122,7 @@ async fn orphaned_dependents_remain() {
     assert_eq!(maps.get("/grandchild").await.code, 200);
 }
 
+/// Checks that an object with a missing owner and an existing owner remains until the existing owner is deleted.
 #[tokio::test]
 async fn only_objects_whose_owners_are_all_missing_are_collected() {
     let server = server().await;
@@ -139,6 +146,8 @@ async fn only_objects_whose_owners_are_all_missing_are_collected() {
     wait_until_gone(&maps, "both").await;
 }
 
+/// Checks that a namespace that is being deleted rejects new objects, and is removed after its objects. The namespaces
+/// `default`, `kube-system` and `kube-public` cannot be deleted.
 #[tokio::test]
 async fn a_terminating_namespace_refuses_objects_and_is_emptied() {
     let server = server().await;

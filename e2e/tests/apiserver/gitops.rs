@@ -1,5 +1,6 @@
-//! Requests of GitOps controllers, which apply with force and detect drift by dry runs. Values that the server fills in
-//! must not appear as drift, or the controllers never finish.
+//! Tests with the requests of GitOps controllers. Such a controller applies manifests with force. To detect drift, it
+//! compares the stored object with the result of a dry run. If values that the server fills in appeared as drift, the
+//! controller would apply the manifest endlessly.
 
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ async fn apply(server: &TestServer, path: &str, dry_run: bool, object: &Value) -
         .await
 }
 
-/// Returns paths and objects as users write them, with few fields set.
+/// Returns objects with the few fields that a user writes, and the path of each object.
 fn objects(namespace: &str) -> Vec<(String, Value)> {
     let pod = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]});
     let web = json!({
@@ -100,6 +101,7 @@ fn objects(namespace: &str) -> Vec<(String, Value)> {
     .collect()
 }
 
+/// Checks that a second apply of each object, and its dry run, return the object without a change.
 #[tokio::test]
 async fn defaults_do_not_appear_as_drift() {
     let server = server().await;
@@ -115,6 +117,8 @@ async fn defaults_do_not_appear_as_drift() {
     }
 }
 
+/// Checks that, after another client changes a field, a dry run returns the value of the manifest, and an apply
+/// restores this value.
 #[tokio::test]
 async fn drift_is_visible_in_a_dry_run_and_repaired_by_apply() {
     let server = server().await;
@@ -143,7 +147,7 @@ async fn drift_is_visible_in_a_dry_run_and_repaired_by_apply() {
     let repaired = apply(&server, &path, false, &object).await;
     assert_eq!(repaired.code, 200, "{}", repaired.text);
     let spec = &repaired.json["spec"];
-    // Fields that the repository does not set keep their values.
+    // Fields that the manifest does not set keep their values.
     assert_eq!(
         (&spec["replicas"], &spec["paused"]),
         (&json!(2), &json!(true))

@@ -1,11 +1,12 @@
-//! Requests of Go clients, in protobuf, and kinds that controllers depend on.
+//! Tests with the requests of Go clients: Leases in protobuf, certificate signing requests, and empty values that Go
+//! encodes.
 
 use serde_json::{Value, json};
 
 use crate::protobuf::{self, field};
 use crate::server;
 
-/// Returns a Lease as client-go's leader election encodes it.
+/// Returns a Lease in the protobuf encoding that the leader election of client-go sends.
 fn lease(name: &str, holder: &str, version: &str, transitions: u8) -> Vec<u8> {
     // Go encodes unset times as empty messages.
     let meta = [
@@ -15,7 +16,7 @@ fn lease(name: &str, holder: &str, version: &str, transitions: u8) -> Vec<u8> {
         field(8, b""),
     ]
     .concat();
-    // 1700000000.000120 s.
+    // 1700000000.000120 seconds since 1970.
     let time = [8, 0x80, 0xe2, 0xcf, 0xaa, 6, 16, 0xc0, 0xa9, 7];
     let spec = [
         field(1, holder.as_bytes()),
@@ -29,6 +30,7 @@ fn lease(name: &str, holder: &str, version: &str, transitions: u8) -> Vec<u8> {
     protobuf::message("coordination.k8s.io/v1", "Lease", &raw)
 }
 
+/// Checks that a client creates and renews a Lease in protobuf. A renewal with an old resource version gets 409.
 #[tokio::test]
 async fn leader_election_writes_leases_in_protobuf() {
     let server = server().await;
@@ -60,7 +62,7 @@ async fn leader_election_writes_leases_in_protobuf() {
     assert_eq!(stale.code, 409, "{}", stale.text);
 }
 
-/// Returns a certificate signing request, in PEM and Base64.
+/// Returns a certificate signing request in PEM format, encoded in Base64.
 fn signing_request() -> String {
     use base64::Engine as _;
     let key = rcgen::KeyPair::generate().unwrap();
@@ -72,6 +74,8 @@ fn signing_request() -> String {
     base64::engine::general_purpose::STANDARD.encode(request)
 }
 
+/// Checks that the server writes the user and groups of the client into a new CertificateSigningRequest. Only the
+/// `approval` subresource changes its conditions.
 #[tokio::test]
 async fn certificate_requests_record_the_requester_and_can_be_approved() {
     let server = server().await;
@@ -157,7 +161,8 @@ async fn certificate_requests_record_the_requester_and_can_be_approved() {
     );
 }
 
-/// Go clients always send fields without `omitempty`. The server treats their empty values as unset.
+/// Checks that the server replaces empty values of these fields by defaults. Go clients send the fields even if they
+/// are empty, because the fields have no `omitempty`.
 #[tokio::test]
 async fn empty_values_from_go_clients_are_defaulted() {
     let server = server().await;

@@ -1,5 +1,5 @@
-//! Requests of Helm. Version 3 sends three-way patches, version 4 applies, and both store releases as secrets in
-//! protobuf.
+//! Tests with the requests of Helm. Version 3 sends strategic merge patches, which are the result of a three-way merge.
+//! Version 4 sends apply patches. Both versions store releases as Secrets, which they send in protobuf.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -11,16 +11,16 @@ use crate::server::{ApiResponse, TestServer};
 const JSON: (&str, &str) = ("content-type", "application/json");
 const APPLY: (&str, &str) = ("content-type", "application/apply-patch+yaml");
 const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
-/// Query of each apply request of version 4.
+/// Query of each apply request of Helm 4.
 const APPLIES: &str = "fieldManager=helm&fieldValidation=Strict&force=false";
 
-/// Encodes an entry of a string map.
+/// Encodes an entry of a string map in protobuf. `number` is the number of the map's field.
 fn entry(number: u8, key: &str, value: &str) -> Vec<u8> {
     let pair = [field(1, key.as_bytes()), field(2, value.as_bytes())].concat();
     field(number, &pair)
 }
 
-/// Encodes the secret of a release.
+/// Encodes the Secret of a release with this status in protobuf.
 fn release(status: &str) -> Vec<u8> {
     let meta = [
         field(1, b"sh.helm.release.v1.web.v1"),
@@ -86,6 +86,8 @@ async fn get(server: &TestServer, path: &str) -> ApiResponse {
     server.raw("GET", path, &[], "").await
 }
 
+/// Checks that the Secret of a release can be created and replaced, and that label selectors find it by its current
+/// labels.
 #[tokio::test]
 async fn releases_are_secrets_selected_by_label() {
     let server = server().await;
@@ -118,6 +120,8 @@ async fn releases_are_secrets_selected_by_label() {
     }
 }
 
+/// Checks that a strategic merge patch replaces a port of a Service and of a Deployment. A patch with an invalid port
+/// gets 422 and changes nothing.
 #[tokio::test]
 async fn three_way_patches_replace_ports_and_fail_as_a_whole() {
     let server = server().await;
@@ -187,7 +191,8 @@ async fn three_way_patches_replace_ports_and_fail_as_a_whole() {
     }
 }
 
-/// `--force` replaces the object with the one in the chart, which contains no cluster IP.
+/// Checks that a Service keeps its cluster IP when `helm upgrade --force` replaces it. The manifest in the chart
+/// contains no cluster IP.
 #[tokio::test]
 async fn replaced_services_keep_their_address() {
     let server = server().await;
@@ -208,6 +213,8 @@ async fn replaced_services_keep_their_address() {
     }
 }
 
+/// Checks that a second equal apply keeps the resource version. After kubectl scales a Deployment, an apply with other
+/// replicas gets 409.
 #[tokio::test]
 async fn repeated_apply_changes_nothing_and_fields_of_others_conflict() {
     let server = server().await;
@@ -242,6 +249,8 @@ async fn repeated_apply_changes_nothing_and_fields_of_others_conflict() {
     );
 }
 
+/// Checks that a custom resource can be applied, and gets the defaults of its schema, shortly after the creation of its
+/// definition.
 #[tokio::test]
 async fn a_custom_resource_can_be_applied_right_after_its_definition() {
     let server = server().await;
@@ -262,7 +271,7 @@ async fn a_custom_resource_can_be_applied_right_after_its_definition() {
     let applied = apply(&server, &path, "", &definition).await;
     assert_eq!(applied.code, 201, "{}", applied.text);
 
-    // Helm waits for the definition to be established, and then reads discovery again.
+    // Helm waits until the definition has the condition Established, and then reads discovery again.
     eventually("the definition to be established", async || {
         let definition = get(&server, &path).await.json;
         let conditions = definition["status"]["conditions"].as_array();
@@ -294,6 +303,7 @@ async fn a_custom_resource_can_be_applied_right_after_its_definition() {
     assert_eq!(get(&server, &path).await.json["spec"]["size"], 1);
 }
 
+/// Checks the responses to the requests that Helm sends while it renders a chart.
 #[tokio::test]
 async fn charts_can_read_version_schemas_and_objects() {
     let server = server().await;
@@ -317,7 +327,7 @@ async fn charts_can_read_version_schemas_and_objects() {
             .contains("protobuf")
     );
 
-    // `lookup` in a template: an object, a list, and a missing object.
+    // The function `lookup` in a template reads an object, a list, or a missing object.
     for (path, code) in [
         ("/api/v1/namespaces/default", 200),
         ("/api/v1/namespaces", 200),

@@ -1,4 +1,4 @@
-//! Impersonation of users, groups, service accounts, uids and extra values.
+//! Test of the rights that a client needs to impersonate users, groups, service accounts, UIDs and extra values.
 
 use berth_e2e::eventually;
 use kube::Client;
@@ -12,7 +12,7 @@ const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const WHOAMI: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
-/// A service account with these cluster-wide rights, and otherwise only those of every user.
+/// A service account that has the rules passed to [`Actor::new`] in the whole cluster, and the rights of every user.
 struct Actor {
     client: Client,
 }
@@ -29,7 +29,7 @@ impl Actor {
             .await;
         let token = token["status"]["token"].as_str().unwrap();
         let name = format!("acts-{namespace}");
-        // Once the last rule applies, all of them do.
+        // The server applies all rules of the role at once, so the last rule shows that all of them apply.
         let mut rules = rules.as_array().unwrap().clone();
         rules.push(json!({"nonResourceURLs": ["/ready"], "verbs": ["get"]}));
         let role = json!({"metadata": {"name": name}, "rules": rules});
@@ -51,7 +51,7 @@ impl Actor {
         Self { client }
     }
 
-    /// Requests the identity that the server sees.
+    /// Sends a SelfSubjectReview with these headers. The response contains the identity after the impersonation.
     async fn whoami(&self, headers: &[(&str, &str)]) -> ApiResponse {
         let headers = [&[JSON], headers].concat();
         raw(&self.client, "POST", WHOAMI, &headers, "{}").await
@@ -62,6 +62,8 @@ fn rule(verb: &str, group: &str, resource: &str, names: &[&str]) -> Value {
     json!({"apiGroups": [group], "resources": [resource], "verbs": [verb], "resourceNames": names})
 }
 
+/// Checks that a client may impersonate exactly the users, groups, service accounts, UIDs and extra values that its
+/// rules name. Impersonation without a user name gets 400.
 #[tokio::test]
 async fn impersonation_is_authorized_for_user_group_uid_and_extra() {
     let server = server().await;
@@ -118,7 +120,7 @@ async fn impersonation_is_authorized_for_user_group_uid_and_extra() {
             response.text
         );
     }
-    // Anything else is refused. The message depends on the order of the server's checks.
+    // Any other impersonation gets 403. The message depends on the order in which the server checks the headers.
     for headers in [
         &[("impersonate-user", "eve")][..],
         &[bob, devs, ("impersonate-group", "ops")],

@@ -1,12 +1,12 @@
-//! Recorded refusals of invalid built-in objects, from probes to network policies. Each case sets values in a valid
-//! object and compares the code, and field and reason of each cause.
+//! Test of recorded error responses to invalid built-in objects. Each case sets values in a valid object, creates the
+//! object in a dry run, and compares the status code and the field and reason of each cause with the recorded response.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::server::server;
 
-/// Cases with invalid values, and with values of the wrong type.
+/// Recorded cases with invalid values, and recorded cases with values of the wrong type.
 const RECORDED: [&str; 2] = [
     include_str!("data/invalid.json"),
     include_str!("data/types.json"),
@@ -14,12 +14,13 @@ const RECORDED: [&str; 2] = [
 
 #[derive(Deserialize, Default)]
 struct Recorded {
-    /// Valid objects by name, with the paths of their collections.
+    /// Valid objects with the paths of their collections. The key is the name by which a case refers to the object.
     bases: Map<String, Value>,
     cases: Vec<Case>,
 }
 
-/// The name of a valid object, the values to set by JSON pointer, and, for a refusal, the code and causes.
+/// The name of a valid object, and the values to set, keyed by JSON pointer. If the server must refuse the object, the
+/// case also contains the status code and the causes.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Case {
@@ -27,7 +28,7 @@ enum Case {
     Accepted(String, Map<String, Value>),
 }
 
-/// Returns the list item or field of this name.
+/// Returns the list item with this index, or the field with this name.
 fn step<'a>(place: &'a mut Value, name: &str) -> &'a mut Value {
     match name.parse::<usize>() {
         Ok(index) => &mut place[index],
@@ -46,6 +47,7 @@ fn put(object: &mut Value, pointer: &str, value: &Value) {
     }
 }
 
+/// Checks that the server responds to each case with the recorded status code and causes.
 #[tokio::test]
 async fn invalid_objects_are_refused_with_the_recorded_causes() {
     let server = server().await;

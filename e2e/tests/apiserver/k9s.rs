@@ -1,4 +1,5 @@
-//! Requests of k9s: lists and watches, tables of custom kinds, and writes in protobuf.
+//! Tests with the requests of k9s: missing resources, the scale and restart of a Deployment, and the cordoning of a
+//! node.
 
 use serde_json::json;
 
@@ -6,10 +7,11 @@ use crate::protobuf::{self, field};
 use crate::server;
 
 const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
-/// client-go prefers protobuf; the tests read JSON.
+/// Header for responses in JSON, which the tests can read. k9s itself prefers protobuf.
 const ACCEPT: (&str, &str) = ("accept", "application/json");
 
-/// Clients recognise a missing resource by a 404 without the name of an object.
+/// Checks that the 404 response for a missing object contains the name of the object, and that the 404 response for a
+/// missing resource contains no name. Clients distinguish the two by the name.
 #[tokio::test]
 async fn missing_resources_differ_from_missing_objects() {
     let server = server().await;
@@ -39,6 +41,8 @@ async fn missing_resources_differ_from_missing_objects() {
     );
 }
 
+/// Checks that a Deployment can be scaled with a Scale in protobuf, and restarted with a strategic merge patch of an
+/// annotation.
 #[tokio::test]
 async fn a_deployment_is_scaled_in_protobuf_and_restarted() {
     let server = server().await;
@@ -98,6 +102,8 @@ async fn a_deployment_is_scaled_in_protobuf_and_restarted() {
     assert_eq!(metadata["generation"], 3);
 }
 
+/// Checks that a strategic merge patch sets `spec.unschedulable` of a node, and that a patch with null removes this
+/// field.
 #[tokio::test]
 async fn a_node_is_cordoned_and_uncordoned() {
     let server = server().await;

@@ -1,4 +1,4 @@
-//! Objects whose kind differs from that of the path, or is malformed.
+//! Tests of request bodies whose `kind` or `apiVersion` is malformed or does not belong to the path of the request.
 
 use serde_json::{Value, json};
 
@@ -8,6 +8,7 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
 
+/// Checks that a POST of an object with a wrong or malformed `kind` or `apiVersion` gets 400.
 #[tokio::test]
 async fn objects_of_another_kind_are_refused() {
     let server = server().await;
@@ -52,6 +53,7 @@ async fn objects_of_another_kind_are_refused() {
     }
 }
 
+/// Checks that a merge patch with another `kind` or `apiVersion` gets 422. A strategic merge patch ignores both fields.
 #[tokio::test]
 async fn patches_do_not_change_the_kind() {
     let server = server().await;
@@ -73,7 +75,6 @@ async fn patches_do_not_change_the_kind() {
         let response = send(MERGE, change).await;
         assert_eq!(response.code, 422, "{}", response.text);
     }
-    // A strategic merge patch ignores the kind, which is not a field.
     let response = send(STRATEGIC, json!({"kind": "Pod", "apiVersion": "v2"})).await;
     assert_eq!(
         (response.code, &response.json["kind"]),

@@ -1,16 +1,22 @@
-//! Recorded kubectl sessions: output and exit codes of a real server.
+//! Tests that replay recorded kubectl sessions. The output and exit codes must equal the recording, which was made with
+//! a real kube-apiserver.
 
 use crate::server;
 use crate::server::ROOT_CA;
 use berth_test_requirements::needs;
 
-/// Commands follow `$`, where `~` is a space within an argument. Output follows, indented, and the exit code unless it
-/// is 0. `NS` is the namespace, and `DIR` the folder of files.
+/// A session of imperative commands.
+///
+/// A line with `$` contains a command, in which `~` stands for a space within an argument. The output of the command
+/// follows with an indentation. A line with `exit` follows if the exit code is not 0. `NS` stands for the namespace,
+/// and
+/// `DIR` for the folder [`FILES`].
 const IMPERATIVE: &str = include_str!("data/kubectl.txt");
-/// Objects in files: apply, get, edit, wait.
+/// A session with objects in files: apply, get, edit and wait.
 const OBJECTS: &str = include_str!("data/kubectl_objects.txt");
-/// Pods: allowed changes, resize, describe.
+/// A session with pods: allowed changes, resize and describe.
 const PODS: &str = include_str!("data/kubectl_pods.txt");
+/// Folder of the manifests that the sessions use.
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apiserver/data/files");
 
 struct Step<'a> {
@@ -58,7 +64,7 @@ async fn pod_commands_print_the_recorded_output() {
     replay(PODS).await;
 }
 
-/// Removes the reason for which a change is forbidden: kube-apiserver appends a diff.
+/// Returns the output up to the word `Forbidden`. kube-apiserver prints a diff of the forbidden change after this word.
 fn without_reason(printed: &str) -> &str {
     let end = printed.find("Forbidden:").unwrap_or(printed.len());
     printed[..end].trim_end()
@@ -82,7 +88,7 @@ async fn replay(session: &str) {
         let output = server.kubectl(&arguments).await;
         let printed = [output.stdout, output.stderr].concat();
         let printed = String::from_utf8_lossy(&printed).into_owned();
-        // The recorded server had no such ConfigMap.
+        // The recorded server did not create this ConfigMap in each namespace, so the recordings do not contain it.
         let lines = printed.lines().filter(|line| !line.contains(ROOT_CA));
         let printed = lines
             .collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! get and list: pages, versions, selectors, and response formats.
+//! Tests of requests that get or list objects: pages, resource versions, selectors and response formats.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::objects::{Objects, ResponseStatus, map, names, status_of, version};
 use crate::server;
 use crate::server::{ROOT_CA, TestServer};
 
-/// Creates five ConfigMaps. `c1` and `c3` have the label `odd`.
+/// Creates the ConfigMaps `c0` to `c4`. Their label `odd` is `true` for `c1` and `c3`, and `false` for the others.
 async fn five_maps(server: &TestServer) -> Objects<'_> {
     let namespace = server.namespace().await;
     let maps = Objects::maps(server, &namespace);
@@ -18,6 +18,7 @@ async fn five_maps(server: &TestServer) -> Objects<'_> {
     maps
 }
 
+/// Checks that all pages of a list show the objects at the resource version of the first page.
 #[tokio::test]
 async fn pages_are_from_one_snapshot() {
     let server = server().await;
@@ -27,7 +28,7 @@ async fn pages_are_from_one_snapshot() {
     let left = 3 + server.initial_maps();
     assert_eq!(page.json["metadata"]["remainingItemCount"], left);
     let token = page.json["metadata"]["continue"].as_str().unwrap();
-    // Later pages do not show changes in between.
+    // Later pages do not show changes that were made after the first page.
     assert_eq!(maps.delete("/c4", &Value::Null).await.code, 200);
     maps.create(&map("c2b", json!({}), json!({}))).await;
     let rest = maps.get(&format!("?limit=10&continue={token}")).await;
@@ -39,7 +40,7 @@ async fn pages_are_from_one_snapshot() {
     let why = "specifying resource version is not allowed when using continue";
     assert_eq!(status_of(&both), (400, why));
     assert_eq!(rest.json["metadata"].get("continue"), None);
-    // The server omits the number of remaining items where it would have to filter all of them.
+    // For a list with a selector, the server omits the number of remaining items: it would have to filter all items.
     let odd = maps.get("?limit=1&labelSelector=odd%3Dtrue").await;
     assert_eq!(names(&odd), ["c1"]);
     assert!(odd.json["metadata"]["continue"].is_string());
@@ -50,6 +51,8 @@ async fn pages_are_from_one_snapshot() {
     }
 }
 
+/// Checks that a list with the match `Exact` shows the objects at the requested resource version. Other lists show a
+/// state that is at least as new.
 #[tokio::test]
 async fn lists_honour_the_requested_version() {
     let server = server().await;
@@ -71,7 +74,7 @@ async fn lists_honour_the_requested_version() {
         format!("?resourceVersion={before}"),
         format!("?resourceVersionMatch=NotOlderThan&resourceVersion={before}"),
     ] {
-        // A list is never older than requested, but a cache may lag behind.
+        // The list is at least as new as requested. It may omit the last write, because the server may use a cache.
         let list = berth_e2e::eventually("the deletion to be visible", async || {
             let list = maps.get(&query).await;
             if names(&list) == old[1..] {
@@ -89,6 +92,8 @@ async fn lists_honour_the_requested_version() {
     }
 }
 
+/// Checks that a list request with an invalid option gets an error, and that a collection does not support HEAD, PUT
+/// and PATCH.
 #[tokio::test]
 async fn invalid_list_options_are_refused() {
     let server = server().await;
@@ -168,6 +173,7 @@ async fn invalid_list_options_are_refused() {
     }
 }
 
+/// Checks that a request for a resource version that does not exist yet gets 504 and the header `Retry-After`.
 #[tokio::test]
 async fn future_versions_cannot_be_read() {
     let server = server().await.without_retries().await;
@@ -193,6 +199,7 @@ async fn future_versions_cannot_be_read() {
     }
 }
 
+/// Checks that a list contains exactly the objects that match the label selector and the field selector.
 #[tokio::test]
 async fn labels_and_fields_select() {
     let server = server().await;
@@ -215,6 +222,8 @@ async fn labels_and_fields_select() {
     }
 }
 
+/// Checks that the items of a list have no `kind` and `apiVersion` if the kind is built in. Items of custom kinds have
+/// both fields.
 #[tokio::test]
 async fn items_of_built_in_kinds_omit_kind_and_version() {
     let server = server().await;
@@ -246,6 +255,8 @@ async fn items_of_built_in_kinds_omit_kind_and_version() {
     );
 }
 
+/// Checks that the `Accept` header selects partial metadata of objects and lists. An unknown or unsuitable format gets
+/// 406.
 #[tokio::test]
 async fn responses_have_the_requested_format() {
     let server = server().await;
@@ -278,6 +289,8 @@ async fn responses_have_the_requested_format() {
     }
 }
 
+/// Checks the 404 responses for a missing object, a missing resource and an unknown path. A list in a missing namespace
+/// is empty.
 #[tokio::test]
 async fn missing_objects_return_404() {
     let server = server().await;
@@ -322,6 +335,7 @@ async fn missing_objects_return_404() {
     assert_eq!(names(&everywhere), [""; 0]);
 }
 
+/// Checks that a list of 240 kB contains all objects, as JSON, as partial metadata, and as a table.
 #[tokio::test]
 async fn long_lists_are_complete_in_every_format() {
     let server = server().await;

@@ -1,5 +1,7 @@
-//! API conformance: the same assertions for the embedded server and, if `KUBEBUILDER_ASSETS` names a folder with
-//! kube-apiserver and etcd, for a real one.
+//! Tests of the Kubernetes API that the embedded API server implements.
+//!
+//! If `KUBEBUILDER_ASSETS` names a folder with kube-apiserver and etcd, the same tests run against a real
+//! kube-apiserver.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! Objects that the server itself maintains: its service, and the certificate of its authority.
+//! Tests of objects that the server itself maintains: the Service `kubernetes`, and the ConfigMap with the CA
+//! certificate in each namespace.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -6,6 +7,8 @@ use serde_json::{Value, json};
 use crate::objects::Objects;
 use crate::server;
 
+/// Checks that the Service `kubernetes` and its endpoints contain the address of the server. The embedded server
+/// restores them after a deletion or a change.
 #[tokio::test]
 async fn the_kubernetes_service_points_to_the_server() {
     let server = server().await;
@@ -45,7 +48,7 @@ async fn the_kubernetes_service_points_to_the_server() {
         }
     };
     checked().await.unwrap();
-    // Deleted and edited objects are restored.
+    // The server restores these objects after a deletion or a change.
     for part in [&service, &slice, &endpoints] {
         let deleted = part.delete("", &Value::Null).await;
         assert_eq!(deleted.code, 200, "{}", deleted.text);
@@ -59,11 +62,13 @@ async fn the_kubernetes_service_points_to_the_server() {
     eventually("the addresses to be restored", checked).await;
 }
 
+/// Checks that each namespace has the ConfigMap `kube-root-ca.crt` with the CA certificate. The embedded server
+/// restores this ConfigMap after a deletion or a change.
 #[tokio::test]
 async fn every_namespace_contains_the_root_certificate() {
     let server = server().await;
     if server.is_real() {
-        // kube-controller-manager does not run.
+        // kube-controller-manager, which publishes the certificate for kube-apiserver, does not run.
         return;
     }
     let config = server.config().await;
@@ -111,7 +116,7 @@ async fn every_namespace_contains_the_root_certificate() {
     .await;
 }
 
-/// Decodes the certificates of a PEM file.
+/// Returns the decoded certificate of a PEM file, or an empty list if the text is not valid PEM.
 fn pem_bodies(text: &str) -> Vec<Vec<u8>> {
     use base64::Engine as _;
     let body: String = text.lines().filter(|line| !line.starts_with('-')).collect();

@@ -1,10 +1,12 @@
-//! Responses to malformed requests.
+//! Tests of the responses to malformed requests: wrong bodies, media types, methods and options.
 
 use serde_json::{Value, json};
 
 use crate::server;
 
-/// Method, path, header and body of a request; code, reason and message of the response.
+/// The method, path, header and body of a request, and the expected code, reason and message of the response. A message
+/// of
+/// `None` is not compared.
 type Case<'a> = (
     &'a str,
     &'a str,
@@ -15,6 +17,7 @@ type Case<'a> = (
     Option<&'a str>,
 );
 
+/// Checks that each malformed request gets a response of kind `Status` with the expected code and reason.
 #[tokio::test]
 async fn malformed_requests_get_status_responses() {
     let server = server().await;
@@ -118,6 +121,8 @@ async fn malformed_requests_get_status_responses() {
     }
 }
 
+/// Checks that a request with a large body to an unknown resource gets the response 404, although the server does not
+/// read the body.
 #[tokio::test]
 async fn refusals_before_the_body_is_read_still_send_a_response() {
     let server = server().await;
@@ -132,6 +137,7 @@ async fn refusals_before_the_body_is_read_still_send_a_response() {
     assert_eq!(response.code, 404);
 }
 
+/// Checks that a write with an invalid option gets 422, and that a body that is not JSON gets 400.
 #[tokio::test]
 async fn invalid_options_and_bodies_are_refused() {
     let server = server().await;

@@ -1,5 +1,7 @@
-//! PUT and apply requests for missing objects. PUT creates objects of some kinds, apply creates objects of all kinds,
-//! and both need the right to create. Some kinds can only be replaced with a `resourceVersion`.
+//! Tests of PUT and apply requests for objects that do not exist.
+//!
+//! A PUT request creates missing objects of some kinds. An apply request creates missing objects of all kinds. Both
+//! need the right to create the object. Further tests cover the resource version in PUT and POST requests.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -10,6 +12,8 @@ use crate::server;
 const APPLY: &str = "application/apply-patch+yaml";
 const GROUP: &str = "rbac.authorization.k8s.io";
 
+/// Checks that a PUT request for a missing object creates the object for some kinds, such as Service and Lease, and
+/// gets 404 for the others.
 #[tokio::test]
 async fn put_creates_missing_objects_of_some_kinds() {
     let server = server().await;
@@ -51,7 +55,7 @@ async fn put_creates_missing_objects_of_some_kinds() {
         object["metadata"] = json!({"name": "new"});
         let trial = objects.put("/new?dryRun=All", &object).await;
         assert_eq!(trial.code, code, "{}", trial.text);
-        // A version does not prevent the creation: the object may have been deleted since.
+        // A resource version does not prevent the creation, because the object of this version may have been deleted.
         object["metadata"]["resourceVersion"] = json!("1");
         let put = objects.put("/new", &object).await;
         assert_eq!(put.code, code, "{}", put.text);
@@ -75,6 +79,8 @@ async fn put_creates_missing_objects_of_some_kinds() {
     assert_eq!(leases.put("/other", &negative).await.code, 422);
 }
 
+/// Checks that a user who may only change objects gets 403 for a missing object, with PUT and with apply. For an
+/// existing object, the requests succeed.
 #[tokio::test]
 async fn put_and_apply_need_the_right_to_create_missing_objects() {
     let server = server().await;
@@ -133,6 +139,7 @@ async fn put_and_apply_need_the_right_to_create_missing_objects() {
     assert_eq!(again.code, 200, "{}", again.text);
 }
 
+/// Checks that a PUT request without a resource version gets 422 for Leases and PodDisruptionBudgets.
 #[tokio::test]
 async fn some_kinds_cannot_be_replaced_without_a_version() {
     let server = server().await;
@@ -166,6 +173,8 @@ async fn some_kinds_cannot_be_replaced_without_a_version() {
     }
 }
 
+/// Checks that a POST request for an object with a positive resource version gets an error. A version that is not a
+/// positive number is ignored.
 #[tokio::test]
 async fn created_objects_must_not_have_a_valid_version() {
     let server = server().await;

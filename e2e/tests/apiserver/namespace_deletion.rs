@@ -1,4 +1,6 @@
-//! Deletion of namespaces: watch events, the order of deletion, and conditions.
+//! Tests of the controller in the embedded server that deletes the objects of a terminating namespace: order of
+//! deletion, conditions and watch events. For kube-apiserver, kube-controller-manager deletes these objects, and does
+//! not run here.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -48,11 +50,12 @@ async fn create_namespace(server: &TestServer) -> (String, Objects<'_>) {
     (name, Objects::at(server, path))
 }
 
+/// Checks that the server deletes other objects of a namespace only after its pods. The conditions of the namespace
+/// report the remaining objects and finalizers.
 #[tokio::test]
 async fn pods_are_deleted_first_and_conditions_report_remaining_objects() {
     let server = server().await;
     if server.is_real() {
-        // kube-controller-manager does not run.
         return;
     }
     let (name, namespace) = create_namespace(&server).await;
@@ -66,7 +69,7 @@ async fn pods_are_deleted_first_and_conditions_report_remaining_objects() {
     maps.create(&map("plain", Value::Null, Value::Null)).await;
     let deleted = namespace.delete("", &Value::Null).await;
     assert_eq!(deleted.json["status"]["phase"], "Terminating");
-    // Later reads return the new phase.
+    // Reads after the deletion also return the new phase.
     assert_eq!(
         namespace.get("").await.json["status"]["phase"],
         "Terminating"
@@ -133,6 +136,8 @@ async fn pods_are_deleted_first_and_conditions_report_remaining_objects() {
     wait_until_gone(&namespace).await;
 }
 
+/// Checks that a watch reports the changes of a condition of a terminating namespace, and then the deletion of the
+/// namespace.
 #[tokio::test]
 async fn watches_show_namespace_conditions_until_deletion() {
     let server = server().await;
@@ -147,7 +152,7 @@ async fn watches_show_namespace_conditions_until_deletion() {
     maps.create(&held).await;
     let from = namespace.get("").await.json["metadata"]["resourceVersion"].clone();
     assert_eq!(namespace.delete("", &Value::Null).await.code, 200);
-    eventually("the finalizer to hold the ConfigMap", async || {
+    eventually("the condition to report the finalizer", async || {
         let found = namespace.get("").await.json;
         let state = condition(&found, "NamespaceFinalizersRemaining")["status"].clone();
         if state == "True" {

@@ -1,5 +1,5 @@
-//! Normalization of stored objects: fields that the server keeps, drops, fills in or counts. The differential tests
-//! found these cases.
+//! Tests of the normalization of stored objects: fields that the server keeps, drops, sets or increases. The
+//! differential test found these cases.
 
 use serde_json::{Value, json};
 
@@ -12,6 +12,7 @@ async fn collection<'a>(server: &'a TestServer, version: &str, plural: &str) -> 
     Objects::at(server, format!("{version}/namespaces/{namespace}/{plural}"))
 }
 
+/// Checks that a created object contains its required fields, even if the request omits them or sends them empty.
 #[tokio::test]
 async fn required_fields_are_stored_even_if_empty() {
     let server = server().await;
@@ -62,7 +63,7 @@ async fn required_fields_are_stored_even_if_empty() {
             assert_eq!(created.get(field), Some(expected), "{plural}: {created}");
         }
     }
-    // An object without a name gets a generated one.
+    // A LimitRange without a name gets a UUID as its name.
     let ranges = collection(&server, "/api/v1", "limitranges").await;
     let created = ranges.create(&json!({"metadata": {}})).await;
     assert_eq!(
@@ -72,6 +73,7 @@ async fn required_fields_are_stored_even_if_empty() {
     );
 }
 
+/// Checks that a PUT request without a status sets the required counters of the status to 0.
 #[tokio::test]
 async fn replacing_a_status_with_nothing_resets_it() {
     let server = server().await;
@@ -88,6 +90,8 @@ async fn replacing_a_status_with_nothing_resets_it() {
     assert_eq!(patched["status"]["currentHealthy"], 0, "{patched}");
 }
 
+/// Checks that the server drops fields without an effect on the object, such as the session affinity options of a
+/// Service without session affinity.
 #[tokio::test]
 async fn unsupported_fields_are_dropped() {
     let server = server().await;
@@ -133,6 +137,7 @@ async fn unsupported_fields_are_dropped() {
     assert_eq!(again["spec"], created["spec"]);
 }
 
+/// Checks that a change of any other field of a StatefulSet's spec gets 422.
 #[tokio::test]
 async fn only_seven_fields_of_stateful_sets_can_change() {
     let server = server().await;
@@ -166,12 +171,14 @@ async fn only_seven_fields_of_stateful_sets_can_change() {
         "{}",
         changed.text
     );
-    // An unchanged object is accepted.
+    // A replacement that changes only allowed fields is accepted.
     let mut again = created;
     again["metadata"]["resourceVersion"] = json!("0");
     assert_eq!(sets.put("/db", &again).await.code, 200);
 }
 
+/// Checks that each change of the pod template of a DaemonSet increases the number in its annotation. Clients cannot
+/// change this annotation.
 #[tokio::test]
 async fn daemon_sets_count_template_generations() {
     const COUNT: &str = "deprecated.daemonset.template.generation";
@@ -190,6 +197,8 @@ async fn daemon_sets_count_template_generations() {
     assert_eq!(count(&sets.merge("/agent", &other).await.json), "2");
 }
 
+/// Checks that a change of the ports or labels of an EndpointSlice increases its generation, and that a change of its
+/// annotations does not.
 #[tokio::test]
 async fn objects_without_a_spec_have_generations() {
     let server = server().await;
@@ -210,6 +219,7 @@ async fn objects_without_a_spec_have_generations() {
     assert_eq!(status_of(&refused), (422, why));
 }
 
+/// Checks that a strategic merge patch replaces the selector of a PodDisruptionBudget instead of merging the labels.
 #[tokio::test]
 async fn budget_selectors_are_replaced_as_a_whole() {
     let server = server().await;
@@ -225,6 +235,7 @@ async fn budget_selectors_are_replaced_as_a_whole() {
     }
 }
 
+/// Checks that the Scale of a Deployment contains the labels and expressions of its selector.
 #[tokio::test]
 async fn scale_contains_the_whole_selector() {
     let server = server().await;
@@ -237,6 +248,8 @@ async fn scale_contains_the_whole_selector() {
     assert_eq!(scale["status"]["selector"], "!Z,a=b,a in (b,c)");
 }
 
+/// Checks that the default pull policy is `Always` for an image without a tag or with the tag `latest`, and
+/// `IfNotPresent` for other images.
 #[tokio::test]
 async fn images_without_a_version_are_always_pulled() {
     let server = server().await;
@@ -255,6 +268,7 @@ async fn images_without_a_version_are_always_pulled() {
     }
 }
 
+/// Checks that a change of the failure policy, the success policy or the manager of a Job gets 422.
 #[tokio::test]
 async fn job_policies_are_immutable() {
     let server = server().await;
@@ -293,7 +307,7 @@ async fn job_policies_are_immutable() {
         );
         assert_eq!(status_of(&refused), (422, why.as_str()));
     }
-    // A replacement with the original file lacks the fields that the server generates.
+    // A replacement with the original manifest is rejected, because it lacks the fields that the server generates.
     let again = jobs.put("/a", &job).await;
     let selector = created["spec"]["selector"].clone();
     assert!(selector.is_object(), "{created}");

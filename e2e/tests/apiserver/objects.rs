@@ -1,4 +1,4 @@
-//! Requests for the objects of one resource.
+//! Helpers that send requests for the objects of one collection, and read the responses.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-pa
 const JSON_PATCH: (&str, &str) = ("content-type", "application/json-patch+json");
 const APPLY: (&str, &str) = ("content-type", "application/apply-patch+yaml");
 
-/// A collection, of a namespace or of the cluster.
+/// A collection: the objects of one resource in a namespace or in the cluster.
 pub(crate) struct Objects<'a> {
     server: &'a TestServer,
     path: String,
@@ -22,7 +22,7 @@ impl<'a> Objects<'a> {
         Self { server, path }
     }
 
-    /// Returns the ConfigMaps of a namespace, which no controller changes.
+    /// Returns the collection of the ConfigMaps in a namespace. No controller changes the ConfigMaps of a test.
     pub(crate) fn maps(server: &'a TestServer, namespace: &str) -> Self {
         Self::at(server, format!("/api/v1/namespaces/{namespace}/configmaps"))
     }
@@ -50,12 +50,12 @@ impl<'a> Objects<'a> {
         self.send("GET", rest, &[], "").await
     }
 
-    /// Requests another format.
+    /// Sends a GET request that accepts only this format.
     pub(crate) async fn get_as(&self, rest: &str, accept: &str) -> ApiResponse {
         self.send("GET", rest, &[("accept", accept)], "").await
     }
 
-    /// Creates an object, and fails unless it succeeds.
+    /// Creates an object, and returns the response. The test fails if the server rejects the object.
     pub(crate) async fn create(&self, object: &Value) -> Value {
         let created = self.post("", object).await;
         assert_eq!(created.code, 201, "{}", created.text);
@@ -84,14 +84,14 @@ impl<'a> Objects<'a> {
         self.send("PATCH", rest, &[JSON_PATCH], body).await
     }
 
-    /// Applies an object. `query` begins with the name of the manager.
+    /// Applies an object. `query` starts with the name of the field manager, and may continue with other parameters.
     pub(crate) async fn apply(&self, name: &str, query: &str, object: &Value) -> ApiResponse {
         let rest = format!("/{name}?fieldManager={query}");
         let body = object.to_string();
         self.send("PATCH", &rest, &[APPLY], body).await
     }
 
-    /// Deletes an object, with a body unless the options are null.
+    /// Sends a DELETE request for an object or for the collection. The body is empty if the options are null.
     pub(crate) async fn delete(&self, rest: &str, options: &Value) -> ApiResponse {
         let body = if options.is_null() {
             String::new()
@@ -102,7 +102,7 @@ impl<'a> Objects<'a> {
     }
 }
 
-/// Returns a ConfigMap. Null data and labels are left out.
+/// Returns a ConfigMap with these data and labels. A null argument omits the field.
 pub(crate) fn map(name: &str, data: Value, labels: Value) -> Value {
     let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
     if !data.is_null() {
@@ -123,13 +123,14 @@ pub(crate) fn deployment(name: &str) -> Value {
             "ports": [{"containerPort": 80}]}]}}}})
 }
 
-/// Returns code and message of a response.
+/// Returns the code and the message of a response.
 pub(crate) fn status_of(response: &ApiResponse) -> ResponseStatus<'_> {
     let message = response.json["message"].as_str();
     ResponseStatus(response.code, message.unwrap_or(&response.text))
 }
 
-/// Code and message of a response. Messages about invalid objects are equal if they name the same fields and reasons.
+/// The code and the message of a response. In comparisons, messages about invalid objects are equal if they name the
+/// same fields and reasons.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResponseStatus<'a>(pub(crate) u16, pub(crate) &'a str);
 
@@ -139,7 +140,8 @@ impl PartialEq<(u16, &str)> for ResponseStatus<'_> {
     }
 }
 
-/// Reduces a message to the fields and reasons of its causes, or to the part before a decoder's error.
+/// Reduces a message to the parts that must be equal on all servers: the fields and reasons of its causes, or the text
+/// before an error of Go's JSON decoder.
 pub(crate) fn message_outline(message: &str) -> String {
     const REASONS: [&str; 8] = [
         "Invalid value",
@@ -175,7 +177,8 @@ pub(crate) fn message_outline(message: &str) -> String {
     found.join(", ")
 }
 
-/// Returns the names of listed items, without the ConfigMap that each namespace contains.
+/// Returns the names of listed items. Omits the ConfigMap [`ROOT_CA`], which the embedded server creates in each
+/// namespace.
 pub(crate) fn names(response: &ApiResponse) -> Vec<&str> {
     let items = response.json["items"].as_array();
     let items = items.unwrap_or_else(|| panic!("no list: {}", response.text));

@@ -1,10 +1,12 @@
-//! JSON patches, merge patches and strategic merge patches: results and errors.
+//! Tests of JSON patches, merge patches and strategic merge patches: results and errors.
 
 use serde_json::{Value, json};
 
 use crate::objects::{Objects, ResponseStatus, deployment, map, status_of};
 use crate::server;
 
+/// Checks that the operations of a JSON patch are applied in order. If one operation fails, the object remains
+/// unchanged.
 #[tokio::test]
 async fn json_patches_apply_in_order_or_not_at_all() {
     let server = server().await;
@@ -19,9 +21,9 @@ async fn json_patches_apply_in_order_or_not_at_all() {
         {"op": "move", "from": "/data/w", "path": "/data/v"},
         {"op": "replace", "path": "/data/k", "value": "3"},
         {"op": "remove", "path": "/data/z"},
-        // `replace` may add a member.
+        // `replace` may also add a missing field.
         {"op": "replace", "path": "/data/new", "value": "4"},
-        // `copy` from a missing member copies null.
+        // `copy` from a missing field copies null.
         {"op": "copy", "from": "/data/none", "path": "/data/copy"},
     ]);
     let after = maps.json_patch("/a", &done).await;
@@ -59,6 +61,7 @@ async fn json_patches_apply_in_order_or_not_at_all() {
     );
 }
 
+/// Checks that a body that is not a patch of its media type gets 400, and that a patch of a missing object gets 404.
 #[tokio::test]
 async fn malformed_patches_are_refused() {
     let server = server().await;
@@ -94,6 +97,8 @@ async fn malformed_patches_are_refused() {
     assert_eq!(status_of(&forced), (422, why));
 }
 
+/// Checks that a patch of the name, namespace, UID, resource version or kind gets an error, unless the value stays the
+/// same.
 #[tokio::test]
 async fn patches_cannot_change_the_identity_of_an_object() {
     let server = server().await;
@@ -155,7 +160,7 @@ async fn patches_cannot_change_the_identity_of_an_object() {
     assert_eq!(maps.merge("/a", &same).await.json, created);
 }
 
-/// Returns a Deployment after these strategic merge patches.
+/// Creates a Deployment, applies these strategic merge patches in order, and returns the Deployment.
 async fn patched(patches: &[Value]) -> Value {
     let server = server().await;
     let namespace = server.namespace().await;
@@ -182,13 +187,15 @@ fn container_names(object: &Value) -> Vec<&str> {
     list.iter().filter_map(|c| c["name"].as_str()).collect()
 }
 
+/// Checks that a strategic merge patch merges list items by their merge key, and that its directives delete, replace
+/// and order items.
 #[tokio::test]
 async fn strategic_patches_merge_lists_by_key() {
     let add = template_patch(json!({"containers": [{"name": "d", "image": "e"}]}));
     assert_eq!(
         container_names(&patched(std::slice::from_ref(&add)).await),
         ["d", "c"],
-        "new ones come first"
+        "new items come first"
     );
     let order = template_patch(
         json!({"$setElementOrder/containers": [{"name": "c"}, {"name": "d"}],
@@ -197,7 +204,7 @@ async fn strategic_patches_merge_lists_by_key() {
     assert_eq!(
         container_names(&patched(&[order]).await),
         ["c", "d"],
-        "unless the patch sets an order"
+        "the patch sets the order"
     );
     let delete = template_patch(json!({"containers": [{"name": "c", "$patch": "delete"}]}));
     assert_eq!(container_names(&patched(&[add, delete]).await), ["d"]);
@@ -217,6 +224,8 @@ async fn strategic_patches_merge_lists_by_key() {
     assert_eq!(found["ports"], ports);
 }
 
+/// Checks the directives for maps and for lists of strings. A patch with an unknown directive fails, and custom
+/// resources reject strategic merge patches.
 #[tokio::test]
 async fn strategic_patch_directives_are_applied() {
     let retain = json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}});
@@ -276,6 +285,7 @@ async fn strategic_patch_directives_are_applied() {
     );
 }
 
+/// Checks that a JSON patch whose `copy` operations would multiply the size of an object gets 422.
 #[tokio::test]
 async fn short_patches_cannot_create_huge_objects() {
     let server = server().await;

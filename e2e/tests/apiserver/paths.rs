@@ -1,4 +1,4 @@
-//! Unusual paths and queries.
+//! Tests of unusual paths, methods and queries, and of watch timeouts.
 
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use crate::server;
 const NO_PAGE: &str = "404 page not found\n";
 const NO_RESOURCE: &str = "the server could not find the requested resource";
 
+/// Checks that the server decodes percent escapes in paths and ignores trailing slashes, and then finds the resource.
 #[tokio::test]
 async fn paths_are_decoded_before_routing() {
     let server = server().await;
@@ -46,6 +47,7 @@ async fn paths_are_decoded_before_routing() {
     );
 }
 
+/// Checks that an unknown path gets 404. A path with an invalid escape or an invalid object name gets 400.
 #[tokio::test]
 async fn unknown_paths_return_404() {
     let server = server().await;
@@ -101,7 +103,7 @@ async fn unknown_paths_return_404() {
             response.text
         );
     }
-    // Invalid escapes are rejected by the HTTP server.
+    // The HTTP server rejects invalid percent escapes.
     for path in [format!("{maps}/a%zz"), "/%".to_owned()] {
         let response = server.raw("GET", &path, &[], "").await;
         assert_eq!(
@@ -109,7 +111,7 @@ async fn unknown_paths_return_404() {
             (400, "400 Bad Request")
         );
     }
-    // Names that contain path steps or escapes are invalid.
+    // `.`, `..` and names that contain `%` are invalid names of objects.
     let merge = ("content-type", "application/merge-patch+json");
     for (name, why) in [
         ("..", "\"..\": may not be '..'"),
@@ -134,6 +136,7 @@ async fn unknown_paths_return_404() {
     }
 }
 
+/// Checks that a path responds with 405 to a method that it does not support.
 #[tokio::test]
 async fn unsupported_methods_are_refused() {
     let server = server().await;
@@ -187,6 +190,7 @@ async fn unsupported_methods_are_refused() {
     }
 }
 
+/// Checks that unknown query parameters have no effect. An invalid `timeout` gets 400.
 #[tokio::test]
 async fn unknown_query_parameters_are_ignored() {
     let server = server().await;
@@ -207,7 +211,7 @@ async fn unknown_query_parameters_are_ignored() {
         ("?timeout=-1s", 3),
         ("?timeout=1h30m", 3),
         ("?pretty=maybe", 3),
-        // The first of several values counts.
+        // If a query contains a parameter twice, the server uses the first value.
         ("?limit=2&limit=1", 2),
         ("?limit=1&&foo", 1),
         (long.as_str(), 3),
@@ -248,7 +252,7 @@ async fn unknown_query_parameters_are_ignored() {
     }
     let health = server.raw("GET", "/healthz?timeout=x", &[], "").await;
     assert_eq!(health.code, 400, "{}", health.text);
-    // A name of any length is looked up.
+    // The server looks up an object name of any length.
     let name = "a".repeat(9000);
     let response = maps.get(&format!("/{name}")).await;
     assert_eq!(
@@ -257,6 +261,7 @@ async fn unknown_query_parameters_are_ignored() {
     );
 }
 
+/// Checks that a watch ends after `timeoutSeconds`, with all events sent before.
 #[tokio::test]
 async fn watches_end_after_their_timeout() {
     let server = server().await;

@@ -1,4 +1,5 @@
-//! Pod eviction and disruption budgets. The controller of budgets does not run here, so the tests set their status.
+//! Tests of the eviction of pods with PodDisruptionBudgets. The controller that computes the status of budgets does not
+//! run here, so the tests write this status.
 
 use serde_json::{Value, json};
 
@@ -9,7 +10,7 @@ use crate::server::{ApiResponse, TestServer};
 const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 
-/// A namespace with pods and budgets.
+/// The collections of pods and of budgets in a namespace of the test.
 struct Scene {
     server: TestServer,
     pods: String,
@@ -18,7 +19,7 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
-        // The tests check refusals, so the client must not retry.
+        // The tests check error responses, so the client must not retry requests.
         let server = server().await.without_retries().await;
         let namespace = server.namespace().await;
         Self {
@@ -40,7 +41,7 @@ impl Scene {
             .await
     }
 
-    /// Creates a pod on a node, with this phase and readiness.
+    /// Creates a pod on a node. `ready` is the status of its condition Ready.
     async fn create_pod(&self, name: &str, phase: &str, ready: &str, finalizers: Value) {
         let meta = json!({"name": name, "labels": {"app": "web"}, "finalizers": finalizers});
         let spec = json!({"nodeName": "n", "containers": [{"name": "c", "image": "i"}]});
@@ -62,7 +63,7 @@ impl Scene {
         assert_eq!(created.code, 201, "{}", created.text);
     }
 
-    /// Sets the status of a budget, as observed at its current generation.
+    /// Writes the status of a budget, with the current generation of the budget as the observed generation.
     async fn set_status(
         &self,
         name: &str,
@@ -114,6 +115,7 @@ fn assert_violation(response: &ApiResponse, cause: &str) {
     assert_eq!(response.json["details"]["causes"], causes);
 }
 
+/// Checks that an eviction with a wrong name, kind or option gets an error, and that the pod remains.
 #[tokio::test]
 async fn invalid_evictions_are_refused() {
     let scene = Scene::new().await;
@@ -160,6 +162,8 @@ async fn invalid_evictions_are_refused() {
     assert!(scene.remains("p").await);
 }
 
+/// Checks that an eviction without a matching budget deletes the pod. An eviction whose UID or resource version differs
+/// gets 409.
 #[tokio::test]
 async fn pods_without_a_budget_are_evicted_if_preconditions_match() {
     let scene = Scene::new().await;
@@ -196,6 +200,8 @@ async fn pods_without_a_budget_are_evicted_if_preconditions_match() {
     assert!(!scene.remains("p").await);
 }
 
+/// Checks that an eviction gets 429 and the reason if the budget allows no disruption or has no status yet. If two
+/// budgets match the pod, the eviction gets 500.
 #[tokio::test]
 async fn exhausted_budgets_report_the_reason() {
     let scene = Scene::new().await;
@@ -225,6 +231,8 @@ async fn exhausted_budgets_report_the_reason() {
     assert!(scene.remains("p").await);
 }
 
+/// Checks that an eviction decreases the allowed disruptions of the budget, and adds the pod to its disrupted pods. The
+/// next eviction gets 429.
 #[tokio::test]
 async fn evicted_pods_are_recorded_in_the_budget() {
     let scene = Scene::new().await;
@@ -251,8 +259,9 @@ async fn evicted_pods_are_recorded_in_the_budget() {
     assert!(scene.remains("q").await);
 }
 
+/// Checks that the eviction of a pending, succeeded or failed pod succeeds without regard to the budget.
 #[tokio::test]
-async fn pods_that_do_not_count_are_evicted_despite_the_budget() {
+async fn pods_that_are_not_ready_are_evicted_despite_the_budget() {
     let scene = Scene::new().await;
     scene.create_budget("b").await;
     for (name, phase) in [
@@ -266,7 +275,8 @@ async fn pods_that_do_not_count_are_evicted_despite_the_budget() {
         assert!(!scene.remains(name).await, "{name}");
     }
 
-    // A pod that is not ready may be evicted while enough others are healthy, or if the budget allows it.
+    // A running pod that is not ready is evicted if enough other pods are healthy, or if the policy of the budget is
+    // `AlwaysAllow`.
     scene
         .create_pod("slow", "Running", "False", json!(["example.com/held"]))
         .await;
@@ -285,7 +295,7 @@ async fn pods_that_do_not_count_are_evicted_despite_the_budget() {
     let evicted = scene.evict("slow", "", Value::Null).await;
     assert_eq!(evicted.code, 201, "{}", evicted.text);
 
-    // Holders of the finalizer can read the reason in a condition.
+    // The finalizer keeps the pod. A condition of the pod contains the reason of the deletion.
     let path = format!("{}/slow", scene.pods);
     let pod = scene.server.raw("GET", &path, &[], "").await.json;
     assert!(pod["metadata"]["deletionTimestamp"].is_string(), "{pod}");

@@ -1,4 +1,5 @@
-//! Resize of running pods within the capacity of their node, limit ranges and quotas.
+//! Requests to the `resize` subresource of pods. A resize must respect the capacity of the node, LimitRanges and
+//! ResourceQuotas. One test covers the observed generations in the status of pods.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ async fn create_pod(server: &TestServer, pods: &str, name: &str, node: Option<&s
         .await;
 }
 
+/// Sends a strategic merge patch of the resource requests of container `c` to the `resize` subresource.
 async fn resize(
     server: &TestServer,
     pods: &str,
@@ -31,6 +33,8 @@ async fn resize(
     server.raw("PATCH", &path, &[STRATEGIC], change).await
 }
 
+/// Checks that a resize beyond the allocatable resources of the node is refused, as is a resize on a Windows node or on
+/// a missing node.
 #[tokio::test]
 async fn resizes_stay_within_node_capacity() {
     let server = server().await;
@@ -47,7 +51,7 @@ async fn resizes_stay_within_node_capacity() {
     create_pod(&server, &pods, "there", Some(&other)).await;
     create_pod(&server, &pods, "lost", Some("nowhere")).await;
     create_pod(&server, &pods, "free", None).await;
-    // The server may see a new node with a delay.
+    // kube-apiserver may notice the new node with a delay.
     let resized = eventually("the node to be visible", async || {
         let response = resize(&server, &pods, "here", "", json!({"cpu": "200m"})).await;
         if response.code == 200 {
@@ -132,13 +136,13 @@ async fn resizes_respect_limit_ranges_and_quotas() {
         .create(&format!("{root}/resourcequotas"), quota)
         .await;
     if server.is_real() {
-        // kube-controller-manager does not run.
+        // No kube-controller-manager runs beside kube-apiserver, so the test writes the status of the quota.
         let used = json!({"requests.cpu": "100m", "pods": "1"});
         let status = json!({"status": {"hard": hard, "used": used}}).to_string();
         let path = format!("{root}/resourcequotas/q/status");
         assert_eq!(server.raw("PATCH", &path, &[MERGE], status).await.code, 200);
     }
-    // The server may see the range and the quota with a delay.
+    // kube-apiserver may notice the LimitRange and the quota with a delay.
     for (requested, why) in [
         (
             "10m",
@@ -169,7 +173,7 @@ async fn resizes_respect_limit_ranges_and_quotas() {
     }
     let more = resize(&server, &pods, "p", "", json!({"cpu": "1500m"})).await;
     assert_eq!(more.code, 200, "{}", more.text);
-    // The range's default limit is filled in without an annotation.
+    // The server sets the default limit of the LimitRange, and adds no annotation about the default.
     assert_eq!(
         more.json["spec"]["containers"][0]["resources"],
         json!({"limits": {"cpu": "4"}, "requests": {"cpu": "1500m"}})
@@ -177,6 +181,8 @@ async fn resizes_respect_limit_ranges_and_quotas() {
     assert!(more.json["metadata"]["annotations"].is_null());
 }
 
+/// Checks that a status update whose `observedGeneration` is null keeps the earlier value, in the status and in a
+/// condition.
 #[tokio::test]
 async fn status_updates_keep_the_observed_generation() {
     let server = server().await;

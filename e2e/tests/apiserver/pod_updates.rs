@@ -1,4 +1,5 @@
-//! Changes of existing pods: recorded codes and causes.
+//! Patches of existing pods. The server must respond to each patch with the status code and the causes that
+//! kube-apiserver returned in a recording.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +11,17 @@ use crate::server::server;
 const RECORDED: &str = include_str!("data/pod_changes.json");
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 
+/// The recording: pods, and patches with their responses.
 #[derive(Deserialize)]
 struct Recorded {
     pods: Vec<Value>,
-    /// Requests to send first, by pod name: method, subresource, body and content type.
+    /// Requests to send before the patches, keyed by the name of the pod. A request has a method, a path below the pod,
+    /// a body and a content type.
     after: BTreeMap<String, Vec<(String, String, Value, String)>>,
     cases: Vec<Case>,
 }
 
-/// The name of a pod, the patched subresource, the JSON patch, and the code and causes of the response.
+/// The name of a pod, the patched subresource, the JSON patch, and the status code and causes of the recorded response.
 #[derive(Deserialize)]
 struct Case(String, String, Value, u16, Vec<String>);
 

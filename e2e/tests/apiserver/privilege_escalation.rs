@@ -1,4 +1,5 @@
-//! Protection against privilege escalation in roles and bindings, and validation of access reviews.
+//! Protection against privilege escalation through Roles and RoleBindings. One test covers the validation of access
+//! reviews.
 
 use berth_e2e::eventually;
 use kube::Client;
@@ -12,13 +13,16 @@ const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const GROUP: &str = "rbac.authorization.k8s.io";
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 
-/// A namespace with a role `strong`, a binding to it, and a client with these additional rules.
+/// A namespace with the Roles `strong` and `writing`, and a RoleBinding for each Role.
 struct Scene {
+    /// The path of the namespace in the RBAC API.
     path: String,
+    /// A client that may write Roles and RoleBindings, and lacks the rights of `strong`.
     writer: Client,
 }
 
 impl Scene {
+    /// Creates the namespace. The Role of the writer also has `extra_rules`.
     async fn new(server: &TestServer, extra_rules: Value) -> Self {
         let namespace = server.namespace().await;
         let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
@@ -68,13 +72,15 @@ impl Scene {
     }
 }
 
-/// Checks that a response refuses the rights of `strong`.
+/// Checks that the server refused a write that would grant the rights of `strong`.
 fn assert_refused(response: &ApiResponse) {
     let ResponseStatus(code, message) = status_of(response);
     let reason = "is attempting to grant RBAC permissions not currently held";
     assert!(code == 403 && message.contains(reason), "{message}");
 }
 
+/// Checks that a client cannot change the labels of a Role, or of a RoleBinding to it, if the Role has rights that the
+/// client lacks.
 #[tokio::test]
 async fn roles_with_more_rights_cannot_even_be_labelled() {
     let server = server().await;
@@ -86,7 +92,7 @@ async fn roles_with_more_rights_cannot_even_be_labelled() {
             .await;
         assert_refused(&response);
     }
-    // Finalizers may be changed, and roles with no more than the writer's own rights.
+    // The client may change the finalizers of these objects. It may also label a Role whose rights it has.
     let held_back = json!({"metadata": {"finalizers": ["example.com/hold"]}});
     for (what, change) in [
         ("roles/strong", &held_back),
@@ -104,6 +110,8 @@ async fn roles_with_more_rights_cannot_even_be_labelled() {
     }
 }
 
+/// Checks that the verb `escalate` permits a client to create a Role with rights that the client lacks. The verb `bind`
+/// permits a RoleBinding to such a Role. Neither verb permits the other operation.
 #[tokio::test]
 async fn the_verbs_escalate_and_bind_allow_escalation() {
     let server = server().await;

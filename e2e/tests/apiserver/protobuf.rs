@@ -1,9 +1,9 @@
-//! Protobuf bodies as Go clients encode them.
+//! An encoder of Kubernetes protobuf request bodies in the format of Go clients.
 
 /// Media type of protobuf bodies.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// Encodes a field of bytes.
+/// Encodes a length-delimited protobuf field.
 pub(crate) fn field(number: u8, body: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     let mut length = body.len();
@@ -16,7 +16,7 @@ pub(crate) fn field(number: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Encodes an object of this kind as a request body.
+/// Encodes a request body: the prefix `k8s` and an `Unknown` message. `raw` is the encoded object.
 pub(crate) fn message(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     let types = [field(1, api_version.as_bytes()), field(2, kind.as_bytes())].concat();
     let unknown = [

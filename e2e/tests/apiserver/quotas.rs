@@ -1,4 +1,5 @@
-//! ResourceQuotas and LimitRanges: defaults, refusals and messages.
+//! ResourceQuotas and LimitRanges: the defaults that they set, the objects that they refuse, and the messages of the
+//! refusals.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ async fn create(server: &TestServer, namespace: &str, plural: &str, object: Valu
     server.raw("POST", &path, &[JSON], object.to_string()).await
 }
 
+/// Returns a pod with two containers. `one` and `two` are the resources of the containers.
 fn pod(name: &str, one: Value, two: Value) -> Value {
     json!({"metadata": {"name": name}, "spec": {"containers": [
         {"name": "c", "image": "i", "resources": one}, {"name": "d", "image": "i", "resources": two}]}})
@@ -44,7 +46,7 @@ async fn limit_ranges_set_defaults_and_refuse_violations() {
         201
     );
 
-    // The server may see a new range with a delay.
+    // kube-apiserver may notice the new LimitRange with a delay.
     let created = eventually("the range to apply", async || {
         let created = create(&server, &namespace, "pods", pod("a", json!({}), json!({}))).await;
         if created.json["metadata"]["annotations"].is_object() {
@@ -114,6 +116,8 @@ async fn limit_ranges_set_defaults_and_refuse_violations() {
     );
 }
 
+/// Checks that a quota refuses an object that would exceed one of its limits, and that the status of the quota counts
+/// the accepted objects.
 #[tokio::test]
 async fn exceeded_quotas_refuse_objects() {
     let server = server().await;
@@ -130,7 +134,7 @@ async fn exceeded_quotas_refuse_objects() {
     );
     let path = format!("/api/v1/namespaces/{namespace}/resourcequotas/q");
     if server.is_real() {
-        // kube-controller-manager does not run.
+        // No kube-controller-manager runs beside kube-apiserver, so the test writes the status of the quota.
         let mut used = hard.clone();
         for amount in used.as_object_mut().unwrap().values_mut() {
             *amount = json!("0");
@@ -139,7 +143,7 @@ async fn exceeded_quotas_refuse_objects() {
         let merge = ("content-type", "application/merge-patch+json");
         let path = format!("{path}/status");
         assert_eq!(server.raw("PATCH", &path, &[merge], status).await.code, 200);
-        // kube-apiserver caches quotas for a while.
+        // kube-apiserver may notice the status of the quota with a delay.
         eventually("the quota to be visible", async || {
             let trial = pod("a", json!({}), json!({}));
             let pods = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All");
@@ -254,6 +258,7 @@ async fn exceeded_quotas_refuse_objects() {
     .await;
 }
 
+/// Checks that a quota with a scope selector for a PriorityClass refuses only pods of this class.
 #[tokio::test]
 async fn quotas_can_be_scoped_to_priority_classes() {
     let server = server().await;
@@ -270,7 +275,7 @@ async fn quotas_can_be_scoped_to_priority_classes() {
     let created = create(&server, &namespace, "resourcequotas", quota).await;
     assert_eq!(created.code, 201, "{}", created.text);
     if server.is_real() {
-        // kube-controller-manager does not run.
+        // No kube-controller-manager runs beside kube-apiserver, so the test writes the status of the quota.
         let status = json!({"status": {"hard": hard, "used": hard}}).to_string();
         let merge = ("content-type", "application/merge-patch+json");
         let path = format!("/api/v1/namespaces/{namespace}/resourcequotas/q/status");
@@ -281,7 +286,7 @@ async fn quotas_can_be_scoped_to_priority_classes() {
         pod["spec"]["priorityClassName"] = json!(class);
         pod
     };
-    // The server may see a new quota and class with a delay.
+    // kube-apiserver may notice the new quota and the new PriorityClass with a delay.
     let why = "pods \"a\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0";
     eventually("the quota to apply", async || {
         let trial = pod("a", Some(&class)).to_string();

@@ -1,12 +1,12 @@
-//! Structs that an applier no longer sets. Their defaults are removed as well, once no manager sets any of their
-//! fields.
+//! Removal of structs, such as probes and volumes, that a server-side apply no longer sets. When the last field manager
+//! stops setting fields of a struct, the server also removes the defaults of the struct.
 
 use serde_json::{Value, json};
 
 use crate::objects::{Objects, deployment, map, status_of};
 use crate::server;
 
-/// A change to the pod template of a deployment.
+/// A function that changes the pod spec in the template of a Deployment.
 type Change = fn(&mut Value);
 
 fn deployment_with(change: Change) -> Value {
@@ -19,6 +19,8 @@ fn probe(pod: &mut Value) {
     pod["containers"][0]["livenessProbe"] = json!({"httpGet": {"path": "/", "port": 80}});
 }
 
+/// Checks the struct that remains after an applier stops setting a struct, or sets a field that excludes the earlier
+/// field.
 #[tokio::test]
 async fn structs_without_applied_fields_are_removed_with_their_defaults() {
     let server = server().await;
@@ -88,6 +90,8 @@ async fn structs_without_applied_fields_are_removed_with_their_defaults() {
     }
 }
 
+/// Checks that a struct remains while another applier owns one of its fields. An apply whose remaining struct would be
+/// invalid is refused.
 #[tokio::test]
 async fn struct_fields_of_other_appliers_remain() {
     let server = server().await;
@@ -115,6 +119,8 @@ async fn struct_fields_of_other_appliers_remain() {
     assert_eq!(container["livenessProbe"]["periodSeconds"], 20);
 }
 
+/// Checks that an apply without metadata is refused, because the name is removed too. The apply succeeds if another
+/// manager owns a part of the metadata.
 #[tokio::test]
 async fn removing_all_applied_metadata_removes_the_name() {
     let server = server().await;
@@ -127,7 +133,7 @@ async fn removing_all_applied_metadata_removes_the_name() {
     let refused = maps.apply("m", "one", &without).await;
     let why = "the name of the object (m based on URL) was undeterminable: name must be provided";
     assert_eq!(status_of(&refused), (400, why));
-    // A label of another manager keeps the metadata.
+    // The metadata remains if another manager owns a label.
     let other = map("m", Value::Null, json!({"c": "d"}));
     maps.apply("m", "two", &other).await;
     let done = maps.apply("m", "one", &without).await;

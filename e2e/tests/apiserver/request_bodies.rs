@@ -1,11 +1,11 @@
-//! Request bodies that are too large, have an unsupported content type, or are not objects.
+//! Request bodies that the server refuses: they are too large, have an unsupported content type, or contain no object.
 
 use serde_json::{Value, json};
 
 use crate::objects::{JSON, Objects, ResponseStatus, map, status_of};
 use crate::server;
 
-/// Largest request body, in bytes.
+/// The size of the largest accepted request body, in bytes.
 const MAX_BODY: usize = 3 << 20;
 const YAML: (&str, &str) = ("content-type", "application/yaml");
 const PROTOBUF: (&str, &str) = ("content-type", "application/vnd.kubernetes.protobuf");
@@ -75,7 +75,8 @@ async fn bodies_above_three_mebibytes_are_refused() {
         );
         assert_eq!(response.json["reason"], "RequestEntityTooLarge");
     }
-    // The largest body, which is still too large for a ConfigMap, and one byte more.
+    // A body of the maximum size is read, and refused because a ConfigMap must be smaller. A body with one byte more is
+    // too large.
     let (begin, end) = (r#"{"metadata":{"name":"b"},"data":{"k":""#, r#""}}"#);
     for (over, code) in [(0, 422), (1, 413)] {
         let fill = "x".repeat(MAX_BODY + over - begin.len() - end.len());
@@ -100,7 +101,7 @@ async fn config_maps_and_secrets_hold_up_to_one_mebibyte() {
     ] {
         let objects = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/{plural}"));
         for (over, code) in [(0, 201), (1, 422)] {
-            // Neither the keys nor the Base64 encoding count towards the limit.
+            // The limit applies to the decoded values alone. Keys are not counted.
             let text = "x".repeat((1 << 20) + over);
             let values = if kind == "Secret" {
                 "stringData"
@@ -167,11 +168,13 @@ async fn only_supported_content_types_are_accepted() {
     }
 }
 
-/// Returns the message for a body that is not an object.
+/// Returns the message about a body whose object cannot be decoded. `why` is the error of the decoder.
 fn unrecognized(why: &str) -> String {
     format!("the object provided is unrecognized (must be of type ConfigMap): {why}")
 }
 
+/// Checks that a JSON body without a decodable object is refused with status 400. An empty object is refused because it
+/// has no name.
 #[tokio::test]
 async fn bodies_that_are_not_objects_are_refused() {
     let server = server().await;
@@ -209,7 +212,7 @@ async fn bodies_that_are_not_objects_are_refused() {
         let response = maps.send("POST", "?dryRun=All", &[JSON], nothing).await;
         assert_eq!(status_of(&response), (422, required), "{nothing}");
     }
-    // Bytes that are not UTF-8 are replaced, as in Go.
+    // The server replaces invalid UTF-8 by U+FFFD, as Go does.
     let response = maps
         .send(
             "POST",
@@ -224,6 +227,8 @@ async fn bodies_that_are_not_objects_are_refused() {
     );
 }
 
+/// Checks that an invalid YAML or protobuf body is refused with status 400, and that the message about YAML is a single
+/// line.
 #[tokio::test]
 async fn invalid_yaml_and_protobuf_bodies_cause_one_line_messages() {
     let server = server().await;
@@ -287,7 +292,7 @@ async fn invalid_yaml_and_protobuf_bodies_cause_one_line_messages() {
             "{body:?}: {message}"
         );
     }
-    // A truncated field is detected when the object is decoded.
+    // The server detects a truncated field when it decodes the object.
     let short = [named.as_slice(), b"\x12\x05\n\t\n\x01x"].concat();
     let response = maps.send("POST", "?dryRun=All", &[PROTOBUF], short).await;
     assert!(

@@ -1,4 +1,5 @@
-//! Validation that the differential tests once found to be missing or too strict.
+//! Regression tests of validation. The differential test, which sends generated requests to the embedded server and to
+//! kube-apiserver, found these cases.
 
 use serde_json::{Value, json};
 
@@ -7,11 +8,13 @@ use crate::objects::{Objects, ResponseStatus, deployment, map, status_of};
 use crate::server;
 use crate::server::TestServer;
 
+/// Returns a collection in a new namespace. `version` is the path of the group and version.
 async fn collection<'a>(server: &'a TestServer, version: &str, plural: &str) -> Objects<'a> {
     let namespace = server.namespace().await;
     Objects::at(server, format!("{version}/namespaces/{namespace}/{plural}"))
 }
 
+/// Checks that an invalid value of `dryRun` or `fieldManager` is refused, even after a valid value of the same option.
 #[tokio::test]
 async fn each_query_option_is_validated() {
     let server = server().await;
@@ -40,6 +43,7 @@ async fn each_query_option_is_validated() {
     assert_eq!(maps.get("/a").await.code, 404);
 }
 
+/// Checks that updates and patches with resource version 0 succeed regardless of the version of the object.
 #[tokio::test]
 async fn version_zero_matches_any_version() {
     let server = server().await;
@@ -53,6 +57,8 @@ async fn version_zero_matches_any_version() {
     assert_eq!(maps.merge("/a", &any).await.code, 200);
 }
 
+/// Checks that a patch that removes the name of an object is refused. A patch of a missing object is refused with
+/// status 404, even if the patch is invalid.
 #[tokio::test]
 async fn patches_cannot_remove_the_name() {
     let server = server().await;
@@ -69,7 +75,7 @@ async fn patches_cannot_remove_the_name() {
         .json_patch("/a", &json!([{"op": "remove", "path": "/metadata"}]))
         .await;
     assert_eq!(status_of(&removed), (400, why));
-    // A patch that applies to an existing object needs no name.
+    // An apply patch needs no name if the object exists.
     let nameless = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}});
     let applied = maps.apply("a", "one", &nameless).await;
     assert_eq!(applied.json["data"], json!({"k": "v"}), "{}", applied.text);
@@ -144,6 +150,8 @@ async fn selectors_of_replication_controllers_must_match_their_template() {
     assert_eq!(controllers.post("", &controller(json!({}))).await.code, 201);
 }
 
+/// Checks the messages about missing values of several kinds, which print a missing value as `null`, and the message
+/// about a changed role reference.
 #[tokio::test]
 async fn messages_show_missing_values_as_null() {
     let server = server().await;
@@ -195,6 +203,8 @@ async fn messages_show_missing_values_as_null() {
     assert_eq!(status_of(&refused), (422, why));
 }
 
+/// Checks that a Job with an invalid completion mode or pod failure policy is refused. The completions of an indexed
+/// Job can change only together with its parallelism.
 #[tokio::test]
 async fn indexed_jobs_and_failure_policies_are_validated() {
     let server = server().await;
@@ -243,6 +253,7 @@ async fn indexed_jobs_and_failure_policies_are_validated() {
     assert_eq!(both.code, 200, "{}", both.text);
 }
 
+/// Checks that a Lease accepts a finalizer without a domain, and a ConfigMap refuses it.
 #[tokio::test]
 async fn the_kind_decides_if_finalizers_need_a_domain() {
     let server = server().await;
@@ -253,6 +264,8 @@ async fn the_kind_decides_if_finalizers_need_a_domain() {
     assert_eq!(maps.post("?dryRun=All", &named).await.code, 422);
 }
 
+/// Checks that a custom resource is refused if its metadata has a wrong type, or if an object embedded in its spec is
+/// no map or has no `apiVersion` and `kind`.
 #[tokio::test]
 async fn metadata_of_custom_resources_is_typed() {
     let server = server().await;
@@ -304,6 +317,7 @@ async fn metadata_of_custom_resources_is_typed() {
     assert!(code == 422 && message.contains(found), "{code} {message}");
 }
 
+/// Checks that an empty list of scaling policies is refused, and that a null list gets the default policies.
 #[tokio::test]
 async fn an_autoscaler_without_policies_is_refused() {
     let server = server().await;

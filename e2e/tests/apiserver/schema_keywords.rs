@@ -1,10 +1,12 @@
-//! Unknown keywords in the schema of a definition: dropped with a warning, or refused.
+//! Unknown and unsupported keywords in the schema of a CustomResourceDefinition. The server drops an unknown keyword
+//! with a warning, or refuses the definition.
 
 use serde_json::{Value, json};
 
 use crate::definitions::{DEFINITIONS, JSON, define, definition};
 use crate::server::server;
 
+/// Returns a definition with unknown keywords at several levels of its schema.
 fn definition_with_unknown_keywords() -> Value {
     definition(json!({"type": "object", "foo": 1, "properties": {
         "a": {"type": "string", "minimun": 3, "default": "x", "example": {"foo": 1},
@@ -15,7 +17,8 @@ fn definition_with_unknown_keywords() -> Value {
     }}))
 }
 
-/// Unknown fields, relative to the schema of `spec`.
+/// Paths of the unknown keywords for which the server warns, relative to the schema of `spec`. The server drops the
+/// keyword `silent` without a warning.
 const UNKNOWN_FIELDS: [&str; 7] = [
     "foo",
     "properties.a.minimun",
@@ -67,6 +70,8 @@ async fn unknown_keywords_are_dropped_with_a_warning() {
     );
 }
 
+/// Checks that `fieldValidation=Strict` refuses a definition with unknown keywords, and that the message lists all of
+/// them.
 #[tokio::test]
 async fn strict_validation_refuses_unknown_keywords() {
     let server = server().await;

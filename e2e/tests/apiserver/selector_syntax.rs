@@ -1,10 +1,12 @@
-//! Valid and invalid selectors: recorded responses.
+//! Label and field selectors, valid and invalid. The server must respond to each selector with the status code that
+//! kube-apiserver returned in a recording.
 
 use crate::server::server;
 
 const RECORDED: &str = include_str!("data/selectors.json");
 
-/// Parameter, value, and the code and message of the response. Messages are free.
+/// The query parameter, the selector, and the status code and message of the recorded response. The test ignores the
+/// message.
 type Case = (String, String, u16, Option<String>);
 
 #[tokio::test]

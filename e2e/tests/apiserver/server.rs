@@ -1,4 +1,5 @@
-//! The server that the tests of this process share. Each test uses its own namespaces and names.
+//! The API server that the tests of this process share: a kube-apiserver with etcd if the test environment has one, and
+//! otherwise the embedded server. Each test uses its own namespaces and names.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -17,19 +18,21 @@ use tokio::runtime::Runtime;
 use crate::client_certificates;
 use crate::objects::JSON;
 
-/// Editor for `kubectl edit`, which sets the replicas to seven.
+/// The editor command for `kubectl edit`. The command sets the replicas to seven.
 const EDITOR: &str = "sed -i \"s/replicas:.*/replicas: 7/\"";
 
-/// The ConfigMap that each namespace contains.
+/// The name of the ConfigMap that the embedded server creates in each namespace.
 pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";
 
-/// A server for a test. It stops with the last test that uses it.
+/// A handle of a server for one test. The server stops when the last handle is dropped.
 pub(crate) struct TestServer {
-    /// A client of the administrator, bound to the runtime of this test.
+    /// A client of the administrator. Only the test that created the client may use it, because it needs the runtime of
+    /// this test.
     pub(crate) client: Client,
     shared: Arc<Shared>,
 }
 
+/// A running server and its files. Either `real` or `embedded` is set.
 struct Shared {
     kubeconfig: PathBuf,
     folder: tempfile::TempDir,
@@ -41,16 +44,17 @@ impl Drop for Shared {
     fn drop(&mut self) {
         if let Some((server, runtime)) = self.embedded.take() {
             drop(server);
-            // No wait here: this may run within the runtime of a test.
+            // Do not wait for the runtime: this code may run in the runtime of a test, where blocking panics.
             runtime.shutdown_background();
         }
         drop(self.real.take());
     }
 }
 
+/// The shared server, while a test uses it.
 static RUNNING: tokio::sync::Mutex<Weak<Shared>> = tokio::sync::Mutex::const_new(Weak::new());
 
-/// Returns the shared server, and starts it if no other test is using it.
+/// Returns the shared server. Starts it if no other test uses it.
 pub(crate) async fn server() -> TestServer {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let shared = {
@@ -67,7 +71,8 @@ pub(crate) async fn server() -> TestServer {
     TestServer { client, shared }
 }
 
-/// Starts a server for a single test. A real one keeps only a second or two of history.
+/// Starts a server for a single test. A kube-apiserver compacts versions that are older than a second or two, so that
+/// watches from these versions expire.
 pub(crate) async fn with_short_history() -> TestServer {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let flag = "--etcd-compaction-interval=1s".to_owned();
@@ -76,7 +81,7 @@ pub(crate) async fn with_short_history() -> TestServer {
     TestServer { client, shared }
 }
 
-/// Starts a real server and an embedded one. The test needs `#[needs(apiserver)]`.
+/// Starts a kube-apiserver and an embedded server. The test needs `#[needs(apiserver)]`.
 pub(crate) async fn real_and_embedded() -> [TestServer; 2] {
     let assets = RealServer::assets().unwrap();
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -115,7 +120,7 @@ async fn real(assets: &Path, flags: &[String]) -> Shared {
 
 async fn embedded() -> Shared {
     let folder = tempfile::tempdir().unwrap();
-    // A separate runtime, because a test's runtime ends with that test.
+    // The server needs a separate runtime, because the runtime of a test ends before the other tests.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -154,12 +159,12 @@ pub(crate) struct ApiResponse {
     pub(crate) code: u16,
     pub(crate) headers: http::HeaderMap,
     pub(crate) text: String,
-    /// Null if the body is not JSON.
+    /// The parsed body, or null if the body is not JSON.
     pub(crate) json: Value,
 }
 
 impl ApiResponse {
-    /// Returns field and reason of each cause, sorted and without duplicates.
+    /// Returns the field and the reason of each cause in the response, sorted and without duplicates.
     pub(crate) fn causes(&self) -> Vec<String> {
         let causes = self.json["details"]["causes"].as_array();
         let text = |cause: &Value, name: &str| cause[name].as_str().unwrap_or_default().to_owned();
@@ -174,7 +179,7 @@ impl ApiResponse {
 
 #[allow(dead_code, reason = "each module uses what it needs")]
 impl TestServer {
-    /// The administrator's kubeconfig.
+    /// Returns the path of the administrator's kubeconfig.
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.shared.kubeconfig
     }
@@ -189,7 +194,7 @@ impl TestServer {
         config(&self.shared.kubeconfig).await
     }
 
-    /// Returns the folder of the authority that signs client certificates.
+    /// Returns the folder of the certificate authority that signs client certificates.
     pub(crate) fn credentials(&self) -> PathBuf {
         self.shared.folder.path().join("credentials")
     }
@@ -201,7 +206,7 @@ impl TestServer {
         client_of(config)
     }
 
-    /// Returns the same server with a client that does not retry.
+    /// Returns another handle of this server, whose client sends each request once.
     pub(crate) async fn without_retries(&self) -> Self {
         let mut config = self.config().await;
         config.default_retry = false;
@@ -211,7 +216,7 @@ impl TestServer {
         }
     }
 
-    /// Creates a namespace for one test.
+    /// Creates a namespace with a unique name, and returns the name.
     pub(crate) async fn namespace(&self) -> String {
         let name = format!("t-{}", &uuid::Uuid::new_v4().simple().to_string()[..8]);
         let namespace = Namespace {
@@ -226,7 +231,7 @@ impl TestServer {
             .await
             .unwrap();
         if !self.is_real() {
-            // Wait for it, so that it does not appear in lists and watches of the test later.
+            // Wait for this ConfigMap, so that it does not appear during the lists and watches of the test.
             let map = format!("/api/v1/namespaces/{name}/configmaps/{ROOT_CA}");
             berth_e2e::eventually("the certificate of the authority", async || {
                 match self.raw("GET", &map, &[], "").await {
@@ -239,12 +244,12 @@ impl TestServer {
         name
     }
 
-    /// Returns the number of ConfigMaps that each namespace contains from the start. kube-apiserver creates none.
+    /// Returns the number of ConfigMaps in a new namespace: one on the embedded server, and none on kube-apiserver.
     pub(crate) fn initial_maps(&self) -> usize {
         usize::from(!self.is_real())
     }
 
-    /// Creates an object in a collection.
+    /// Creates an object in the collection at `path`, and returns the created object.
     pub(crate) async fn create(&self, path: &str, object: Value) -> Value {
         let created = self.raw("POST", path, &[JSON], object.to_string()).await;
         assert_eq!(created.code, 201, "{}", created.text);

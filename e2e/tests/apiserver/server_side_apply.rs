@@ -1,11 +1,12 @@
-//! Server-side apply: field ownership, conflicts, force, removed fields, and managers of subresources.
+//! Server-side apply: the ownership of fields, conflicts, forced applies, removed fields, and the managers of
+//! subresources.
 
 use serde_json::{Value, json};
 
 use crate::objects::{Objects, ResponseStatus, deployment, map, status_of, version};
 use crate::server;
 
-/// Returns manager, operation, subresource and fields of each managed fields entry.
+/// Returns the manager, operation, subresource and fields of each entry of `managedFields`.
 fn managers(object: &Value) -> Vec<(&str, &str, &str, &Value)> {
     let entries = object["metadata"]["managedFields"].as_array();
     let text = |value: &'_ Value| value.as_str().is_some();
@@ -27,10 +28,13 @@ fn managers(object: &Value) -> Vec<(&str, &str, &str, &Value)> {
         .collect()
 }
 
+/// Returns the ConfigMap `a` with these data.
 fn data(pairs: Value) -> Value {
     map("a", pairs, Value::Null)
 }
 
+/// Checks that an apply conflicts with the values of another applier, that a forced apply takes over the fields, and
+/// that fields without an applier are removed.
 #[tokio::test]
 async fn appliers_conflict_force_and_remove_fields() {
     let server = server().await;
@@ -66,7 +70,8 @@ async fn appliers_conflict_force_and_remove_fields() {
         [("two", "Apply", "", &fields(&["k", "l"]))]
     );
 
-    // Managers that apply the same value share it. A field that none of them applies is removed.
+    // Managers that apply the same value of a field share the field. The server removes the field when the last manager
+    // stops applying it.
     let shared = maps.apply("a", "one", &data(json!({"k": "2"}))).await.json;
     assert_eq!(
         managers(&shared),
@@ -92,7 +97,7 @@ async fn appliers_conflict_force_and_remove_fields() {
         .json;
     assert_eq!(none["data"], json!({"l": "3"}));
 
-    // Other writes never conflict, and own the fields that they set.
+    // Writes other than applies never conflict. Their manager owns the fields that they set.
     let updated = maps
         .merge("/a?fieldManager=three", &json!({"data": {"l": "4"}}))
         .await
@@ -104,6 +109,8 @@ async fn appliers_conflict_force_and_remove_fields() {
     assert_eq!(status_of(&refused), (409, why));
 }
 
+/// Checks that two appliers can own different containers of one Deployment, that an apply of a container of the other
+/// applier conflicts, and that duplicate items in one apply are refused.
 #[tokio::test]
 async fn appliers_own_list_items_by_key() {
     let server = server().await;
@@ -153,13 +160,15 @@ async fn appliers_own_list_items_by_key() {
     }
 }
 
+/// Checks that the first apply of an object without managed fields assigns the existing fields to the manager
+/// `before-first-apply`.
 #[tokio::test]
 async fn fields_from_before_the_first_apply_have_a_manager() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
     maps.create(&data(json!({"x": "1", "y": "2"}))).await;
-    // An empty list stops the tracking of managers until the next apply.
+    // After a write with an empty list, the server tracks no managers until the next apply.
     for list in [json!([{}]), json!([])] {
         let cleared = maps
             .merge("/a", &json!({"metadata": {"managedFields": list}}))
@@ -187,6 +196,7 @@ async fn fields_from_before_the_first_apply_have_a_manager() {
     );
 }
 
+/// Checks that a patch that removes a value also removes the ownership of its fields.
 #[tokio::test]
 async fn removed_values_have_no_owner() {
     let server = server().await;
@@ -216,6 +226,8 @@ async fn removed_values_have_no_owner() {
     }
 }
 
+/// Checks that applies to `scale` and `status` are recorded with their subresource in the managed fields, and conflict
+/// with the managers of the object.
 #[tokio::test]
 async fn each_subresource_has_its_own_managers() {
     let server = server().await;
@@ -288,6 +300,8 @@ async fn each_subresource_has_its_own_managers() {
     );
 }
 
+/// Checks that an apply patch is refused if its version, kind, name or namespace differs from the URL, if it has
+/// managed fields or an unknown field, or if it has no field manager.
 #[tokio::test]
 async fn apply_patches_must_name_version_kind_and_object() {
     let server = server().await;
@@ -367,6 +381,7 @@ async fn apply_patches_must_name_version_kind_and_object() {
     assert_eq!(maps.apply("a", "one", &fresh).await.code, 200);
 }
 
+/// Checks that a manager that applies `null` owns the field, although the stored value is empty.
 #[tokio::test]
 async fn appliers_own_null_values() {
     let server = server().await;
@@ -379,7 +394,7 @@ async fn appliers_own_null_values() {
     let refused = maps.apply("a", "two", &data(json!({"k": null}))).await;
     let why = "Apply failed with 1 conflict: conflict with \"one\": .data.k";
     assert_eq!(status_of(&refused), (409, why));
-    // A null map is an empty map: it removes no entries.
+    // Applying a null map is the same as applying an empty map: the entries of other managers remain.
     let none = data(Value::Null);
     let mut whole = none.clone();
     whole["data"] = Value::Null;
@@ -424,6 +439,8 @@ async fn appliers_own_null_values() {
     assert_eq!(again.json, forced.json, "nothing changed");
 }
 
+/// Checks that the last of duplicate YAML keys is stored, with a warning unless validation is off. Strict validation
+/// refuses the body.
 #[tokio::test]
 async fn the_last_of_duplicate_yaml_keys_counts() {
     let server = server().await;
@@ -470,6 +487,8 @@ async fn the_last_of_duplicate_yaml_keys_counts() {
     assert!(code == 400 && message.contains(duplicate), "{message}");
 }
 
+/// Checks that a write to the `scale` subresource that changes the replicas makes its manager the owner of the
+/// replicas. Setting zero replicas leaves the field without an owner.
 #[tokio::test]
 async fn scaling_takes_over_the_replicas_unless_it_sets_zero() {
     let server = server().await;
@@ -517,6 +536,7 @@ async fn scaling_takes_over_the_replicas_unless_it_sets_zero() {
     assert_eq!(owners().await, (Some(7), vec!["five".to_owned()]));
 }
 
+/// Checks the order of the errors of an apply: duplicate list items first, then conflicts, then invalid values.
 #[tokio::test]
 async fn duplicate_list_items_are_reported_before_conflicts_and_invalid_values_after() {
     let server = server().await;

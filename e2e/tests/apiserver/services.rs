@@ -1,4 +1,4 @@
-//! Services: allocation of addresses and ports, validation, and changes.
+//! Services: the allocation and validation of cluster IPs and node ports, and changes of existing Services.
 
 use std::collections::BTreeSet;
 
@@ -22,11 +22,13 @@ async fn create(server: &TestServer, namespace: &str, name: &str, spec: &Value) 
     .await
 }
 
+/// Posts a Service to a path, which may have a query.
 async fn send(server: &TestServer, path: &str, name: &str, spec: &Value) -> ApiResponse {
     let object = json!({"metadata": {"name": name}, "spec": spec});
     server.raw("POST", path, &[JSON], object.to_string()).await
 }
 
+/// Sends a merge patch of the spec of a Service as a dry run.
 async fn patch(server: &TestServer, namespace: &str, name: &str, spec: &Value) -> ApiResponse {
     let path = format!("/api/v1/namespaces/{namespace}/services/{name}?dryRun=All");
     let change = json!({"spec": spec}).to_string();
@@ -37,6 +39,8 @@ fn node_port_spec(number: u16) -> Value {
     json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": number}]})
 }
 
+/// Checks that a Service is refused if its cluster IP or node port is invalid, out of range, or allocated already. An
+/// address is free again after its Service is deleted.
 #[tokio::test]
 async fn addresses_and_ports_are_in_range_and_unique() {
     let server = server().await;
@@ -96,7 +100,8 @@ async fn addresses_and_ports_are_in_range_and_unique() {
         ),
     ];
     for (spec, why) in cases {
-        // A dry run checks neither node ports nor the range of addresses.
+        // A dry run skips the checks of node ports, and reports an address out of range with another message. The cases
+        // about these checks send real requests.
         let wet = spec["type"] == "NodePort" || why.ends_with("current range");
         let dry = if wet { "" } else { "?dryRun=All" };
         let path = format!("/api/v1/namespaces/{namespace}/services{dry}");
@@ -162,6 +167,8 @@ async fn concurrent_services_get_distinct_addresses_and_ports() {
     assert_eq!(given("/spec/ports/0/nodePort").len(), 40);
 }
 
+/// Checks that an update of a Service keeps its cluster IPs and node ports if its new type has them, and releases them
+/// otherwise. A change of an allocated cluster IP is refused.
 #[tokio::test]
 async fn updates_keep_allocations_that_still_apply() {
     let server = server().await;
@@ -204,7 +211,7 @@ async fn updates_keep_allocations_that_still_apply() {
 
     let before = get("inside").await;
     let port = get("open").await["ports"][0]["nodePort"].clone();
-    // The change, and the expected value of some fields; null for removed fields.
+    // The name of a Service, the change, and the expected values of some fields. A removed field is null.
     let cases = [
         (
             "inside",
@@ -290,7 +297,7 @@ async fn updates_keep_allocations_that_still_apply() {
         let message = format!("Service \"{name}\" is invalid: {why}");
         assert_eq!(status_of(&response), (422, &*message), "{change}");
     }
-    // `kubectl replace` and Helm send no addresses.
+    // A replacement without addresses, as `kubectl replace` and Helm send it, keeps the addresses.
     let path = format!("/api/v1/namespaces/{namespace}/services/inside");
     let object = json!({"metadata": {"name": "inside"}, "spec": {"ports": [{"port": 82}]}});
     let replaced = server.raw("PUT", &path, &[JSON], object.to_string()).await;

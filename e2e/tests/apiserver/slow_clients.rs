@@ -1,4 +1,5 @@
-//! Slow clients, and clients that do not read their responses, do not delay others.
+//! Clients that do not read the events of their watch: they do not delay other clients. Two tests cover plaintext
+//! requests to the HTTPS port, and the bookmark at the end of a watch.
 
 use std::time::Duration;
 
@@ -13,10 +14,10 @@ use crate::objects::{Objects, map, version};
 use crate::server;
 use crate::server::TestServer;
 
-/// Time limit of every read.
+/// The time limit of a read from a connection.
 const READ_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Opens a watch on its own connection, without reading from it.
+/// Opens a watch on a separate connection. Reads only the head of the response.
 async fn watch(server: &TestServer, path: &str) -> Body {
     let mut config = server.config().await;
     config.read_timeout = None;
@@ -27,7 +28,7 @@ async fn watch(server: &TestServer, path: &str) -> Body {
     response.into_body()
 }
 
-/// Reads this many events of a watch, or all until it ends.
+/// Reads `count` events of a watch, or fewer if the watch ends before.
 async fn read_events(body: &mut Body, count: usize) -> Vec<Value> {
     let (mut text, mut found) = (Vec::new(), Vec::new());
     while found.len() < count {
@@ -47,6 +48,7 @@ async fn read_events(body: &mut Body, count: usize) -> Vec<Value> {
     found
 }
 
+/// Checks that writes and another watch proceed while fifty clients leave large events unread.
 #[tokio::test]
 async fn fifty_unread_watches_do_not_delay_others() {
     const WATCHES: usize = 50;
@@ -61,7 +63,7 @@ async fn fifty_unread_watches_do_not_delay_others() {
     );
     let mut unread = join_all((0..WATCHES).map(|_| watch(&server, &path))).await;
     let mut read = watch(&server, &path).await;
-    // Exceeds the buffers between the server and an idle client.
+    // The changes together exceed the buffers between the server and an idle client.
     let filler = "x".repeat(150 << 10);
     let write = async {
         let mut versions = Vec::new();
@@ -76,8 +78,9 @@ async fn fifty_unread_watches_do_not_delay_others() {
     let (versions, seen) = tokio::join!(write, read_events(&mut read, CHANGES));
     let version_of = |event: &Value| version(&event["object"]).to_owned();
     let received: Vec<String> = seen.iter().map(version_of).collect();
-    assert_eq!(received, versions, "the reader receives all events");
-    // A client that reads late receives the events in order, up to the point where the server closed the watch.
+    assert_eq!(received, versions, "events of the watch that is read");
+    // A client that starts to read late receives the events in order, until the event before which the server closed
+    // the watch.
     drop(unread.split_off(2));
     for mut late in unread {
         let events = read_events(&mut late, CHANGES).await;
@@ -90,6 +93,7 @@ async fn fifty_unread_watches_do_not_delay_others() {
     }
 }
 
+/// Checks that the server responds to a plaintext HTTP request with a message that it expects HTTPS.
 #[tokio::test]
 async fn plaintext_http_gets_an_explanation() {
     let server = server().await;
@@ -109,6 +113,8 @@ async fn plaintext_http_gets_an_explanation() {
     );
 }
 
+/// Checks that a watch with `allowWatchBookmarks` sends a bookmark when it times out, and that a watch without this
+/// option sends no event.
 #[tokio::test]
 async fn watches_send_a_bookmark_before_they_end() {
     let server = server().await;
@@ -121,7 +127,7 @@ async fn watches_send_a_bookmark_before_they_end() {
             version(&from)
         )
     };
-    // Another write makes the bookmark newer than the start of the watch.
+    // Write another object during the watch, so that the bookmark can have a newer version than the start of the watch.
     let others = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/secrets"));
     let secret = json!({"metadata": {"name": "s"}});
     let (with, without) = (path("&allowWatchBookmarks=true"), path(""));

@@ -1,4 +1,5 @@
-//! Writes to subresources: pod bindings, scale, namespace finalizers, and approval of certificate signing requests.
+//! Writes to subresources: `binding` of pods, `scale` of Deployments, `finalize` of namespaces, and `approval` and
+//! `status` of certificate signing requests.
 
 use base64::Engine;
 use serde_json::{Value, json};
@@ -8,6 +9,8 @@ use crate::server;
 const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 
+/// Checks that the `binding` subresource sets the node of a pod, and merges the labels and annotations of the binding
+/// into the pod. Invalid bindings and a second binding are refused.
 #[tokio::test]
 async fn pod_bindings_set_node_labels_and_annotations() {
     let server = server().await;
@@ -48,7 +51,7 @@ async fn pod_bindings_set_node_labels_and_annotations() {
         .create(&format!("{path}?dryRun=All"), binding.clone())
         .await;
     let pod = server.raw("GET", &format!("{pods}/p"), &[], "").await.json;
-    assert_eq!(pod["spec"]["nodeName"], json!(null), "dry run");
+    assert_eq!(pod["spec"]["nodeName"], json!(null), "node after a dry run");
     server.create(&path, binding).await;
     let pod = server.raw("GET", &format!("{pods}/p"), &[], "").await.json;
     assert_eq!(pod["spec"]["nodeName"], "n");
@@ -77,6 +80,7 @@ async fn pod_bindings_set_node_labels_and_annotations() {
     );
 }
 
+/// Checks that `scale` refuses invalid replicas, and that the managed fields of a write to `scale` have no time.
 #[tokio::test]
 async fn scale_is_validated_and_its_managed_fields_have_no_time() {
     let server = server().await;
@@ -141,6 +145,8 @@ async fn namespace_finalizers_are_validated() {
     assert_eq!(finalize(own.clone()).await.json["spec"]["finalizers"], own);
 }
 
+/// Checks that a write to the status of a certificate signing request keeps the message of the approval, and sets the
+/// transition time of a new condition.
 #[tokio::test]
 async fn status_updates_keep_the_approval_of_certificate_requests() {
     let server = server().await;

@@ -1,4 +1,4 @@
-//! Tables for kubectl: recorded columns of each kind, rows, and watches.
+//! Responses in the format `Table`, which kubectl requests: the columns of each kind, the rows, and watches.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,11 @@ use serde_json::{Value, json};
 use crate::objects::{JSON, Objects, deployment, map};
 use crate::server;
 
+/// The `accept` header of kubectl: a table, or JSON if the server has no table.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
-/// Path of a resource, and name, type, format and priority of each column.
+/// The columns of each kind, recorded from kube-apiserver. An entry has the path of a resource, and the name, type,
+/// format and priority of each column.
 const RECORDED: &str = include_str!("data/columns.json");
 
 #[tokio::test]
@@ -43,12 +45,14 @@ async fn each_kind_has_the_recorded_columns() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Returns the first cells of a row.
+/// Returns the first `count` cells of a row.
 fn cells(row: &Value, count: usize) -> Value {
     let all = row["cells"].as_array().into_iter().flatten();
     all.take(count).cloned().collect()
 }
 
+/// Checks that the parameter `includeObject` selects the part of the object in each row: the metadata by default, no
+/// object, or the whole object.
 #[tokio::test]
 async fn rows_include_the_requested_part_of_the_object() {
     let server = server().await;
@@ -75,6 +79,7 @@ async fn rows_include_the_requested_part_of_the_object() {
     assert_eq!((invalid.code, &invalid.json["message"]), (400, &json!(why)));
 }
 
+/// Checks that only the first event of a watch in the format `Table` contains the column definitions.
 #[tokio::test]
 async fn watched_tables_send_columns_once() {
     let server = server().await;
@@ -136,6 +141,8 @@ async fn scale_tables_show_desired_and_available_replicas() {
     assert_eq!(cells(&table["rows"][0], 3), json!(["web", 2, 0]));
 }
 
+/// Checks that a review or a token request gets status 406 if the client accepts only tables, and JSON if the client
+/// also accepts JSON.
 #[tokio::test]
 async fn objects_without_a_table_format_are_refused_as_tables() {
     const ONLY_TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -161,7 +168,7 @@ async fn objects_without_a_table_format_are_refused_as_tables() {
             let response = server.raw("POST", path, &headers, body.to_string()).await;
             assert_eq!(response.code, code, "{path} as {accept}: {}", response.text);
         }
-        // An unsupported format is refused before the request is handled.
+        // The server refuses an unsupported format before it decodes the body.
         let headers = [JSON, ("accept", ONLY_TABLE)];
         let response = server.raw("POST", path, &headers, "no JSON").await;
         assert_eq!(response.code, 406, "{path}: {}", response.text);

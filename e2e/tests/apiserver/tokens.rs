@@ -1,4 +1,5 @@
-//! Service account tokens: audiences, bound objects, reviews and public keys.
+//! Tokens of service accounts: their audiences, the objects that they are bound to, token reviews, and the published
+//! keys.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +12,10 @@ use crate::objects::{JSON, message_outline};
 use crate::server;
 use crate::server::{ApiResponse, TestServer, raw};
 
+/// The issuer of the tokens, which is also the default audience.
 const OWN: &str = "https://kubernetes.default.svc";
 
-/// A namespace with the account `bot`.
+/// A namespace with the service account `bot`.
 struct Scene<'a> {
     server: &'a TestServer,
     namespace: String,
@@ -37,6 +39,7 @@ impl<'a> Scene<'a> {
         self.server.create(&self.path(plural), object).await
     }
 
+    /// Requests a token of the account.
     async fn request(&self, body: &Value) -> ApiResponse {
         let path = self.path("serviceaccounts/bot/token");
         self.server
@@ -53,11 +56,13 @@ impl<'a> Scene<'a> {
             .to_owned()
     }
 
+    /// Returns a token that is bound to an object of the namespace.
     async fn bound_to(&self, kind: &str, name: &str) -> String {
         let reference = json!({"kind": kind, "apiVersion": "v1", "name": name});
         self.token(&json!({ "boundObjectRef": reference })).await
     }
 
+    /// Returns the status of a token review.
     async fn review(&self, token: &str, audiences: &[&str]) -> Value {
         let body = json!({"spec": {"token": token, "audiences": audiences}}).to_string();
         let path = "/apis/authentication.k8s.io/v1/tokenreviews";
@@ -67,7 +72,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Decodes the claims of a token, without times and identifier.
+/// Returns the claims of a token. Removes the times and the identifier of the token, which differ between tokens.
 fn claims(token: &str) -> Value {
     let part = token.split('.').nth(1).unwrap();
     let mut claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap();
@@ -85,6 +90,8 @@ fn pod(name: &str, account: &str, node: Option<&str>) -> Value {
         "containers": [{"name": "c", "image": "i"}]}})
 }
 
+/// Checks that a token review succeeds for the audiences of the token and fails for other audiences. The API server
+/// refuses a token for other audiences.
 #[tokio::test]
 async fn tokens_are_valid_for_their_audiences_only() {
     let server = server().await;
@@ -119,6 +126,8 @@ async fn tokens_are_valid_for_their_audiences_only() {
     assert_eq!(raw(&client, "GET", "/version", &[], "").await.code, 401);
 }
 
+/// Checks that a token bound to a pod, Secret or Node names this object in its claims, and that a token review returns
+/// the pod and node in the extra fields of the user.
 #[tokio::test]
 async fn tokens_name_the_objects_they_are_bound_to() {
     let server = server().await;
@@ -186,6 +195,7 @@ async fn tokens_name_the_objects_they_are_bound_to() {
     }
 }
 
+/// Checks that a token becomes invalid when the pod or Secret that it is bound to is deleted.
 #[tokio::test]
 async fn tokens_expire_with_the_object_they_are_bound_to() {
     let server = server().await;
@@ -195,7 +205,7 @@ async fn tokens_expire_with_the_object_they_are_bound_to() {
         .create("secrets", json!({"metadata": {"name": "s"}}))
         .await;
     for (kind, plural, name) in [("Pod", "pods", "p"), ("Secret", "secrets", "s")] {
-        // The token is not used before its object is deleted, because kube-apiserver caches valid tokens.
+        // Use the token only after its object is deleted, because kube-apiserver caches valid tokens.
         let token = scene.bound_to(kind, name).await;
         let path = scene.path(&format!("{plural}/{name}?gracePeriodSeconds=0"));
         let response = server.raw("DELETE", &path, &[], "").await;
@@ -213,6 +223,7 @@ async fn tokens_expire_with_the_object_they_are_bound_to() {
     }
 }
 
+/// Checks the status codes and messages of refused token requests, for example for a pod of another account.
 #[tokio::test]
 async fn invalid_token_requests_are_refused() {
     let server = server().await;
@@ -296,6 +307,8 @@ async fn invalid_token_requests_are_refused() {
     }
 }
 
+/// Checks that a service account can read the OpenID configuration and the public key that signs its tokens. Anonymous
+/// clients cannot read the key.
 #[tokio::test]
 async fn public_keys_of_tokens_are_published() {
     let server = server().await;

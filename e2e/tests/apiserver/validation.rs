@@ -1,4 +1,4 @@
-//! Validation of built-in kinds: invalid values and forbidden changes.
+//! Validation of objects of built-in kinds: invalid values of fields, and changes of immutable fields.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,8 @@ use crate::server;
 const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 
-/// Returns valid objects with the paths of their collections.
+/// Returns a valid object of each kind, with the path of its collection. The path has the placeholder `NS` for the
+/// namespace.
 fn valid_objects() -> Vec<(&'static str, Value)> {
     let containers = json!([{"name": "c", "image": "i"}]);
     let job = json!({"template": {"spec": {"restartPolicy": "Never", "containers": containers}}});
@@ -42,7 +43,7 @@ fn valid_objects() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Object, field, invalid value and expected message.
+/// The name of a valid object, the field to change, an invalid value, and the expected message.
 type Case = (&'static str, &'static str, Value, &'static str);
 
 fn invalid_cases() -> Vec<Case> {
@@ -268,6 +269,7 @@ fn put(object: &mut Value, field: &str, value: Value) {
     parent[field] = value;
 }
 
+/// Checks that the message about an invalid object names the invalid field and the reason.
 #[tokio::test]
 async fn invalid_fields_are_named() {
     let server = server().await;

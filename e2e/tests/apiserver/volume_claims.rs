@@ -1,4 +1,5 @@
-//! Changes of persistent volume claims and services: immutable fields, expansion, and quotas.
+//! Updates of PersistentVolumeClaims: immutable fields, expansion of bound claims, and quotas. One test covers quotas
+//! for updates of Services.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ use crate::server::{ApiResponse, TestServer};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
+
 async fn change(server: &TestServer, path: &str, change: Value) -> ApiResponse {
     server
         .raw("PATCH", path, &[MERGE], change.to_string())
@@ -20,6 +22,7 @@ fn claim(name: &str, class: Option<&str>) -> Value {
         "resources": {"requests": {"storage": "2Gi"}}}})
 }
 
+/// Returns a patch that requests this size.
 fn size(size: &str) -> Value {
     json!({"spec": {"resources": {"requests": {"storage": size}}}})
 }
@@ -54,6 +57,8 @@ async fn the_spec_of_a_claim_is_immutable() {
     );
 }
 
+/// Checks that a bound claim can grow if its StorageClass allows expansion, and that the new size must respect the
+/// LimitRange and the quota. A claim cannot shrink.
 #[tokio::test]
 async fn bound_claims_expand_within_class_limits_and_quotas() {
     let server = server().await;
@@ -67,7 +72,7 @@ async fn bound_claims_expand_within_class_limits_and_quotas() {
         )
         .await;
     if server.is_real() {
-        // kube-controller-manager does not run.
+        // No kube-controller-manager runs beside kube-apiserver, so the test writes the status of the quota.
         let path = format!("{namespace}/resourcequotas/q/status");
         let status =
             json!({"status": {"hard": hard, "used": {"requests.storage": "0", "configmaps": "0"}}});
@@ -85,7 +90,7 @@ async fn bound_claims_expand_within_class_limits_and_quotas() {
     )
     .await;
     let claims = format!("{namespace}/persistentvolumeclaims");
-    // The server may see new quotas and limits with a delay.
+    // kube-apiserver may notice the new quota and LimitRange with a delay.
     let (mut large, map) = (claim("trial", None), json!({"metadata": {"name": "trial"}}));
     large["spec"]["resources"]["requests"]["storage"] = json!("9Gi");
     for (plural, object, whose) in [
@@ -177,6 +182,7 @@ async fn bound_claims_expand_within_class_limits_and_quotas() {
     }
 }
 
+/// Checks that an update of a Service is refused if its additional node ports exceed the quota.
 #[tokio::test]
 async fn service_updates_count_against_quotas() {
     let server = server().await;
@@ -189,7 +195,7 @@ async fn service_updates_count_against_quotas() {
         )
         .await;
     if server.is_real() {
-        // kube-controller-manager does not run.
+        // No kube-controller-manager runs beside kube-apiserver, so the test writes the status of the quota.
         let path = format!("{namespace}/resourcequotas/q/status");
         let status = json!({"status": {"hard": hard, "used": {"services.nodeports": "0"}}});
         assert_eq!(change(&server, &path, status).await.code, 200);
@@ -205,7 +211,7 @@ async fn service_updates_count_against_quotas() {
     let path = format!("{namespace}/services/s");
     let why = "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=3, used: \
                services.nodeports=0, limited: services.nodeports=2";
-    // The server may see a new quota with a delay.
+    // kube-apiserver may notice the new quota with a delay.
     eventually("the quota to apply", async || {
         let open = json!({"spec": {"type": "NodePort"}});
         let response = change(&server, &format!("{path}?dryRun=All"), open).await;

@@ -1,4 +1,4 @@
-//! Watches: order, resumption, selectors, streaming lists, bookmarks, and expired versions.
+//! Watches: the order of events, resumption from a version, selectors, initial events, bookmarks, and expired versions.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::objects::{Objects, map, status_of, version};
 use crate::server;
 use crate::server::ROOT_CA;
 
-/// Returns the events of a watch that times out.
+/// Returns the events of a watch until it times out after two seconds.
 async fn events(maps: &Objects<'_>, query: &str) -> Vec<Value> {
     let response = maps
         .get(&format!("?watch=true&timeoutSeconds=2&{query}"))
@@ -22,7 +22,7 @@ async fn events(maps: &Objects<'_>, query: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Returns type and name of each event, such as `MODIFIED a`.
+/// Returns the type and the object name of each event, such as `MODIFIED a`.
 fn summaries(events: &[Value]) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     events
@@ -34,6 +34,8 @@ fn summaries(events: &[Value]) -> Vec<String> {
         .collect()
 }
 
+/// Checks that a watch from an earlier version returns all later events in order. With a selector, the watch returns
+/// the events of matching objects.
 #[tokio::test]
 async fn watches_resume_from_any_stored_version() {
     let server = server().await;
@@ -50,7 +52,7 @@ async fn watches_resume_from_any_stored_version() {
     assert_eq!(summaries(&all), ["ADDED b", "MODIFIED b", "DELETED a"]);
     assert_eq!(all[0]["object"], second);
     assert_eq!(all[1]["object"], changed);
-    // A deleted object is shown in its last state, with the version of its deletion.
+    // The event of a deletion contains the last state of the object, with the version of the deletion.
     let (mut deleted, mut was) = (all[2]["object"].clone(), first.clone());
     let versions = [&second, &changed, &deleted].map(|o| version(o).parse::<u64>().unwrap());
     assert!(versions.is_sorted(), "{versions:?}");
@@ -61,8 +63,8 @@ async fn watches_resume_from_any_stored_version() {
     let rest = format!("resourceVersion={}", version(&changed));
     assert_eq!(summaries(&events(&maps, &rest).await), ["DELETED a"]);
 
-    // An object that stops matching appears as deleted, in its last matching state. One that starts to match appears as
-    // added.
+    // When an object stops matching the selector, the watch reports a deletion with the last matching state. When an
+    // object starts to match, the watch reports an addition.
     let old = events(&maps, &format!("{from}&labelSelector=l%3Dx")).await;
     assert_eq!(summaries(&old), ["ADDED b", "DELETED b", "DELETED a"]);
     assert_eq!(old[1]["object"]["metadata"]["labels"], json!({"l": "x"}));
@@ -73,6 +75,8 @@ async fn watches_resume_from_any_stored_version() {
     assert_eq!(summaries(&one), ["DELETED a"]);
 }
 
+/// Checks that a watch starts with an `ADDED` event for each existing object if the query has no version or version 0,
+/// or has `sendInitialEvents=true`. With `sendInitialEvents=true`, a bookmark marks the end of these events.
 #[tokio::test]
 async fn watches_send_initial_events_on_request() {
     let server = server().await;
@@ -112,6 +116,7 @@ async fn watches_send_initial_events_on_request() {
     assert_eq!(summaries(&events(&maps, &on).await), ["ADDED c"]);
 }
 
+/// Checks the responses to invalid options of a watch, and the values of `watch` that select a list instead of a watch.
 #[tokio::test]
 async fn invalid_watch_options_are_refused() {
     let server = server().await;
@@ -164,6 +169,7 @@ async fn invalid_watch_options_are_refused() {
     assert_eq!(one.json["kind"], "Namespace", "{}", one.text);
 }
 
+/// Checks that a watch from a version that is no longer stored sends one `ERROR` event with code 410.
 #[tokio::test]
 async fn watches_from_expired_versions_return_410() {
     let server = server::with_short_history().await;
@@ -192,6 +198,8 @@ async fn watches_from_expired_versions_return_410() {
     );
 }
 
+/// Checks that eight concurrent writers get a distinct version for each write, and that each increment of a shared
+/// counter is stored once.
 #[tokio::test]
 async fn concurrent_writers_get_distinct_versions_and_lose_no_update() {
     const WRITERS: usize = 8;
@@ -202,7 +210,7 @@ async fn concurrent_writers_get_distinct_versions_and_lose_no_update() {
     let secrets = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/secrets"));
     let first = maps.create(&map("a", json!({"sum": "0"}), json!({}))).await;
     secrets.create(&json!({"metadata": {"name": "a"}})).await;
-    // Each writer increments the value it has read, and reads again after a conflict.
+    // Each writer increments the value that it has read. After a conflict, the writer reads the value again.
     let add = async |writer: usize| {
         let mut versions = Vec::new();
         for write in 0..WRITES {
@@ -246,6 +254,7 @@ async fn concurrent_writers_get_distinct_versions_and_lose_no_update() {
     assert_eq!(sums, expected, "every sum once, in order");
 }
 
+/// Checks that a watch that requests YAML gets status 406.
 #[tokio::test]
 async fn watches_have_no_yaml_format() {
     let server = server().await;

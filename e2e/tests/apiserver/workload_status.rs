@@ -1,11 +1,11 @@
-//! Validation of counts in the status of workloads.
+//! Validation of the counts in the status of workloads, for example `readyReplicas`.
 
 use serde_json::{Value, json};
 
 use crate::objects::{Objects, deployment};
 use crate::server;
 
-/// Returns group and version, plural and object of each kind with counts in its status.
+/// Returns the path of the group and version, the plural, and an object of each kind that has counts in its status.
 fn workloads() -> Vec<(&'static str, &'static str, Value)> {
     let (meta, selector) = (json!({"name": "a"}), json!({"matchLabels": {"a": "b"}}));
     let template = &deployment("a")["spec"]["template"];
@@ -49,6 +49,8 @@ fn workloads() -> Vec<(&'static str, &'static str, Value)> {
     all
 }
 
+/// Checks that a status update with a negative count is refused. For kinds with replicas, a partial count, such as
+/// `readyReplicas`, must not exceed `replicas`.
 #[tokio::test]
 async fn negative_counts_and_parts_above_the_total_are_refused() {
     let server = server().await;
@@ -82,7 +84,7 @@ async fn negative_counts_and_parts_above_the_total_are_refused() {
             "horizontalpodautoscalers" => &["desiredReplicas", "currentReplicas"],
             _ => &["readyReplicas", "observedGeneration"],
         };
-        // Required counts are set.
+        // Returns a status with all required counts, in which `field` is negative.
         let required = |field: &str| {
             let mut status = match plural {
                 "daemonsets" => json!({"currentNumberScheduled": 0, "numberMisscheduled": 0,
@@ -100,7 +102,7 @@ async fn negative_counts_and_parts_above_the_total_are_refused() {
             let status = json!({"status": required(field)});
             let response = objects.merge("/a/status", &status).await;
             assert_eq!(response.code, 422, "{plural} {status}: {}", response.text);
-            // The negative count may also cause an error about another field.
+            // The negative count may also cause errors about other fields.
             let expected = format!("status.{field} FieldValueInvalid");
             let found = response.causes();
             assert!(found.contains(&expected), "{plural} {status}: {found:?}");

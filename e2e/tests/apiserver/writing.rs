@@ -1,10 +1,12 @@
-//! Creation and replacement: names, versions, generations, strict decoding, status and scale.
+//! Creation, replacement and patches of objects: names, versions, dry runs, generations, the subresources `status` and
+//! `scale`, and unknown fields.
 
 use serde_json::{Value, json};
 
 use crate::objects::{JSON, Objects, ResponseStatus, deployment, map, status_of, version};
 use crate::server;
 
+/// Checks that the server generates names and sets its own metadata fields, and that it refuses invalid creations.
 #[tokio::test]
 async fn created_objects_get_server_fields() {
     let server = server().await;
@@ -131,6 +133,7 @@ async fn dry_runs_change_nothing() {
     assert_eq!(status_of(&taken), (409, "configmaps \"a\" already exists"));
 }
 
+/// Checks that a replacement with an old version is refused, and that a replacement without a version succeeds.
 #[tokio::test]
 async fn replacements_may_name_a_version() {
     let server = server().await;
@@ -198,6 +201,8 @@ async fn replacements_may_name_a_version() {
     assert_eq!(status_of(&missing), (404, "configmaps \"none\" not found"));
 }
 
+/// Checks that changes of the spec or annotations increment the generation of a Deployment, that a write to the object
+/// ignores the status, and that a write to the subresource `status` ignores the spec.
 #[tokio::test]
 async fn spec_changes_increment_the_generation_and_status_is_separate() {
     let server = server().await;
@@ -251,6 +256,8 @@ async fn spec_changes_increment_the_generation_and_status_is_separate() {
     }
 }
 
+/// Checks that a write to the `status` of a Service changes its annotations, finalizers and labels. On a Deployment,
+/// the labels stay as they are.
 #[tokio::test]
 async fn status_updates_of_built_in_kinds_may_change_metadata() {
     let server = server().await;
@@ -292,7 +299,7 @@ async fn the_scale_subresource_changes_replicas() {
     assert_eq!(
         deployments.put("/web/scale", &larger).await.code,
         409,
-        "an old version"
+        "the version is stale"
     );
     let merged = deployments
         .merge("/web/scale", &json!({"spec": {"replicas": 6}}))
@@ -340,6 +347,8 @@ async fn the_scale_subresource_changes_replicas() {
     );
 }
 
+/// Checks that `fieldValidation` decides whether unknown and duplicate fields are refused, cause warnings, or are
+/// ignored. The default is to warn.
 #[tokio::test]
 async fn clients_choose_how_unknown_fields_are_handled() {
     let server = server().await;
@@ -408,6 +417,7 @@ async fn clients_choose_how_unknown_fields_are_handled() {
     }
 }
 
+/// Checks that an Event created in `events.k8s.io/v1` can be read in the core API.
 #[tokio::test]
 async fn both_event_apis_share_their_objects() {
     let server = server().await;

@@ -1,4 +1,4 @@
-//! Jumps of the wall clock under running controllers: they keep working and evict nothing.
+//! Jumps of the wall clock while controllers run. The controllers must keep working and evict no binding.
 
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -17,10 +17,11 @@ use crate::state;
 use crate::wall_clock::Clock;
 
 const HOUR: i64 = 3600;
-/// Number of status reports of each member that follow a jump. The other periodic work is as frequent.
+/// The number of status reports for each member that the test awaits after a jump. The other periodic work of the
+/// controllers has the same period.
 const ROUNDS: u64 = 4;
 
-/// Waits until the controllers renew their lease with a clock that is `offset` seconds ahead.
+/// Waits until the renewal time in the lease of the controllers is about `offset` seconds ahead of the real time.
 async fn wait_for_renewal_at(scene: &Scene, offset: i64) {
     let leases: Api<Lease> = Api::namespaced(scene.client(None), "karmada-system");
     eventually(
@@ -40,7 +41,7 @@ async fn wait_for_renewal_at(scene: &Scene, offset: i64) {
     .await;
 }
 
-/// Returns the number of status reports of a member, from the metrics of the controllers.
+/// Returns the number of status reports for a member from the metrics of the controllers.
 fn reports(metrics: &str, member: &str) -> u64 {
     let sample =
         format!("cluster_sync_status_duration_seconds_count{{member_cluster=\"{member}\"}} ");
@@ -50,7 +51,7 @@ fn reports(metrics: &str, member: &str) -> u64 {
     values.next().map_or(0, |value| value.parse().unwrap())
 }
 
-/// Waits until the controllers have reported the status of each member several times.
+/// Waits until the controllers have reported the status of each member [`ROUNDS`] times.
 async fn wait_for_reports(port: u16) {
     let mut first = None;
     eventually("status reports of all members", async || {
@@ -66,7 +67,7 @@ async fn wait_for_reports(port: u16) {
     .await;
 }
 
-/// Checks that no binding and no cluster shows an eviction.
+/// Checks that the binding has all its clusters and no eviction task, and that the clusters have no taints.
 async fn assert_no_eviction(scene: &Scene) {
     let bindings: Api<ResourceBinding> = Api::namespaced(scene.client(None), "default");
     let binding = bindings.get("c-configmap").await.unwrap();
@@ -79,6 +80,8 @@ async fn assert_no_eviction(scene: &Scene) {
     }
 }
 
+/// Checks that the controllers apply changes, report the status of members and evict no binding after the clock jumps
+/// an hour ahead, back, and an hour behind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clock_jumps_neither_stop_controllers_nor_evict() {
     let scene = Scene::start().await;

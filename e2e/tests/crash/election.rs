@@ -1,4 +1,4 @@
-//! Leader election between two `berth controllers`.
+//! Leader election between processes of `berth controllers`.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -16,7 +16,8 @@ use crate::scenario::{config_map, policy};
 use crate::scene::{self, MEMBERS, Scene};
 use crate::state;
 
-/// Uses durations that are short, but long enough for a leader on a busy machine to renew its lease.
+/// The arguments of the processes. The lease durations are short, so that the tests are fast, and long enough for a
+/// leader on a busy machine to renew its lease.
 const ARGUMENTS: [&str; 6] = [
     "controllers",
     "--metrics-bind-address=0",
@@ -30,7 +31,7 @@ fn leases(client: &Client) -> Api<Lease> {
     Api::namespaced(client.clone(), "karmada-system")
 }
 
-/// Returns the identity in the lease; empty when it is released.
+/// Returns the identity of the leader from the lease, or an empty string if the lease is released.
 async fn holder(client: &Client) -> Result<String, String> {
     let lease = leases(client).get("karmada-controller-manager").await;
     let lease = lease.map_err(|error| error.to_string())?;
@@ -38,7 +39,7 @@ async fn holder(client: &Client) -> Result<String, String> {
     Ok(holder.unwrap_or_default())
 }
 
-/// Waits until a process other than `before` leads, and returns its identity.
+/// Waits until the lease has a holder other than `before`, and returns the identity of this holder.
 async fn next_leader(client: &Client, before: &str) -> String {
     eventually("another leader", async || {
         let holder = holder(client).await?;
@@ -50,7 +51,7 @@ async fn next_leader(client: &Client, before: &str) -> String {
     .await
 }
 
-/// Waits until the ConfigMap of a member has this value.
+/// Waits until a ConfigMap in a member has this value.
 async fn wait_for_value(member: &Client, object: &Value, value: &str) {
     eventually("the ConfigMap to arrive", async || {
         let found = value_in_member(member, object).await?;
@@ -69,6 +70,8 @@ async fn value_in_member(member: &Client, object: &Value) -> Result<Option<Strin
     Ok(found.and_then(|object| Some(object.data["data"]["a"].as_str()?.to_owned())))
 }
 
+/// Checks that a standby becomes the leader and propagates changes, first after the leader exits, and then after the
+/// next leader is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_takes_over_when_the_leader_exits_or_is_killed() {
     let scene = Scene::start().await;
@@ -99,12 +102,13 @@ async fn a_standby_takes_over_when_the_leader_exits_or_is_killed() {
     scene.stop().await;
 }
 
+/// Checks that a leader exits with status 1 when the lease names another holder.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_loses_its_lease_exits() {
     let scene = Scene::start().await;
     let mut leader = Process::start("leader", &scene.kubeconfig(), &ARGUMENTS);
     next_leader(&scene.client(None), "").await;
-    // A valid lease with another holder.
+    // The lease names another holder and is valid for ten minutes.
     let other_holder =
         json!({ "spec": { "holderIdentity": "another process", "leaseDurationSeconds": 600 } });
     let patched = leases(&scene.client(None))
@@ -133,6 +137,8 @@ async fn client_for_context(kubeconfig: &Path, context: &str) -> Result<Client, 
     Client::try_from(config.map_err(|error| error.to_string())?).map_err(|error| error.to_string())
 }
 
+/// Checks that, of two processes, only the holder of the lease propagates changes after a restart of the API server.
+/// When the leader is killed, the change waits until another process holds the lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exactly_one_process_leads_after_the_api_server_is_killed_and_restarted() {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -176,7 +182,7 @@ async fn exactly_one_process_leads_after_the_api_server_is_killed_and_restarted(
     wait_for_value(&member, &object, "2").await;
     assert!(server.is_running(), "{}", server.log());
 
-    // Only a second leader could apply a change while the leader is dead and its lease still valid.
+    // Until the lease of the dead leader expires, only a process that leads without the lease could propagate a change.
     let leader = next_leader(&plane, "").await;
     if leader == before {
         assert!(second.is_running(), "{}", second.log());
@@ -193,7 +199,7 @@ async fn exactly_one_process_leads_after_the_api_server_is_killed_and_restarted(
         if holder != leader {
             return Ok(());
         }
-        assert_eq!(found.as_deref(), Some("2"), "applied without the lease");
+        assert_eq!(found.as_deref(), Some("2"), "propagated without the lease");
         Err(format!("{holder:?} leads"))
     })
     .await;

@@ -1,11 +1,13 @@
-//! Crash tests: controllers and scheduler killed repeatedly at random moments.
+//! Crash tests of the controllers and the scheduler, whose processes are killed repeatedly at random moments. The
+//! modules [`election`] and [`clock`] test leader election and jumps of the wall clock.
 //!
-//! Both run as processes against the API servers of an embedded control plane and its simulated members. Each seed
-//! yields a scenario of policies, templates, scaling, deletions and edits in members. The scenario runs twice: without
-//! crashes, and while the processes are killed with SIGKILL and restarted. Both runs must reach the same state in the
-//! control plane and in all members.
+//! The controllers and the scheduler are separate processes. They connect to the API servers of an embedded control
+//! plane and of its simulated members. Each seed yields a scenario of policies, templates, scaling, deletions and edits
+//! in members. The scenario runs twice: once without crashes, and once while the test kills the processes with SIGKILL
+//! and restarts them. Both runs must reach the same state in the control plane and in all members.
 //!
-//! `BERTH_KILL_SEEDS=50 cargo test -p berth-e2e --test crash` runs 50 seeds; `BERTH_KILL_FIRST=7` starts with seed 7.
+//! `BERTH_KILL_SEEDS=50 cargo test -p berth-e2e --test crash` runs 50 seeds. `BERTH_KILL_FIRST=7` sets the first seed
+//! to 7.
 
 #![expect(
     clippy::unwrap_used,
@@ -33,7 +35,7 @@ use state::{State, differences};
 
 /// The default number of seeds.
 const SEEDS: u64 = 3;
-/// The time without changes after which an undisturbed run counts as finished.
+/// The time without changes after which a run without crashes is finished.
 const QUIET_TIME: Duration = Duration::from_secs(4);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -47,7 +49,7 @@ async fn killing_controllers_and_scheduler_at_any_moment_does_not_change_the_res
             tokio::join!(run_undisturbed(seed), run_with_crashes(seed));
         let mut last = State::new();
         berth_e2e::eventually(
-            &format!("seed {seed}: the state of the undisturbed run"),
+            &format!("seed {seed}: the state of the run without crashes"),
             async || {
                 last = scene.state().await;
                 let different = differences(&expected, &last);
@@ -75,7 +77,7 @@ async fn run_undisturbed(seed: u64) -> State {
     state
 }
 
-/// Runs the scenario of a seed while processes are killed, and returns the number of kills.
+/// Runs the scenario of a seed while it kills and restarts processes. Returns the scene and the number of kills.
 async fn run_with_crashes(seed: u64) -> (Scene, usize) {
     let scene = Scene::start().await;
     scene.start_controllers();
@@ -95,7 +97,7 @@ async fn run_with_crashes(seed: u64) -> (Scene, usize) {
             kills += 1;
         }
     }
-    // Also kill while the last changes are propagated.
+    // Kill a few more times while the controllers propagate the last changes.
     let mut moments = Numbers::new(seed + 2_000_000);
     for _ in 0..4 {
         tokio::time::sleep(Duration::from_millis(moments.below(900))).await;

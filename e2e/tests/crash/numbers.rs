@@ -5,14 +5,14 @@ pub(crate) struct Numbers(u64);
 impl Numbers {
     pub(crate) fn new(seed: u64) -> Self {
         let mut numbers = Self(seed);
-        // The first numbers of neighbouring seeds are similar.
+        // Skip the first numbers, which are similar for neighbouring seeds.
         for _ in 0..4 {
             numbers.below(1);
         }
         numbers
     }
 
-    /// Returns the next number below a bound.
+    /// Returns the next number, which is below `bound`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self
             .0

@@ -1,4 +1,4 @@
-//! Controllers and scheduler as processes that tests can kill and restart.
+//! Processes of `berth` that tests can kill and restart.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use berth_e2e::eventually;
 
-/// A running `berth` process with the arguments to restart it.
+/// A `berth` process, with the arguments and environment for a restart. The process is killed when the value is
+/// dropped.
 pub(crate) struct Process {
     name: &'static str,
     kubeconfig: PathBuf,
@@ -25,12 +26,12 @@ impl Drop for Process {
 }
 
 impl Process {
-    /// Starts `berth` with these arguments and logs to `NAME.log`.
+    /// Starts `berth` with these arguments. The process logs to `NAME.log` beside the kubeconfig.
     pub(crate) fn start(name: &'static str, kubeconfig: &Path, arguments: &[&str]) -> Self {
         Self::start_with_environment(name, kubeconfig, arguments, &[])
     }
 
-    /// Starts `berth` with additional environment variables.
+    /// Starts `berth` as [`Self::start`] does, with additional environment variables.
     pub(crate) fn start_with_environment(
         name: &'static str,
         kubeconfig: &Path,
@@ -65,7 +66,7 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    /// Sends SIGTERM.
+    /// Sends SIGTERM to the process.
     pub(crate) fn terminate(&self) {
         let sent = Command::new("kill")
             .arg(self.child.id().to_string())
@@ -86,7 +87,7 @@ impl Process {
         .await
     }
 
-    /// Returns the log output.
+    /// Returns the log output of the process, including the output before restarts.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(log_path(self.name, &self.kubeconfig)).unwrap_or_default()
     }

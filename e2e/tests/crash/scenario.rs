@@ -1,5 +1,5 @@
-//! Random user actions in the control plane and in members. The final state does not depend on timing, so the results
-//! of two runs can be compared.
+//! A scenario of random user actions in the control plane and in members. The final state depends only on the seed and
+//! never on timing, so that a test can compare the final states of two runs.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use crate::numbers::Numbers;
 use crate::scene::{MEMBERS, Scene};
 use crate::state::{self, TAKEN};
 
-/// Number of actions in a scenario.
+/// The number of actions in a scenario.
 const STEPS: usize = 60;
 /// The longest pause between two actions, in milliseconds.
 const PAUSE: u64 = 80;
 const DEPLOYMENTS: u64 = 5;
 const CONFIG_MAPS: u64 = 3;
 
-/// Runs the actions that follow from a generator's seed.
+/// Runs random actions, which the generator `numbers` chooses.
 pub(crate) async fn run(scene: &Scene, numbers: &mut Numbers) {
-    // Another user's object in a member has the same name as a template.
+    // An object in member3 that Berth did not create has the same name as a template.
     let taken = config_map(TAKEN);
     scene.apply(Some("member3"), &taken).await;
     scene.apply(None, &taken).await;
@@ -38,7 +38,7 @@ pub(crate) async fn run(scene: &Scene, numbers: &mut Numbers) {
         act(scene, numbers, step).await;
         tokio::time::sleep(Duration::from_millis(numbers.below(PAUSE))).await;
     }
-    // A dispatch suspended to the end would keep whatever state had been reached by chance.
+    // Resume all suspended dispatching, because the state of a suspended member would depend on timing.
     for template in templates() {
         let resumed = json!({ "spec": { "suspension": null } });
         scene
@@ -47,13 +47,14 @@ pub(crate) async fn run(scene: &Scene, numbers: &mut Numbers) {
     }
 }
 
+/// Runs one random action.
 async fn act(scene: &Scene, numbers: &mut Numbers, step: usize) {
     let all = templates();
     let template = numbers.one_of(&all);
     let member = *numbers.one_of(&MEMBERS);
     let policy_of = |members: &[&str]| policy(template, members);
     match numbers.below(14) {
-        // Creates or updates a template and its policy, in either order.
+        // These two actions create or update a template and its policy, in either order.
         0..=2 => {
             scene.apply(None, template).await;
             scene
@@ -71,7 +72,8 @@ async fn act(scene: &Scene, numbers: &mut Numbers, step: usize) {
             scene.edit(None, template, labels).await;
         }
         5..=6 => {
-            // Divisible by any number of members: a remainder's placement would depend on the previous one.
+            // A multiple of six is divisible by any number of members. The placement of a remainder would depend on the
+            // previous placement.
             let replicas = json!({ "spec": { "replicas": 6 * (1 + numbers.below(4)) } });
             let deployment = deployment(numbers.below(DEPLOYMENTS));
             scene.edit(None, &deployment, replicas).await;
@@ -109,20 +111,21 @@ async fn act(scene: &Scene, numbers: &mut Numbers, step: usize) {
     }
 }
 
-/// Deletes a random Work.
+/// Deletes a random Work of a binding in the execution namespace of a member.
 async fn delete_work(scene: &Scene, numbers: &mut Numbers, member: &str) {
     let namespace = format!("karmada-es-{member}");
     let client = scene.client(None);
     let works = state::api(client, "work.karmada.io/v1alpha1", "Work", Some(&namespace));
     let number = numbers.below(100);
-    // Not Works of namespaces: as in Karmada, these are restored only when a namespace or cluster changes.
+    // Keep the Works of namespaces: as in Karmada, the controllers recreate such a Work only when a namespace or
+    // cluster changes.
     let of_bindings = ListParams::default().labels(RESOURCE_BINDING_PERMANENT_ID);
     let all = works.list(&of_bindings).await.unwrap().items;
     if let Some(work) = all.get(usize::try_from(number).unwrap() % all.len().max(1)) {
         let deleted = works
             .delete(&work.name_any(), &DeleteParams::default())
             .await;
-        // A controller may have deleted it first.
+        // The deletion may fail because a controller has deleted the Work first.
         drop(deleted);
     }
 }
@@ -167,7 +170,7 @@ fn cluster_role() -> Value {
         "rules": [{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }] })
 }
 
-/// Returns a policy that propagates a template to members and divides replicas equally.
+/// Returns a policy that propagates a template to members and divides the replicas equally among them.
 pub(crate) fn policy(template: &Value, members: &[&str]) -> Value {
     let (kind, name) = (&template["kind"], &template["metadata"]["name"]);
     let weights: Vec<Value> = members
@@ -190,7 +193,8 @@ pub(crate) fn policy(template: &Value, members: &[&str]) -> Value {
     policy
 }
 
-/// Returns a policy that overrides the image, or adds a label, in one member.
+/// Returns a policy that overrides the image of a Deployment in one member, or adds a label to an object of another
+/// kind.
 fn override_policy(template: &Value, member: &str, image: &str) -> Value {
     let name = template["metadata"]["name"].as_str().unwrap_or_default();
     let overriders = if template["kind"] == "Deployment" {

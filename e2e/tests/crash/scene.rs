@@ -1,4 +1,5 @@
-//! An embedded control plane with simulated members, and the processes under test.
+//! The scene of a crash test: an embedded control plane with simulated members, and the processes of the controllers
+//! and the scheduler.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -6,7 +7,7 @@ use std::time::Duration;
 
 use berth::up::{ControlPlane, DisabledComponent, UpArgs};
 use berth_e2e::eventually;
-use berth_scheduler::process::logging::LogArgs;
+use berth_component_base::process::logging::LogArgs;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -20,6 +21,7 @@ use crate::state::{self, State, differences};
 /// Names of the member clusters.
 pub(crate) const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 
+/// A running control plane with its members, and the processes that [`Self::kill`] kills.
 pub(crate) struct Scene {
     plane: ControlPlane,
     folder: tempfile::TempDir,
@@ -29,7 +31,7 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) async fn start() -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        berth_scheduler::process::logging::init(&LogArgs::default(), "off");
+        berth_component_base::process::logging::init(&LogArgs::default(), "off");
         let arguments = UpArgs {
             port: 0,
             members: MEMBERS.len(),
@@ -51,7 +53,8 @@ impl Scene {
         self.folder.path().join("kubeconfig")
     }
 
-    /// Starts controllers without leader election: after a kill, the old lease would have to expire first.
+    /// Starts the controllers without leader election. With leader election, restarted controllers would wait until the
+    /// lease of the killed process expires.
     pub(crate) fn start_controllers(&self) {
         let arguments = [
             "controllers",
@@ -75,7 +78,7 @@ impl Scene {
         self.processes.lock().unwrap().push(process);
     }
 
-    /// Kills and restarts the controllers, or sometimes the scheduler or both.
+    /// Kills and restarts the controllers, the scheduler or both, at random.
     pub(crate) fn kill(&self, numbers: &mut Numbers) {
         let victims: &[usize] = match numbers.below(6) {
             0 => &[0, 1],
@@ -93,7 +96,7 @@ impl Scene {
         self.plane.stop().await;
     }
 
-    /// Returns a client of the control plane, or of a member.
+    /// Returns a client of a member, or of the control plane if `member` is `None`.
     pub(crate) fn client(&self, member: Option<&str>) -> Client {
         let members = self.plane.members().iter();
         match member {
@@ -105,7 +108,7 @@ impl Scene {
         }
     }
 
-    /// Returns the state of the control plane and all members.
+    /// Returns a snapshot of the control plane and all members.
     pub(crate) async fn state(&self) -> State {
         let mut all = State::new();
         state::collect(&mut all, "", &self.client(None), state::CONTROL_PLANE_KINDS).await;
@@ -116,7 +119,8 @@ impl Scene {
         all
     }
 
-    /// Waits until all bindings that can be fully applied are, and nothing has changed for `quiet_time`.
+    /// Waits until all bindings except [`state::TAKEN`] are fully applied, and no object has changed for `quiet_time`.
+    /// Returns the final state.
     pub(crate) async fn wait_until_quiet(&self, quiet_time: Duration) -> State {
         let (mut last, mut since) = (State::new(), Instant::now());
         eventually(
@@ -147,20 +151,20 @@ impl Scene {
         apply(self.client(member), manifest).await.unwrap();
     }
 
-    /// Patches an object if it exists.
+    /// Sends a merge patch of an object. A missing object is ignored.
     pub(crate) async fn edit(&self, member: Option<&str>, object: &Value, changes: Value) {
         let (api, name) = handle(self.client(member), object);
         let patch = Patch::Merge(&changes);
         ignore_not_found(api.patch(&name, &PatchParams::default(), &patch).await);
     }
 
-    /// Deletes an object if it exists.
+    /// Deletes an object. A missing object is ignored.
     pub(crate) async fn delete(&self, member: Option<&str>, object: &Value) {
         let (api, name) = handle(self.client(member), object);
         ignore_not_found(api.delete(&name, &DeleteParams::background()).await);
     }
 
-    /// Waits until a template is gone, so that its name is free again.
+    /// Waits until a deleted template no longer exists, so that its name is free again.
     pub(crate) async fn wait_until_gone(&self, object: &Value) {
         let (api, name) = handle(self.client(None), object);
         eventually(&format!("{name} to be gone"), async || {
@@ -187,7 +191,7 @@ pub(crate) async fn apply(client: Client, manifest: &Value) -> kube::Result<()> 
     Ok(())
 }
 
-/// Panics unless the request succeeded or the object was not found.
+/// Panics if a request failed with an error other than 404.
 fn ignore_not_found<T>(outcome: Result<T, kube::Error>) {
     match outcome {
         Ok(_) => {}
@@ -196,6 +200,7 @@ fn ignore_not_found<T>(outcome: Result<T, kube::Error>) {
     }
 }
 
+/// Returns the API of an object, and the name of the object.
 fn handle(client: Client, object: &Value) -> (Api<DynamicObject>, String) {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
     let (api_version, kind) = (text("/apiVersion").unwrap(), text("/kind").unwrap());

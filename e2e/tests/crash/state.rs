@@ -1,4 +1,5 @@
-//! Snapshots of a control plane and its members, without values that differ from run to run: versions, UIDs, times.
+//! Snapshots of the objects of a control plane and its members, and their comparison. A snapshot contains no values
+//! that differ from run to run, such as versions, UIDs and times.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::scene::resource;
 
-/// Objects, keyed by cluster, kind, namespace and name.
+/// A snapshot: objects, keyed by cluster, kind, namespace and name.
 pub(crate) type State = BTreeMap<String, Value>;
 
 type Kinds = &'static [(&'static str, &'static str)];
@@ -21,7 +22,7 @@ const WORKLOADS: Kinds = &[
     ("rbac.authorization.k8s.io/v1", "ClusterRole"),
 ];
 
-/// Kinds compared in the control plane.
+/// The kinds of objects in a snapshot of the control plane.
 pub(crate) const CONTROL_PLANE_KINDS: &[Kinds] = &[
     WORKLOADS,
     &[
@@ -34,7 +35,7 @@ pub(crate) const CONTROL_PLANE_KINDS: &[Kinds] = &[
     ],
 ];
 
-/// Kinds compared in members.
+/// The kinds of objects in a snapshot of a member.
 pub(crate) const MEMBER_KINDS: &[Kinds] = &[WORKLOADS];
 
 /// Fields whose values differ from run to run.
@@ -52,10 +53,11 @@ const VOLATILE_FIELDS: [&str; 11] = [
     "uid",
 ];
 
-/// Name of the only template that cannot be applied everywhere; see [`crate::scenario`].
+/// The name of the only template that cannot be applied to all members. In one member, [`crate::scenario`] creates an
+/// object with this name first.
 pub(crate) const TAKEN: &str = "taken";
 
-/// Returns an API for objects of a kind, in one namespace or in all.
+/// Returns an API for the objects of a kind in one namespace, or in all namespaces if `namespace` is `None`.
 pub(crate) fn api(
     client: Client,
     api_version: &str,
@@ -69,7 +71,7 @@ pub(crate) fn api(
     }
 }
 
-/// Adds the objects of one cluster.
+/// Adds the objects of one cluster to a snapshot.
 pub(crate) async fn collect(all: &mut State, cluster: &str, client: &Client, kinds: &[Kinds]) {
     for (api_version, kind) in kinds.iter().copied().flatten() {
         let api = api(client.clone(), api_version, kind, None);
@@ -77,7 +79,7 @@ pub(crate) async fn collect(all: &mut State, cluster: &str, client: &Client, kin
             let meta = &object.metadata;
             let namespace = meta.namespace.as_deref().unwrap_or_default();
             let name = meta.name.as_deref().unwrap_or_default();
-            // Tokens of the members, and objects that servers create themselves.
+            // Exclude the tokens of members, and the objects that API servers create.
             let others = ["kube-system", "kube-public", "karmada-cluster"].contains(&namespace)
                 || name == "kube-root-ca.crt"
                 || name.starts_with("system:");
@@ -89,7 +91,7 @@ pub(crate) async fn collect(all: &mut State, cluster: &str, client: &Client, kin
     }
 }
 
-/// Returns the bindings that could be fully applied but are not.
+/// Describes the bindings that are not fully applied, except the binding of [`TAKEN`].
 pub(crate) fn not_applied(state: &State) -> Vec<String> {
     let bindings = state
         .iter()
@@ -104,7 +106,7 @@ pub(crate) fn not_applied(state: &State) -> Vec<String> {
         .collect()
 }
 
-/// Describes the objects that are missing, unexpected or different.
+/// Describes the objects that are missing in `found`, unexpected, or different from `expected`.
 pub(crate) fn differences(expected: &State, found: &State) -> Vec<String> {
     let keys: std::collections::BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
     let mut all = Vec::new();
@@ -113,17 +115,18 @@ pub(crate) fn differences(expected: &State, found: &State) -> Vec<String> {
             (Some(expected), Some(found)) => {
                 let before = all.len();
                 compare(key, expected, found, &mut all);
-                // Report at most five differences per object.
+                // Report at most five differences for each object.
                 all.truncate(before + 5);
             }
             (Some(_), None) => all.push(format!("{key} is missing")),
-            (None, Some(_)) => all.push(format!("{key} should not be there")),
+            (None, Some(_)) => all.push(format!("{key} is unexpected")),
             (None, None) => {}
         }
     }
     all
 }
 
+/// Adds the differences between two values to `all`.
 fn compare(path: &str, expected: &Value, found: &Value, all: &mut Vec<String>) {
     if expected == found {
         return;
@@ -140,7 +143,7 @@ fn compare(path: &str, expected: &Value, found: &Value, all: &mut Vec<String>) {
     all.push(format!("{path}: {expected} expected, {found} found"));
 }
 
-/// Removes values that differ from run to run, and sorts lists.
+/// Returns a value without the fields that differ from run to run, and with sorted lists.
 fn without_volatile_values(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -163,7 +166,7 @@ fn without_volatile_values(value: &Value) -> Value {
     }
 }
 
-/// Replaces each UUID in a text.
+/// Replaces each UUID in a text by a fixed text.
 fn without_ids(text: &str) -> String {
     const LENGTH: usize = 36;
     let mut out = String::with_capacity(text.len());

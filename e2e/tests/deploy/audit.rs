@@ -1,33 +1,33 @@
-//! Requests of service accounts, read from the server's audit log.
+//! The audit log of kube-apiserver. Tests read from it the requests that service accounts have sent.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-/// The audit log of a server.
+/// The files of an audit log and of its policy.
 pub(crate) struct Audit {
     log: PathBuf,
     policy: PathBuf,
 }
 
-/// A request with its response.
+/// An entry of the audit log: a request of a service account, and the response.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) user: String,
     pub(crate) group: String,
-    /// Includes the subresource: `resourcebindings/status`.
+    /// The plural of the resource, with the subresource if the request has one: `resourcebindings/status`.
     pub(crate) resource: String,
     pub(crate) verb: String,
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) agent: String,
     pub(crate) code: u64,
-    /// Message of the response, if the request was rejected.
+    /// The message of the response if the server rejected the request.
     pub(crate) message: String,
 }
 
 impl Audit {
-    /// Prepares the log in a folder.
+    /// Writes the audit policy into a folder. The log will be in the same folder.
     pub(crate) fn new(folder: &Path) -> Self {
         let policy = folder.join("audit-policy.json");
         let text = json!({
@@ -57,7 +57,7 @@ impl Audit {
     /// Returns all requests of service accounts so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-        // The last line may be incomplete.
+        // Skip the last line, which may be incomplete.
         let complete = log.rsplit_once('\n').map_or("", |(complete, _)| complete);
         let entries = complete
             .lines()

@@ -1,4 +1,5 @@
-//! The Helm chart and the kustomize overlays: rendered, applied to an API server, and parsed by Berth's command line.
+//! Tests of the Helm chart and the kustomize overlays. An API server must accept the rendered objects, and Berth must
+//! accept the command lines of the Deployments.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Runs `helm template` with these values.
+/// Runs `helm template` with these values. Returns its output, or its error.
 fn helm(values: &Value) -> Result<String, String> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), values.to_string()).unwrap();
@@ -44,7 +45,7 @@ pub(crate) fn objects(yaml: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The overlays with their Deployments.
+/// The folder of each overlay, and the names of its Deployments.
 const OVERLAYS: [(&str, &[&str]); 4] = [
     ("scheduler-only", &["karmada-scheduler"]),
     ("second-scheduler", &["my-karmada-scheduler"]),
@@ -55,7 +56,7 @@ const OVERLAYS: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// Runs `kubectl kustomize` on a folder of `deploy`.
+/// Returns the output of `kubectl kustomize` for a folder of `deploy`.
 pub(crate) fn kustomize(folder: &str) -> String {
     let output = Command::new("kubectl")
         .args(["kustomize", &format!("deploy/{folder}")])
@@ -67,23 +68,26 @@ pub(crate) fn kustomize(folder: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the objects of the chart with these values.
+/// Renders the chart with these values, and returns its objects.
 pub(crate) fn chart(values: &Value) -> Vec<Value> {
     objects(&helm(values).unwrap())
 }
 
+/// Returns the object with this kind and name.
 fn named<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
     let mut all = objects.iter();
     let found = all.find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
     found.ok_or_else(|| format!("no {kind} {name}")).unwrap()
 }
 
+/// Returns the command line of a Deployment.
 fn command(deployment: &Value) -> Vec<String> {
     let command = &deployment["spec"]["template"]["spec"]["containers"][0]["command"];
     serde_json::from_value(command.clone()).unwrap()
 }
 
-/// The values that are tried. Together they set every key of values.yaml.
+/// Returns the values with which the tests render the chart, each with a description. Together, these values set every
+/// key of `values.yaml`.
 fn variations() -> Vec<(&'static str, Value)> {
     let deployments = json!([{ "apiGroups": ["apps"], "resources": ["deployments"] }]);
     vec![
@@ -167,7 +171,8 @@ fn variations() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Asserts that Berth accepts the command line of each Deployment, and that probes and ports match it.
+/// Checks that Berth accepts the command line of each Deployment, and that the probe port, the volumes and the service
+/// account of the pod match this command line.
 fn assert_starts(case: &str, objects: &[Value]) {
     for deployment in objects
         .iter()
@@ -253,10 +258,11 @@ async fn an_api_server_accepts_the_objects_of_the_chart_and_the_overlays() {
     }
     for (case, values) in variations() {
         let yaml = helm(&values).unwrap();
-        // A new kind is served a moment later.
+        // Retry, because the server serves a new kind with a short delay.
         berth_e2e::eventually(case, async || apply(&yaml)).await;
     }
-    // The chart's Deployments have other selectors, which cannot change.
+    // Delete the Deployments of the chart: the overlays have Deployments with the same names and other selectors, and a
+    // selector is immutable.
     run(&["delete", "deployments", "--all", "-n", "karmada-system"]).unwrap();
     for folder in OVERLAYS.map(|(overlay, _)| format!("overlays/{overlay}")) {
         apply(&kustomize(&folder)).unwrap();
@@ -265,6 +271,7 @@ async fn an_api_server_accepts_the_objects_of_the_chart_and_the_overlays() {
     plane.stop().await;
 }
 
+/// Checks that the roles in the chart have the same rules as the roles in the manifests of `deploy`.
 #[needs(helm)]
 #[test]
 fn the_chart_grants_the_rights_of_the_manifests() {
@@ -298,6 +305,7 @@ fn the_chart_grants_the_rights_of_the_manifests() {
     }
 }
 
+/// Checks that Helm refuses wrong values of the chart, and that the error names the wrong key.
 #[needs(helm)]
 #[test]
 fn wrong_values_are_refused() {
@@ -327,6 +335,7 @@ fn wrong_values_are_refused() {
     }
 }
 
+/// Checks that each overlay has exactly the Deployments of [`OVERLAYS`], and that Berth accepts their command lines.
 #[needs(kubectl)]
 #[test]
 fn berth_accepts_the_command_lines_of_the_overlays() {

@@ -1,4 +1,4 @@
-//! A component, run as its Deployment runs it.
+//! A component of Berth as a local process, with the command line of its Deployment.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use kube::Api;
 
 use crate::control_plane::ControlPlane;
 
-/// Number of components that were started, for the names of their logs.
+/// The number of started components, which makes the names of their logs unique.
 static STARTED: AtomicUsize = AtomicUsize::new(0);
 
-/// A running process, killed when dropped.
+/// A running component. The process is killed when the value is dropped.
 pub(crate) struct Component {
     child: Child,
     log: PathBuf,
@@ -31,7 +31,8 @@ impl Drop for Component {
 }
 
 impl Component {
-    /// Runs the command of a Deployment with this kubeconfig, more arguments, and free local addresses.
+    /// Starts the command of a Deployment. The process uses this kubeconfig, free local ports instead of the bind
+    /// addresses, and the additional arguments `more`.
     pub(crate) async fn start(
         plane: &ControlPlane,
         deployment: &str,
@@ -74,7 +75,7 @@ impl Component {
         self.child.try_wait().unwrap()
     }
 
-    /// Returns the log output.
+    /// Returns the log output of the process.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }

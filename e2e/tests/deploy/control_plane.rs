@@ -1,4 +1,5 @@
-//! A control plane set up as `deploy/README.md` describes: a real kube-apiserver with Karmada's definitions.
+//! A control plane as `deploy/README.md` describes it: kube-apiserver and etcd, with Karmada's
+//! CustomResourceDefinitions.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +12,14 @@ use crate::audit::Audit;
 pub(crate) struct ControlPlane {
     pub(crate) client: Client,
     pub(crate) audit: Audit,
-    /// Stopped before its folder is removed.
+    /// The server. This field precedes `folder`, so that the server stops before its folder is removed.
     server: RealServer,
     folder: tempfile::TempDir,
 }
 
 impl ControlPlane {
-    /// Starts a control plane with these flags of kube-apiserver. The test needs `#[needs(apiserver, kubectl)]`.
+    /// Starts a control plane whose kube-apiserver has these additional flags. The test needs `#[needs(apiserver,
+    /// kubectl)]`.
     pub(crate) async fn start(flags: &[&str]) -> Self {
         let assets = RealServer::assets().unwrap();
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -51,7 +53,7 @@ impl ControlPlane {
         self.kubectl(&["apply", "-f", &path]);
     }
 
-    /// Runs kubectl with all rights, and returns what it prints.
+    /// Runs kubectl as the administrator, and returns its output.
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
         let cache = self.folder.path().join("cache");
         let output = kubectl::run(self.server.kubeconfig(), &cache, arguments).unwrap();
@@ -64,7 +66,7 @@ impl ControlPlane {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Writes a kubeconfig with a token of a service account in `karmada-system`.
+    /// Writes a kubeconfig with a token of a service account in `karmada-system`, and returns the path of the file.
     pub(crate) fn kubeconfig_of(&self, account: &str) -> PathBuf {
         let token = self.kubectl(&["create", "token", account, "-n", "karmada-system"]);
         let mut config: serde_json::Value =
@@ -76,12 +78,12 @@ impl ControlPlane {
         path
     }
 
-    /// Returns a kubeconfig with all rights.
+    /// Returns the path of the kubeconfig of the administrator.
     pub(crate) fn kubeconfig(&self) -> &Path {
         self.server.kubeconfig()
     }
 
-    /// Returns a folder that exists as long as the control plane.
+    /// Returns a folder for the files of a test. The folder is removed with the control plane.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }

@@ -1,4 +1,5 @@
-//! Rights of `berth controllers`.
+//! The rights of the ServiceAccount of `berth controllers`: the controllers need each granted right, and no other
+//! right.
 
 use berth_e2e::eventually;
 use berth_test_requirements::needs;
@@ -13,6 +14,7 @@ use crate::rights;
 
 const ACCOUNT: &str = "berth-controllers";
 
+/// Returns a Deployment, a Role and a ClusterRole, with policies that select them.
 fn manifests() -> Value {
     let selects = |kind: &str, name: &str, api: &str| json!([{ "apiVersion": api, "kind": kind, "name": name }]);
     let policy = |kind: &str, name: &str, selectors: Value| {
@@ -40,12 +42,12 @@ fn exists(plane: &ControlPlane, what: &[&str]) -> bool {
     !plane.kubectl(&arguments).is_empty()
 }
 
-/// Waits until a condition holds.
+/// Waits until `condition` returns true.
 async fn wait_until(what: &str, condition: impl Fn() -> bool) {
     eventually(what, async || condition().then_some(()).ok_or("not yet")).await;
 }
 
-/// Waits until a request is rejected for this reason.
+/// Waits until the server forbids a request for this resource with a message that contains `reason`.
 async fn wait_until_forbidden(plane: &ControlPlane, resource: &str, reason: &str) {
     wait_until(
         &format!("a rejected request for {resource}: {reason}"),
@@ -60,6 +62,8 @@ async fn wait_until_forbidden(plane: &ControlPlane, resource: &str, reason: &str
     .await;
 }
 
+/// Checks that the controllers propagate templates with the rights of their account, and use each right. The server
+/// checks some rights only as a condition of other requests: without these rights, it forbids the other requests.
 #[needs(apiserver, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_controllers_have_exactly_the_rights_that_they_need() {
@@ -70,7 +74,8 @@ async fn the_controllers_have_exactly_the_rights_that_they_need() {
     let roles: Api<ClusterRole> = Api::all(plane.client.clone());
     let all = rights::granted_to(&plane.client, ACCOUNT).await;
 
-    // Some rights never appear as requests; without them, other requests are rejected.
+    // No request uses the rights `escalate`, `bind` and `*/finalizers` directly. Remove these rights first, and check
+    // that the server then forbids other requests.
     let mut fewer = roles.get(ACCOUNT).await.unwrap().rules.unwrap();
     fewer.retain(|rule| !has(&rule.verbs, "escalate") && !has(&rule.verbs, "update"));
     assert_eq!(fewer.len(), 6);
@@ -88,7 +93,7 @@ async fn the_controllers_have_exactly_the_rights_that_they_need() {
     wait_until_forbidden(&plane, "roles", "not currently held").await;
     wait_until_forbidden(&plane, "clusterroles", "not currently held").await;
 
-    // With all rights no request is rejected.
+    // Grant all rights again. From now on, the server must forbid no request.
     plane.apply("deploy/controllers/rbac.yaml");
     for binding in [
         &["resourcebinding", "web-deployment"],
@@ -105,7 +110,8 @@ async fn the_controllers_have_exactly_the_rights_that_they_need() {
             == "3"
     })
     .await;
-    // The Work of a cluster without an endpoint is created, and deleted with its binding.
+    // Place the binding on a cluster without an endpoint. The controllers create the Work of the binding, and delete it
+    // with the binding.
     let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
         "metadata": { "name": "m1" }, "spec": { "syncMode": "Push" } });
     let file = plane.folder().join("cluster.json");
@@ -116,7 +122,7 @@ async fn the_controllers_have_exactly_the_rights_that_they_need() {
     plane.kubectl(&[&["patch", "resourcebinding", "web-deployment"][..], &patch].concat());
     let works = ["work", "-n", "karmada-es-m1"];
     wait_until("the work", || exists(&plane, &works)).await;
-    // A rebalancer that is deleted as soon as it has finished.
+    // Create a WorkloadRebalancer that the controllers delete as soon as it has finished.
     let rebalancer = json!({ "apiVersion": "apps.karmada.io/v1alpha1", "kind": "WorkloadRebalancer",
         "metadata": { "name": "web" }, "spec": { "ttlSecondsAfterFinished": 0, "workloads": [
             { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web" }] } });
@@ -135,11 +141,12 @@ async fn the_controllers_have_exactly_the_rights_that_they_need() {
         ("clusterrole/web", "clusterresourcebinding/web-clusterrole"),
     ] {
         plane.kubectl(&["delete", template]);
-        // A lone kube-apiserver has no garbage collector.
+        // Delete the binding explicitly, because no garbage collector runs beside kube-apiserver.
         plane.kubectl(&["delete", binding, "--timeout=60s"]);
     }
     wait_until("deletion of the work", || !exists(&plane, &works)).await;
-    // No namespace controller runs, either: the execution namespace stays terminating.
+    // Do not wait for the deletion of the cluster: no namespace controller runs, so the execution namespace stays in
+    // phase `Terminating`.
     plane.kubectl(&["delete", "cluster", "m1", "--wait=false"]);
 
     let requests = plane.audit.requests();

@@ -1,4 +1,5 @@
-//! `berth join` and `berth unjoin` with real servers.
+//! Tests of `berth join` and `berth unjoin` with a kube-apiserver as the control plane and another kube-apiserver as
+//! the new member cluster.
 
 use berth_test_requirements::needs;
 use std::process::{Command, Output, Stdio};
@@ -15,10 +16,10 @@ use serde_json::json;
 
 use crate::control_plane::ControlPlane;
 
-/// A cluster that is not a member yet.
+/// A cluster to join.
 struct NewCluster {
     client: Client,
-    /// Stopped before its folder is removed.
+    /// The server. This field precedes `_folder`, so that the server stops before its folder is removed.
     server: RealServer,
     _folder: tempfile::TempDir,
 }
@@ -44,7 +45,8 @@ impl NewCluster {
         Api::namespaced(self.client.clone(), "karmada-cluster")
     }
 
-    /// Fills the token Secret of an account, as kube-controller-manager would, and returns the token.
+    /// Waits for the token Secret of an account, and stores a token in it, as kube-controller-manager does. Returns the
+    /// token.
     async fn fill_token_secret(&self, account: &str) -> String {
         eventually(&format!("the Secret of {account}"), async || {
             let secret = self.secrets().get(account).await;
@@ -77,7 +79,7 @@ impl NewCluster {
     }
 }
 
-/// Runs `berth` with the kubeconfigs of control plane and cluster.
+/// Starts `berth` with the kubeconfigs of the control plane and of the cluster.
 fn berth(
     plane: &ControlPlane,
     new_cluster: &NewCluster,
@@ -94,14 +96,15 @@ fn berth(
     tokio::task::spawn_blocking(move || command.output().unwrap())
 }
 
-/// Waits for a successful exit, and returns the output.
+/// Waits until the process exits with success, and returns its output.
 async fn output_of(running: tokio::task::JoinHandle<Output>) -> String {
     let output = running.await.unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the token of a member in the control plane, and whether the member accepts it.
+/// Returns the token of a member from a Secret in the control plane. The flag reports whether the member permits this
+/// token to read a namespace.
 async fn token_of(plane: &ControlPlane, new_cluster: &NewCluster, secret: &str) -> (String, bool) {
     let secrets: Api<Secret> = Api::namespaced(plane.client.clone(), "karmada-cluster");
     let data = secrets.get(secret).await.unwrap().data.unwrap();
@@ -119,6 +122,8 @@ async fn token_of(plane: &ControlPlane, new_cluster: &NewCluster, secret: &str) 
     (token, accepted)
 }
 
+/// Checks that `berth join` stores a token that the new member has issued, and that `berth unjoin` deletes the Cluster
+/// and the account in the member.
 #[needs(apiserver, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_joins_with_tokens_that_it_issues_and_unjoins() {
@@ -157,6 +162,8 @@ async fn a_cluster_joins_with_tokens_that_it_issues_and_unjoins() {
     assert!(left.is_none());
 }
 
+/// Checks that `berth join` uses token Secrets if the new member limits the lifetime of issued tokens, that a second
+/// join succeeds, and that `berth unjoin` deletes the Secrets.
 #[needs(apiserver, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_with_short_lived_tokens_joins_with_token_secrets() {
@@ -169,7 +176,7 @@ async fn a_cluster_with_short_lived_tokens_joins_with_token_secrets() {
     assert_eq!(token_of(&plane, &new_cluster, "member1").await, (own, true));
     let impersonator = token_of(&plane, &new_cluster, "member1-impersonator").await;
     assert_eq!(impersonator, (other, false));
-    // A second join finds the Secrets.
+    // A second join reuses the existing Secrets.
     output_of(berth(&plane, &new_cluster, "join member1")).await;
     output_of(berth(&plane, &new_cluster, "unjoin member1")).await;
     for account in ["karmada-member1", "karmada-impersonator"] {

@@ -1,5 +1,6 @@
-//! The manifests of `deploy/` on a real kube-apiserver: each component runs with the command of its Deployment and the
-//! rights of its account, can do its work, and uses every right. Also tests `berth join`, the chart and the overlays.
+//! Tests of the manifests in `deploy/` on kube-apiserver. Each component runs with the command of its Deployment and
+//! the rights of its ServiceAccount. The component must work with these rights, and must use each of them. Further
+//! tests cover `berth join`, the Helm chart and the kustomize overlays.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 

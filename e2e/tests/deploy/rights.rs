@@ -1,19 +1,20 @@
-//! The rights that Roles and ClusterRoles grant, as single rights.
+//! The rights that Roles and ClusterRoles grant, and checks that requests use exactly these rights. A [`Right`] is one
+//! verb on one resource.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use kube::{Api, Client};
 
 use crate::audit::Request;
 
-/// One verb on one resource.
+/// One verb on one resource, which a rule of a Role or ClusterRole grants.
 #[derive(Clone, Debug)]
 pub(crate) struct Right {
     group: String,
     pub(crate) resource: String,
     pub(crate) verb: String,
-    /// The only object that the right covers.
+    /// The name of the object, if the right covers a single object.
     name: Option<String>,
-    /// The only namespace that the right covers.
+    /// The namespace, if the right comes from a Role.
     namespace: Option<String>,
 }
 
@@ -24,7 +25,8 @@ pub(crate) async fn granted_by_role(client: &Client, name: &str) -> Vec<Right> {
     expand(role.rules.unwrap_or_default(), Some("karmada-system"))
 }
 
-/// Returns the rights of an account: those of its ClusterRole and of its Role in `karmada-system`, if any.
+/// Returns the rights of an account: the rights of the ClusterRole with its name, and the rights of the Role with its
+/// name in `karmada-system` if this Role exists.
 pub(crate) async fn granted_to(client: &Client, account: &str) -> Vec<Right> {
     let everywhere: Api<ClusterRole> = Api::all(client.clone());
     let role = everywhere.get(account).await.unwrap();
@@ -78,7 +80,7 @@ impl Right {
     }
 }
 
-/// Returns an error if a right was not used by any of the requests.
+/// Returns an error that lists the rights that no request used.
 pub(crate) fn all_are_used<'a>(
     rights: impl IntoIterator<Item = &'a Right>,
     requests: &[Request],
@@ -105,7 +107,7 @@ pub(crate) fn none_is_forbidden(requests: &[Request]) {
     assert!(forbidden.is_empty(), "{}", forbidden.join("\n"));
 }
 
-/// Checks that all requests name their component.
+/// Checks that the user agent of all requests names the component.
 pub(crate) fn all_are_named(requests: &[Request], component: &str) {
     let prefix = format!("{component}/v");
     let mut others = requests.iter();

@@ -1,4 +1,5 @@
-//! Rights of the two schedulers, which share one account.
+//! The rights of the ServiceAccounts of the schedulers and of the shadow scheduler: they need each granted right, and
+//! no other right. The default scheduler and the second scheduler share one account.
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
@@ -15,6 +16,7 @@ use crate::component::Component;
 use crate::control_plane::ControlPlane;
 use crate::rights;
 
+/// Returns a ready member cluster that serves Deployments.
 fn member(name: &str) -> Cluster {
     let condition = |kind: &str| {
         json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
@@ -36,7 +38,7 @@ fn member(name: &str) -> Cluster {
     .unwrap()
 }
 
-/// Returns a binding of either kind for a Deployment.
+/// Returns a ResourceBinding or a ClusterResourceBinding of a Deployment.
 fn binding<K: DeserializeOwned>(name: &str, scheduler: &str, replicas: i32) -> K {
     serde_json::from_value(json!({
         "metadata": { "name": name, "labels": {
@@ -55,7 +57,7 @@ fn binding<K: DeserializeOwned>(name: &str, scheduler: &str, replicas: i32) -> K
     .unwrap()
 }
 
-/// Fields that both kinds of binding share.
+/// Access to the fields that ResourceBindings and ClusterResourceBindings share.
 trait AnyBinding:
     kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Serialize + std::fmt::Debug
 {
@@ -81,7 +83,7 @@ impl AnyBinding for ClusterResourceBinding {
     }
 }
 
-/// Waits until the current generation of a binding is placed with this number of replicas.
+/// Waits until the scheduler has placed the current generation of a binding with this number of replicas.
 async fn wait_until_placed<K: AnyBinding>(api: &Api<K>, name: &str, replicas: i32) {
     eventually(&format!("{replicas} replicas of {name}"), async || {
         let stored = api.get(name).await.map_err(|error| error.to_string())?;
@@ -104,8 +106,8 @@ async fn change<K: AnyBinding>(api: &Api<K>, name: &str, change: Value) {
         .unwrap();
 }
 
-/// Makes the scheduler use its rights: places a binding, changes it back and forth so that an event repeats, and then
-/// changes it concurrently until the scheduler has met a conflict.
+/// Makes the scheduler use its rights on one kind of binding. Creates a binding, changes its replicas back and forth so
+/// that an event repeats, and then changes the binding often, until a write of the scheduler conflicts.
 async fn exercise<K: AnyBinding>(plane: &ControlPlane, api: &Api<K>, name: &str, scheduler: &str) {
     let made: K = binding(name, scheduler, 2);
     api.create(&PostParams::default(), &made).await.unwrap();
@@ -139,6 +141,8 @@ async fn exercise<K: AnyBinding>(plane: &ControlPlane, api: &Api<K>, name: &str,
     wait_until_placed(api, name, 6).await;
 }
 
+/// Checks that the two schedulers together use each right of their account, and that the server forbids none of their
+/// requests.
 #[needs(apiserver, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_schedulers_have_exactly_the_rights_that_they_need() {
@@ -151,10 +155,10 @@ async fn the_schedulers_have_exactly_the_rights_that_they_need() {
     }
     let kubeconfig = plane.kubeconfig_of("berth-scheduler");
     let _default = Component::start(&plane, "karmada-scheduler", &kubeconfig, &[]).await;
-    // The second one also connects to the members' estimators.
+    // The second scheduler also connects to the estimators of the members.
     let more = ["--enable-scheduler-estimator"];
     let _mine = Component::start(&plane, "my-karmada-scheduler", &kubeconfig, &more).await;
-    // Only standbys watch the leases.
+    // Start standbys too, because only a standby watches the lease.
     let _default_standby = Component::start(&plane, "karmada-scheduler", &kubeconfig, &[]).await;
     let _my_standby = Component::start(&plane, "my-karmada-scheduler", &kubeconfig, &[]).await;
 
@@ -186,16 +190,17 @@ async fn the_schedulers_have_exactly_the_rights_that_they_need() {
 
     let rights = rights::granted_to(&plane.client, "berth-scheduler").await;
     assert!(rights.len() > 10, "{rights:?}");
-    // The lease is renewed and events are counted a little later.
+    // Wait, because the schedulers renew their leases and update the counts of events with a delay.
     eventually("every right to be used", async || {
         rights::all_are_used(&rights, &plane.audit.requests())
     })
     .await;
     rights::none_is_forbidden(&plane.audit.requests());
     rights::all_are_named(&plane.audit.requests(), "berth-scheduler");
-    println!("{} rights, each of them used, none missing", rights.len());
+    println!("the schedulers used all of {} rights", rights.len());
 }
 
+/// Checks that the shadow scheduler uses each right of its account, and that the server forbids none of its requests.
 #[needs(apiserver, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shadow_has_exactly_the_rights_that_it_needs() {
@@ -208,7 +213,7 @@ async fn a_shadow_has_exactly_the_rights_that_it_needs() {
     let bindings: Api<ResourceBinding> = Api::default_namespaced(plane.client.clone());
     let kubeconfig = plane.kubeconfig_of("berth-shadow");
     let shadow = Component::start(&plane, "berth-shadow", &kubeconfig, &[]).await;
-    eventually("the lists of the shadow", async || {
+    eventually("the filled caches of the shadow scheduler", async || {
         let log = shadow.log();
         if log.contains("caches are filled") {
             Ok(())
@@ -240,7 +245,8 @@ async fn a_shadow_has_exactly_the_rights_that_it_needs() {
     rights::none_is_forbidden(&of_shadow());
 }
 
-/// Returns a ConfigMap with one profile and these filters.
+/// Returns a ConfigMap with a scheduler configuration that has one profile. `filters` is the YAML of its filter
+/// plugins.
 fn profile(filters: &str) -> Value {
     let text = format!(
         "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\nprofiles:\n- plugins:\n    filter: {filters}\n"
@@ -248,6 +254,8 @@ fn profile(filters: &str) -> Value {
     json!({ "metadata": { "name": "berth-scheduler" }, "data": { "config.yaml": text } })
 }
 
+/// Checks that a scheduler with `--config-map` exits if it lacks the optional rights, and that it works with these
+/// rights and uses each of them.
 #[needs(apiserver, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scheduler_reads_its_config_map_with_exactly_the_optional_rights() {
@@ -263,7 +271,8 @@ async fn a_scheduler_reads_its_config_map_with_exactly_the_optional_rights() {
     let deployment = "my-karmada-scheduler";
     let more = ["--config-map=karmada-system/berth-scheduler"];
 
-    // Without the right it exits; the last line of its log names the manifest that grants it.
+    // Without the right to read the ConfigMap, the scheduler exits. The last line of its log names the manifest that
+    // grants the right.
     let mut scheduler = Component::start(&plane, deployment, &kubeconfig, &more).await;
     let status = eventually("the exit of the scheduler", async || {
         scheduler.exit_status().ok_or("it still runs")

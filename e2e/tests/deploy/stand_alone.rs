@@ -1,4 +1,6 @@
-//! The chart and the overlay without Karmada: scheduler, controllers and webhook with the rights of their accounts.
+//! Tests of a stand-alone installation, which needs no component of Karmada. The chart or the overlay `stand-alone`
+//! installs the scheduler, the controllers and the webhook, which must propagate a workload with the rights of their
+//! ServiceAccounts.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -16,7 +18,7 @@ use crate::component::Component;
 use crate::control_plane::ControlPlane;
 use crate::rights;
 
-/// Lets the Service of the webhook lead to a local port.
+/// Changes the objects so that kube-apiserver reaches the webhook at a local port.
 fn lead_webhooks_to(port: u16, objects: &mut [Value]) {
     for object in objects {
         if object["kind"] == "Service" && object["metadata"]["name"] == "karmada-webhook" {
@@ -34,13 +36,13 @@ fn lead_webhooks_to(port: u16, objects: &mut [Value]) {
     }
 }
 
-/// Returns the command line of a Deployment; nothing for other objects.
+/// Returns the arguments of a Deployment. Returns an empty iterator for an object of another kind.
 fn arguments_of(object: &mut Value) -> impl Iterator<Item = &mut Value> {
     let command = object.pointer_mut("/spec/template/spec/containers/0/command");
     command.and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-/// Runs a Deployment with a token of its ServiceAccount.
+/// Starts the command of a Deployment with a token of its ServiceAccount and the additional arguments `more`.
 async fn start(plane: &ControlPlane, name: &str, more: &[&str]) -> Component {
     let path = "jsonpath={.spec.template.spec.serviceAccountName}";
     let resource = format!("deployment/{name}");
@@ -51,7 +53,7 @@ async fn start(plane: &ControlPlane, name: &str, more: &[&str]) -> Component {
     Component::start(plane, name, Path::new(""), &all).await
 }
 
-/// Applies objects, which are written to a file of this name.
+/// Applies objects from a temporary file with this name.
 fn apply(plane: &ControlPlane, name: &str, objects: &[Value]) -> String {
     let file = plane.folder().join(name);
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
@@ -60,7 +62,7 @@ fn apply(plane: &ControlPlane, name: &str, objects: &[Value]) -> String {
     plane.kubectl(&["apply", "--server-side", "--validate=strict", "-f", &file])
 }
 
-/// Returns a Deployment, and a policy that divides it between two members.
+/// Returns a Deployment, and a policy that divides its replicas among the members.
 fn workload() -> [Value; 2] {
     [
         json!({ "apiVersion": "apps/v1", "kind": "Deployment",
@@ -94,7 +96,8 @@ async fn the_overlay_propagates_a_deployment_with_the_rights_that_it_grants() {
     check_propagation(objects, deployments).await;
 }
 
-/// Applies objects, runs their Deployments, and propagates a workload to two members.
+/// Applies objects, starts the processes of their Deployments, and checks that these propagate a workload to two
+/// members.
 async fn check_propagation(mut objects: Vec<Value>, deployments: [&str; 3]) {
     let [webhook, controllers, scheduler] = deployments;
     let plane = ControlPlane::start(&[]).await;
@@ -120,7 +123,7 @@ async fn check_propagation(mut objects: Vec<Value>, deployments: [&str; 3]) {
             ca_pem: member.server().ca_pem().to_owned(),
         };
         let inside = member.server().client();
-        // The webhook of clusters is called, and refuses the write until it has a certificate.
+        // Retry: kube-apiserver refuses to write a Cluster until the webhook for Clusters has a certificate.
         eventually("the cluster to join", async || {
             join::join(&plane.client, &inside, &endpoint, &cluster).await
         })
@@ -157,7 +160,7 @@ async fn check_propagation(mut objects: Vec<Value>, deployments: [&str; 3]) {
     .await;
     let id = "jsonpath={.metadata.labels.propagationpolicy\\.karmada\\.io/permanent-id}";
     let id = plane.kubectl(&["get", "propagationpolicy", "web", "-o", id]);
-    assert_eq!(id.len(), 36, "an id by the webhook: {id:?}");
+    assert_eq!(id.len(), 36, "the webhook sets the id: {id:?}");
     rights::none_is_forbidden(&plane.audit.requests());
     fleet.stop().await;
 }

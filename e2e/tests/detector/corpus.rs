@@ -1,7 +1,8 @@
-//! Replay of recorded cases of Karmada's webhooks and detector on a running control plane.
+//! Replay of cases that were recorded with Karmada's webhooks and detector. A case consists of a template and policies,
+//! and of the results on a Karmada control plane.
 //!
-//! The tests compare: acceptance of objects, the fields named in refusals, the stored spec, label keys and finalizers of
-//! policies, bindings, and the labels and annotations of templates.
+//! The tests compare the results with the results of Berth: which objects are accepted, the fields that refusals name,
+//! the spec, label keys and finalizers of stored policies, the bindings, and the labels and annotations of templates.
 
 pub mod case;
 mod compare;
@@ -12,6 +13,7 @@ use case::{Case, Outcome};
 
 use crate::fixture::Fixture;
 
+/// Checks the results on the embedded API server, which has Karmada's admission rules built in.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recorded_cases_give_the_recorded_results() {
     let fixture = Fixture::start().await;
@@ -31,6 +33,7 @@ async fn recorded_cases_give_the_recorded_results() {
     );
 }
 
+/// Checks the results on kube-apiserver with `berth webhook`.
 #[needs(apiserver, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recorded_cases_give_the_recorded_results_through_the_webhook() {
@@ -58,7 +61,8 @@ async fn recorded_cases_give_the_recorded_results_through_the_webhook() {
     );
 }
 
-/// Checks that objects accepted by Karmada get their bindings on a server without webhooks.
+/// Checks that, on a server without webhooks, the detector creates the recorded bindings of the cases whose objects
+/// Karmada accepted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn accepted_cases_give_the_recorded_bindings_without_webhooks() {
     let fixture = Fixture::without_webhooks().await;

@@ -1,4 +1,5 @@
-//! Control plane with a detector and without a scheduler, so that only the detector writes bindings.
+//! A fixture for tests of the detector: a control plane with a detector. No scheduler runs, so that only the detector
+//! writes bindings.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ pub struct Fixture {
     detector: JoinHandle<()>,
 }
 
-/// API server of a fixture. Dropping a real server stops it.
+/// The API server of a fixture. Dropping a kube-apiserver stops it.
 enum Backend {
     Embedded(Box<Server>),
     Real(
@@ -36,22 +37,23 @@ enum Backend {
 }
 
 impl Fixture {
-    /// Starts a fixture with Karmada's admission rules and default gates.
+    /// Starts a fixture with Karmada's admission rules and the default feature gates.
     pub async fn start() -> Self {
         Self::start_with(vec![Arc::new(KarmadaAdmission)], Gates::default()).await
     }
 
-    /// Starts a fixture with Karmada's admission rules and custom gates.
+    /// Starts a fixture with Karmada's admission rules and these feature gates.
     pub async fn with_gates(gates: Gates) -> Self {
         Self::start_with(vec![Arc::new(KarmadaAdmission)], gates).await
     }
 
-    /// Starts a fixture without admission rules, as on a server without webhooks.
+    /// Starts a fixture with an embedded server without admission rules, which behaves like a server without webhooks.
     pub async fn without_admission() -> Self {
         Self::start_with(Vec::new(), Gates::default()).await
     }
 
-    /// Starts a fixture without webhooks, with a real kube-apiserver if `KUBEBUILDER_ASSETS` is set.
+    /// Starts a fixture without webhooks. The server is kube-apiserver if `KUBEBUILDER_ASSETS` is set, and otherwise
+    /// the embedded server.
     pub async fn without_webhooks() -> Self {
         let Some(assets) = RealServer::assets() else {
             return Self::without_admission().await;
@@ -64,7 +66,7 @@ impl Fixture {
         Self::run(client, Backend::Real(server, folder), Gates::default())
     }
 
-    /// Starts a fixture with a real kube-apiserver and `berth webhook`.
+    /// Starts a fixture with kube-apiserver and `berth webhook`.
     pub async fn with_webhook() -> Self {
         let plane = WebhookPlane::start().await;
         Self::run(
@@ -100,7 +102,7 @@ impl Fixture {
         }
     }
 
-    /// Stops the detector and starts another one.
+    /// Stops the detector, and starts another detector.
     pub async fn restart_detector(&mut self) {
         self.shutdown.cancel();
         self.shutdown = CancellationToken::new();
@@ -108,7 +110,7 @@ impl Fixture {
         std::mem::replace(&mut self.detector, next).await.unwrap();
     }
 
-    /// Stops everything, and fails the test if the detector failed.
+    /// Stops the detector and the embedded server. Fails the test if the detector failed.
     pub async fn stop(self) {
         self.shutdown.cancel();
         self.detector.await.unwrap();
@@ -117,7 +119,8 @@ impl Fixture {
         }
     }
 
-    /// Returns the API of a kind, such as `("apps/v1", "Deployment")`, in the namespace `default` if it is namespaced.
+    /// Returns the API of a kind, such as `("apps/v1", "Deployment")`. The API of a namespaced kind is for the
+    /// namespace `default`.
     pub fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
@@ -149,7 +152,7 @@ impl Fixture {
             .unwrap_or_else(|error| panic!("{object}: {error}"));
     }
 
-    /// Merges a change into an object.
+    /// Sends a merge patch of an object.
     pub async fn change(&self, object: &Value, change: Value) {
         self.api_of(object)
             .patch(
@@ -169,13 +172,13 @@ impl Fixture {
             .unwrap();
     }
 
-    /// Returns the stored object, or null.
+    /// Returns the stored object, or null if it does not exist.
     pub async fn get(&self, object: &Value) -> Value {
         let found = self.api_of(object).get_opt(name_of(object)).await.unwrap();
         serde_json::to_value(found).unwrap()
     }
 
-    /// Returns the binding of a template, or null.
+    /// Returns the binding of a template, or null if it does not exist.
     pub async fn binding(&self, template: &Value) -> Value {
         let name =
             berth_api::names::binding_name(template["kind"].as_str().unwrap(), name_of(template));
@@ -223,7 +226,7 @@ impl Fixture {
         .await
     }
 
-    /// Waits for an event on an object, and returns its message.
+    /// Waits for an event about an object, and returns the message of the event.
     pub async fn until_event(&self, name: &str, reason: &str) -> String {
         eventually(&format!("{reason} on {name}"), async || {
             let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
@@ -237,7 +240,7 @@ impl Fixture {
         .await
     }
 
-    /// Returns the warnings on an object, each as its reason and count.
+    /// Returns the reason and the count of each `Warning` event about an object.
     pub async fn warnings(&self, name: &str) -> Vec<String> {
         let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
         let events = events.list(&ListParams::default()).await.unwrap().items;
@@ -253,8 +256,8 @@ impl Fixture {
             .collect()
     }
 
-    /// Waits until the detector has handled all earlier objects, by creating a marker Deployment with a policy and
-    /// waiting for its binding.
+    /// Waits until the detector has handled all Deployments and policies that were created earlier. For this, creates a
+    /// marker Deployment with a policy, and waits for the binding of the marker.
     pub async fn wait_for_marker(&self, name: &str) {
         let marker = deployment(name);
         self.create(marker.clone()).await;
@@ -288,7 +291,7 @@ pub fn name_of(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap()
 }
 
-/// A Deployment with two replicas in the namespace `default`.
+/// Returns a Deployment with two replicas in the namespace `default`.
 pub fn deployment(name: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
@@ -304,7 +307,7 @@ pub fn deployment(name: &str) -> Value {
     })
 }
 
-/// A PropagationPolicy for a Deployment, with more fields of the spec.
+/// Returns a PropagationPolicy for a Deployment. `spec` sets further fields of the spec.
 pub fn policy(name: &str, deployment: &str, spec: Value) -> Value {
     let mut policy = json!({
         "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
@@ -318,7 +321,7 @@ pub fn policy(name: &str, deployment: &str, spec: Value) -> Value {
     policy
 }
 
-/// Returns the name of the policy in the claim annotation of an object.
+/// Returns the name of the policy that has claimed an object, from the annotations of the object.
 pub fn claimed_by(object: &Value) -> Option<&str> {
     let annotations = &object["metadata"]["annotations"];
     annotations["propagationpolicy.karmada.io/name"]

@@ -1,18 +1,23 @@
-//! Lifecycle of policies and templates: changes, deletions, preemption and waiting.
+//! Tests of the lifecycle of policies and templates: how the detector handles changes and deletions, preemption between
+//! policies, and templates that wait for other objects.
 
 use berth_controllers::detector::Gates;
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, claimed_by, deployment, policy};
 
+/// Returns the part of a policy spec that places a template on one cluster.
 fn clusters(name: &str) -> Value {
     json!({ "placement": { "clusterAffinity": { "clusterNames": [name] } } })
 }
 
+/// Returns a condition: the placement of a binding names exactly this cluster.
 fn placed_on(name: &str) -> impl Fn(&Value) -> bool {
     move |binding| binding["spec"]["placement"]["clusterAffinity"]["clusterNames"] == json!([name])
 }
 
+/// Checks that changes of a template and its policy update the binding, and that the fields of the scheduler and of
+/// users stay.
 #[tokio::test]
 async fn a_binding_follows_its_template_and_policy_and_keeps_foreign_fields() {
     let fixture = Fixture::start().await;
@@ -26,7 +31,7 @@ async fn a_binding_follows_its_template_and_policy_and_keeps_foreign_fields() {
     fixture.until_event("web", "ApplyPolicySucceed").await;
     fixture.until_event("web", "GetReplicasSucceed").await;
 
-    // Fields written by the scheduler and a user are kept.
+    // Write fields as the scheduler and a user do. The detector must keep them.
     let rb = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {"name": "web-deployment"}});
     let others = json!({"spec": {"clusters": [{"name": "m1", "replicas": 2}], "suspension": {"scheduling": true}}});
     fixture.change(&rb, others).await;
@@ -90,6 +95,8 @@ async fn a_deleted_policy_releases_its_template_and_the_next_one_claims_it() {
     fixture.stop().await;
 }
 
+/// Checks that the annotation `scheduling.berth/preemptible` of a policy is set on its bindings, and removed from them
+/// when the policy loses it.
 #[tokio::test]
 async fn the_preemptible_annotation_follows_the_policy() {
     let key = "scheduling.berth/preemptible";
@@ -110,7 +117,7 @@ async fn the_preemptible_annotation_follows_the_policy() {
     let unannotated = fixture
         .until_binding(&web, "no annotation", has_value(None))
         .await;
-    // An annotation written by another client is kept.
+    // The detector keeps an annotation that another client wrote.
     let rb = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {"name": "web-deployment"}});
     assert!(
         !unannotated.to_string().contains("preemptible"),
@@ -124,7 +131,7 @@ async fn the_preemptible_annotation_follows_the_policy() {
         })
         .await;
     assert!(has_value(Some("false"))(&updated), "{updated}");
-    // The annotation of a policy overwrites it, and is removed with the policy.
+    // The annotation of the policy overwrites this annotation, and is removed when the policy is deleted.
     fixture.change(&p, annotate(json!("true"))).await;
     fixture
         .until_binding(
@@ -140,6 +147,7 @@ async fn the_preemptible_annotation_follows_the_policy() {
     fixture.stop().await;
 }
 
+/// Checks that a template is released when its policy no longer selects it.
 #[tokio::test]
 async fn a_policy_with_new_selectors_releases_its_template() {
     let fixture = Fixture::start().await;
@@ -178,7 +186,7 @@ async fn a_recreated_template_gets_a_new_binding() {
         .until(&web, "the end of the template", Value::is_null)
         .await;
     fixture.create(web.clone()).await;
-    // No binding controller runs here to remove its finalizer from the old binding.
+    // Remove the finalizer of the old binding, because no binding controller runs.
     let rb = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {"name": "web-deployment"}});
     fixture
         .change(&rb, json!({"metadata": {"finalizers": null}}))
@@ -196,6 +204,8 @@ async fn a_recreated_template_gets_a_new_binding() {
     fixture.stop().await;
 }
 
+/// Checks that a policy with `activationPreference: Lazy`, and a change of such a policy, take effect at the next
+/// change of the template.
 #[tokio::test]
 async fn a_lazy_policy_takes_effect_with_the_next_template_change() {
     let fixture = Fixture::start().await;
@@ -232,6 +242,8 @@ async fn a_lazy_policy_takes_effect_with_the_next_template_change() {
     fixture.stop().await;
 }
 
+/// Checks that a template whose policy names a missing PriorityClass gets an event, and gets a binding once the class
+/// exists.
 #[tokio::test]
 async fn a_missing_priority_class_is_reported_and_awaited() {
     let fixture = Fixture::start().await;
@@ -257,6 +269,8 @@ async fn a_missing_priority_class_is_reported_and_awaited() {
     fixture.stop().await;
 }
 
+/// Checks that a policy that may preempt claims the template of a policy with a lower priority. The template moves
+/// again when the priorities change.
 #[tokio::test]
 async fn a_template_moves_between_policies_by_preemption_priority() {
     let fixture = Fixture::with_gates(Gates {
@@ -360,7 +374,8 @@ async fn a_selector_for_an_api_that_is_not_served_is_reported_once() {
          Deployment?"
     );
     fixture.until_event("gadgets", "APINotServed").await;
-    // Both triggers check the selectors again: a change of the policy with the typo, and another policy.
+    // The detector checks selectors again after a change of their policy, and after the creation of another policy.
+    // Trigger both checks.
     fixture
         .change(&typo, json!({ "spec": clusters("m2") }))
         .await;
@@ -372,6 +387,7 @@ async fn a_selector_for_an_api_that_is_not_served_is_reported_once() {
     fixture.stop().await;
 }
 
+/// Checks that a template gets no binding until the OverridePolicies that its policy depends on exist.
 #[tokio::test]
 async fn a_template_waits_for_the_overrides_of_its_policy() {
     let fixture = Fixture::start().await;
@@ -393,6 +409,7 @@ async fn a_template_waits_for_the_overrides_of_its_policy() {
     fixture.stop().await;
 }
 
+/// Checks that a detector that starts with existing bindings changes no template, policy or binding.
 #[tokio::test]
 async fn a_restarted_detector_writes_nothing() {
     let mut fixture = Fixture::start().await;
@@ -442,6 +459,7 @@ async fn a_deleted_binding_is_recreated() {
     fixture.stop().await;
 }
 
+/// Checks that a template gets its binding within ten seconds.
 #[tokio::test]
 async fn a_binding_is_created_promptly() {
     let fixture = Fixture::start().await;
@@ -453,7 +471,7 @@ async fn a_binding_is_created_promptly() {
     fixture
         .until_binding(&web, "the binding", |binding| !binding.is_null())
         .await;
-    // It takes milliseconds on an idle machine. The limit allows for other tests.
+    // The detector needs milliseconds on an idle machine. The limit is long because other tests run at the same time.
     let taken = start.elapsed();
     assert!(taken < std::time::Duration::from_secs(10), "{taken:?}");
     eprintln!("binding after {taken:?}");

@@ -1,4 +1,5 @@
-//! End-to-end tests of the detector with an API server and admission rules, but without a scheduler.
+//! End-to-end tests of the detector, the controller that creates bindings for templates that policies select. The tests
+//! run an API server with admission rules, and no scheduler.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 #![expect(

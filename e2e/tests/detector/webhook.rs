@@ -1,6 +1,8 @@
-//! A real kube-apiserver that calls `berth webhook`, set up with the manifests in `deploy/webhook`.
+//! A kube-apiserver that calls `berth webhook`, with the manifests of `deploy/webhook`, and a test of restarts of the
+//! webhook.
 //!
-//! The API server resolves the Service of the configurations as in a cluster. Here it leads to the loopback address.
+//! The webhook configurations name a Service. This Service has the type `ExternalName` and resolves to the loopback
+//! address, where the webhook runs.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
@@ -16,9 +18,10 @@ use serde_json::{Value, json};
 use crate::corpus::case::api_of;
 use crate::fixture::{deployment, policy};
 
+/// The label that protects an object from deletion.
 const PROTECTED: &str = "resourcetemplate.karmada.io/deletion-protected";
 
-/// A kube-apiserver and its webhook.
+/// A running kube-apiserver, and the webhook that it calls.
 pub struct WebhookPlane {
     pub client: Client,
     webhook: Option<Webhook>,
@@ -27,7 +30,7 @@ pub struct WebhookPlane {
     folder: tempfile::TempDir,
 }
 
-/// A running process, killed when dropped.
+/// A running webhook. The process is killed when the value is dropped.
 struct Webhook(Child);
 
 impl Drop for Webhook {
@@ -38,7 +41,8 @@ impl Drop for Webhook {
 }
 
 impl WebhookPlane {
-    /// Starts both, and waits until the API server calls the webhook. The test needs `#[needs(apiserver, kubectl)]`.
+    /// Starts the server and the webhook, and waits until the server calls the webhook. The test needs
+    /// `#[needs(apiserver, kubectl)]`.
     pub async fn start() -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
@@ -66,7 +70,8 @@ impl WebhookPlane {
         let shipped = std::fs::read_to_string(file).unwrap();
         let configurations = shipped.replace("port: 443,", &format!("port: {port},"));
         assert_ne!(configurations, shipped);
-        // Before the webhook starts: it writes the CA bundle at once, and then once a minute.
+        // Apply the configurations before the webhook starts. The webhook writes its CA bundle into them at its start,
+        // and then only once a minute.
         plane.apply_text(&configurations);
         plane.start_webhook();
         plane.wait_until_called().await;
@@ -102,7 +107,7 @@ impl WebhookPlane {
         self.webhook = None;
     }
 
-    /// Creates an object, without storing it if `dry_run` is set.
+    /// Creates an object. The server does not store the object if `dry_run` is set.
     pub async fn create(&self, object: &Value, dry_run: bool) -> Result<DynamicObject, String> {
         let dynamic: DynamicObject = serde_json::from_value(object.clone()).unwrap();
         let parameters = PostParams {
@@ -122,7 +127,8 @@ impl WebhookPlane {
         deleted.map(drop).map_err(|error| error.to_string())
     }
 
-    /// Waits until both configurations take effect, each at its own time.
+    /// Waits until the server uses the validating and the mutating configuration. The two may take effect at different
+    /// times.
     async fn wait_until_called(&self) {
         let probe = protected("probe");
         self.create(&probe, false).await.unwrap();
@@ -172,7 +178,7 @@ impl WebhookPlane {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Writes a kubeconfig with a token of a service account.
+    /// Writes a kubeconfig with a token of a service account, and returns its path.
     fn kubeconfig_of(&self, account: &str) -> PathBuf {
         let token = self.kubectl(&["create", "token", account, "-n", "karmada-system"]);
         let text = std::fs::read_to_string(self.server.kubeconfig()).unwrap();
@@ -188,12 +194,14 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Returns a ConfigMap that must not be deleted.
+/// Returns a ConfigMap with the label that forbids its deletion.
 fn protected(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "name": name, "namespace": "default", "labels": { PROTECTED: "Always" } } })
 }
 
+/// Checks that the server refuses to create policies and to delete objects with the label while the webhook does not
+/// run. After a restart, the webhook decides about these requests again.
 #[berth_test_requirements::needs(apiserver, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_are_refused_while_the_webhook_does_not_run() {
@@ -209,7 +217,7 @@ async fn writes_are_refused_while_the_webhook_does_not_run() {
     assert!(refusal.contains("failed calling webhook"), "{refusal}");
     let refusal = plane.delete(&map).await.unwrap_err();
     assert!(refusal.contains("failed calling webhook"), "{refusal}");
-    // Kinds without rules are written as always.
+    // Kinds for which no webhook is registered are unaffected.
     let template = deployment("web");
     plane.create(&template, false).await.unwrap();
     plane.delete(&template).await.unwrap();
@@ -229,7 +237,7 @@ async fn writes_are_refused_while_the_webhook_does_not_run() {
     let reused = secrets.get("berth-webhook-cert").await.unwrap().data;
     assert_eq!(
         reused, issued,
-        "a restart uses the certificate of the Secret"
+        "the restarted webhook must use the certificate of the Secret"
     );
 
     let api = api_of(&plane.client, &map);

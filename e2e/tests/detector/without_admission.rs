@@ -1,9 +1,12 @@
-//! Servers without Karmada's webhooks, where the detector completes and validates policies.
+//! Tests of the detector without Karmada's webhooks. In their place, the detector sets the defaults of policies and
+//! validates policies. One test covers invalid selectors on a server with admission rules.
 
 use serde_json::json;
 
 use crate::fixture::{Fixture, claimed_by, deployment, policy};
 
+/// Checks that the detector adds the permanent id, the finalizer and the defaults to a policy, and creates the binding
+/// of the template.
 #[tokio::test]
 async fn an_incomplete_policy_is_completed_and_applied() {
     let fixture = Fixture::without_admission().await;
@@ -37,6 +40,7 @@ async fn an_incomplete_policy_is_completed_and_applied() {
     fixture.stop().await;
 }
 
+/// Checks that an invalid policy gets an event and claims no template, and that a corrected policy takes effect.
 #[tokio::test]
 async fn an_invalid_policy_is_reported_and_not_applied() {
     let fixture = Fixture::without_admission().await;

@@ -1,4 +1,4 @@
-//! End-to-end tests of filters and scores in CEL, with the example configuration.
+//! End-to-end tests of filters and scores that are written in CEL, with the configuration in `examples/expression`.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -13,6 +13,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
+/// Returns the options of a scheduler with this configuration.
 fn options(text: &str) -> Options {
     let document = Document::read("config.yaml", text).unwrap();
     let configuration: SchedulerConfiguration = document.parse().unwrap();
@@ -26,6 +27,7 @@ fn options(text: &str) -> Options {
     }
 }
 
+/// Reads the example configuration.
 fn example() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(folder.join("../examples/expression/config.yaml")).unwrap()
@@ -49,7 +51,8 @@ fn cluster(name: &str, labels: Value, carbon: &str) -> Cluster {
     .unwrap()
 }
 
-/// A binding of a team's Deployment that is scheduled to the cluster with the best score.
+/// Returns a binding of a team's Deployment. Its placement selects one cluster, which is the cluster with the best
+/// score.
 fn binding(name: &str, team: &str) -> ResourceBinding {
     serde_json::from_value(json!({
         "metadata": { "name": name, "namespace": "default",
@@ -65,7 +68,8 @@ fn binding(name: &str, team: &str) -> ResourceBinding {
     .unwrap()
 }
 
-/// Waits until a binding has an outcome, and returns its clusters or the message of its condition.
+/// Waits until a binding has the condition `Scheduled`. Returns the clusters of the binding, or the message of the
+/// condition if scheduling failed.
 async fn outcome(bare: &BareControlPlane, name: &str) -> Result<String, String> {
     let api = bare.bindings("default");
     eventually(&format!("the condition of {name}"), async || {
@@ -89,6 +93,8 @@ async fn outcome(bare: &BareControlPlane, name: &str) -> Result<String, String> 
     .await
 }
 
+/// Checks that each binding is scheduled to the best cluster of its team, and that a binding without a matching cluster
+/// is scheduled once a cluster gets the label of its team.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_example_configuration_filters_scores_and_follows_cluster_changes() {
     let bare = BareControlPlane::start(&[
@@ -99,7 +105,7 @@ async fn the_example_configuration_filters_scores_and_follows_cluster_changes() 
     ])
     .await;
     let scheduler = RunningScheduler::start(options(&example()), bare.client.clone());
-    // Scores for red: m1 has 90, m2 has 2·100 + 10. The other two clusters are filtered out.
+    // The scores of the binding `red` are 90 for m1, and 2·100 + 10 for m2. The filter rejects the other two clusters.
     bare.bind(&binding("red", "red")).await;
     assert_eq!(outcome(&bare, "red").await, Ok("m2".to_owned()));
     bare.bind(&binding("blue", "blue")).await;
@@ -111,7 +117,7 @@ async fn the_example_configuration_filters_scores_and_follows_cluster_changes() 
         "{message}"
     );
     assert!(message.contains("failed: no such key: "), "{message}");
-    // A label of a cluster requeues the waiting binding.
+    // A new label of a cluster requeues the unschedulable binding.
     let clusters: Api<Cluster> = Api::all(bare.client.clone());
     let label = Patch::Merge(json!({ "metadata": { "labels": { "team": "green" } } }));
     clusters

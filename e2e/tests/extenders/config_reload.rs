@@ -1,4 +1,4 @@
-//! Changes of extenders in the ConfigMap while the scheduler runs.
+//! A change of the extenders in the scheduler's ConfigMap while the scheduler runs.
 
 use berth_e2e::{RunningScheduler, eventually};
 use berth_scheduler::Options;
@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use crate::fake_extender::FakeExtender;
 use crate::fixture::{Fixture, Plane, to_all_clusters};
 
-/// Starts an extender whose filter accepts one cluster.
+/// Starts an extender whose filter accepts only this cluster.
 async fn accepting_only(cluster: &'static str) -> FakeExtender {
     FakeExtender::responding_with(move |_, _| json!({ "clusterNames": [cluster] })).await
 }
 
+/// Returns a ConfigMap with a scheduler configuration that names this extender.
 fn config(extender: &FakeExtender) -> Value {
     let text = json!({
         "apiVersion": "scheduler.config.berth/v1alpha1", "kind": "SchedulerConfiguration",
@@ -48,7 +49,7 @@ async fn the_next_decision_calls_the_extender_of_the_updated_config_map() {
         .patch("extenders", &PatchParams::default(), &change)
         .await
         .unwrap();
-    // The event is recorded as soon as the next decision uses the new configuration.
+    // The scheduler records this event when its next decision will use the new configuration.
     let events: Api<Event> = Api::namespaced(fixture.bare.client.clone(), "default");
     eventually("the reload", async || {
         let all = events.list(&ListParams::default()).await.unwrap();
@@ -66,7 +67,7 @@ async fn the_next_decision_calls_the_extender_of_the_updated_config_map() {
     assert_eq!(
         old.requests().len(),
         calls_before,
-        "the previous extender is not called any more"
+        "the scheduler must not call the previous extender"
     );
     let agents: Vec<String> = new
         .requests()

@@ -1,4 +1,5 @@
-//! The example extender with all its verbs.
+//! A test of the example extender `examples/extender/licences.py`, with all verbs that it serves. The module also
+//! starts example programs for other tests.
 
 use berth_test_requirements::needs;
 use std::ffi::OsStr;
@@ -10,7 +11,7 @@ use serde_json::json;
 
 use crate::fixture::{Plane, to_all_clusters, to_best_cluster};
 
-/// A running example program. Dropping it kills the process.
+/// A running example program. The process is killed when the value is dropped.
 pub(crate) struct Example(Child);
 
 impl Drop for Example {
@@ -20,11 +21,12 @@ impl Drop for Example {
     }
 }
 
+/// Returns the folder of the example programs.
 pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/extender")
 }
 
-/// Starts an example program on a free port and returns its URL. The test needs `#[needs(python3)]`.
+/// Starts an example program on a free port, and returns the program and its URL. The test needs `#[needs(python3)]`.
 pub(crate) fn start(program: &str, arguments: &[&OsStr]) -> (Example, String) {
     let started = Command::new("python3")
         .arg(folder().join(program))
@@ -40,10 +42,13 @@ pub(crate) fn start(program: &str, arguments: &[&OsStr]) -> (Example, String) {
     (Example(child), url.trim().to_owned())
 }
 
+/// Checks that the example extender chooses the clusters with free licences, and that each stored decision reduces the
+/// licences of its clusters.
 #[needs(python3)]
 #[tokio::test(flavor = "multi_thread")]
 async fn decisions_that_the_extender_stores_use_up_licences() {
-    // The extender needs the control plane, and the scheduler needs the extender's address.
+    // Start the control plane first, because the extender needs its kubeconfig. Start the scheduler last, because it
+    // needs the address of the extender.
     let plane = Plane::start().await;
     let stock = plane.bare.folder().join("stock.json");
     std::fs::write(&stock, json!({ "m1": 0, "m2": 1, "m3": 2 }).to_string()).unwrap();

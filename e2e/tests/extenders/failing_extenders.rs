@@ -1,4 +1,4 @@
-//! Extenders that fail or hang, and their effect on bindings.
+//! Extenders that fail, reject clusters, or respond late, and the effect on bindings.
 
 use std::sync::Arc;
 
@@ -9,6 +9,8 @@ use tokio::sync::Semaphore;
 use crate::fake_extender::FakeExtender;
 use crate::fixture::{Fixture, config_map, to_all_clusters};
 
+/// Checks that a failed call of an extender fails the scheduling of the binding, and that the failure of an ignorable
+/// extender has no effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_call_fails_the_binding_unless_the_extender_is_ignorable() {
     for (status, body, error) in [
@@ -74,6 +76,7 @@ async fn rejection_reasons_of_extenders_appear_in_the_condition() {
     fixture.stop().await;
 }
 
+/// Checks that a ConfigMap is scheduled at once while an extender that manages only Deployments delays 300 bindings.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_extender_delays_only_the_bindings_it_manages() {
     let gate = Arc::new(Semaphore::new(0));
@@ -94,7 +97,7 @@ async fn a_slow_extender_delays_only_the_bindings_it_manages() {
         "managedResources": [{ "apiVersion": "apps/v1", "kind": "Deployment" }] }]),
     )
     .await;
-    // More bindings than may wait for extenders at the same time.
+    // The number of these bindings exceeds the number of bindings that can wait for extenders at the same time.
     let delayed: Vec<_> = (0..300)
         .map(|number| to_all_clusters(&format!("delayed-{number}")))
         .collect();

@@ -1,4 +1,4 @@
-//! Fake extender that records requests and answers with a script of the test.
+//! A fake extender: an HTTP server that records the requests, and responds as a function of the test decides.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -14,21 +14,23 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// A request that the extender received.
+/// A request that a fake extender received.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedRequest {
     pub(crate) verb: String,
     pub(crate) body: Value,
-    /// Number of the connection, from 1.
+    /// The number of the TCP connection. The first connection has the number 1.
     pub(crate) connection: usize,
-    /// `User-Agent` header.
+    /// The `User-Agent` header.
     pub(crate) agent: String,
 }
 
+/// The status and the body of a response.
 pub(crate) type ScriptedResponse = (StatusCode, String);
+/// The function of the test. It receives the verb and the body of a request.
 type Script = dyn Fn(String, Value) -> BoxFuture<'static, ScriptedResponse> + Send + Sync;
 
-/// A running fake extender. Dropping it stops the server.
+/// A running fake extender. The server stops when the value is dropped.
 pub(crate) struct FakeExtender {
     pub(crate) url: String,
     requests: Arc<Mutex<Vec<ReceivedRequest>>>,
@@ -42,7 +44,7 @@ impl Drop for FakeExtender {
 }
 
 impl FakeExtender {
-    /// Starts an extender that responds with JSON.
+    /// Starts an extender that responds to each request with status 200 and the JSON that `script` returns.
     pub(crate) async fn responding_with(
         script: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
     ) -> Self {
@@ -53,7 +55,7 @@ impl FakeExtender {
         .await
     }
 
-    /// Starts an extender whose script chooses the status, the body and the time of each response.
+    /// Starts an extender whose `script` decides the status, the body and the time of each response.
     pub(crate) async fn with_async_script(
         script: impl Fn(String, Value) -> BoxFuture<'static, ScriptedResponse> + Send + Sync + 'static,
     ) -> Self {
@@ -99,7 +101,7 @@ impl FakeExtender {
         }
     }
 
-    /// Returns all requests so far.
+    /// Returns all requests that the extender has received so far.
     pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.requests.lock().unwrap().clone()
     }

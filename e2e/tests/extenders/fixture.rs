@@ -1,4 +1,5 @@
-//! Control plane with four clusters, a scheduler with extenders, and bindings.
+//! A fixture for tests of extenders: a control plane with four clusters, a scheduler with extenders, and bindings to
+//! schedule.
 
 use berth_api::well_known::CONDITION_SCHEDULED;
 use berth_api::{Cluster, ResourceBinding};
@@ -19,7 +20,7 @@ pub(crate) struct Fixture {
     pub(crate) scheduler: RunningScheduler,
 }
 
-/// Result of scheduling a binding: its clusters, or the reason and message of its condition.
+/// The result of scheduling a binding: its clusters, or the reason and the message of its `Scheduled` condition.
 pub(crate) type Outcome = Result<Vec<String>, (String, String)>;
 
 impl Plane {
@@ -29,17 +30,17 @@ impl Plane {
         Self { bare }
     }
 
-    /// Starts a scheduler with the given extenders.
+    /// Starts a scheduler with these extenders.
     pub(crate) fn with_extenders(self, extenders: Value) -> Fixture {
         self.with_configuration(json!({ "extenders": extenders }))
     }
 
-    /// Starts a scheduler with the given configuration.
+    /// Starts a scheduler with this configuration.
     pub(crate) fn with_configuration(self, text: Value) -> Fixture {
         self.with_plugins(Registry::new(), text)
     }
 
-    /// Starts a scheduler with the given plugins and configuration.
+    /// Starts a scheduler with these plugins and this configuration.
     pub(crate) fn with_plugins(self, registry: Registry, mut text: Value) -> Fixture {
         let Self { bare } = self;
         text["apiVersion"] = json!("scheduler.config.berth/v1alpha1");
@@ -61,19 +62,19 @@ impl Plane {
 }
 
 impl Fixture {
-    /// Starts a control plane with four clusters and a scheduler with the given extenders.
+    /// Starts a control plane with four clusters and a scheduler with these extenders.
     pub(crate) async fn start(extenders: Value) -> Self {
         Plane::start().await.with_extenders(extenders)
     }
 
-    /// Creates a binding and waits for its first outcome.
+    /// Creates a binding, and waits for its first [`Outcome`].
     pub(crate) async fn schedule(&self, binding: &ResourceBinding) -> Outcome {
         self.bare.bind(binding).await;
         self.outcome(binding.metadata.name.as_deref().unwrap())
             .await
     }
 
-    /// Waits until a binding has an outcome.
+    /// Waits until a binding has a `Scheduled` condition, and returns its [`Outcome`].
     pub(crate) async fn outcome(&self, name: &str) -> Outcome {
         let api = self.bare.bindings("default");
         eventually(&format!("the condition of {name}"), async || {
@@ -100,6 +101,7 @@ impl Fixture {
     }
 }
 
+/// Returns a ready cluster named `m` plus its number.
 fn cluster(number: u32) -> Cluster {
     let condition = |kind: &str| {
         json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
@@ -119,12 +121,12 @@ fn cluster(number: u32) -> Cluster {
     .unwrap()
 }
 
-/// A binding of a Deployment that is scheduled to all clusters.
+/// Returns a binding of a Deployment. Its placement selects all clusters.
 pub(crate) fn to_all_clusters(name: &str) -> ResourceBinding {
     binding(name, "apps/v1", "Deployment", json!({}))
 }
 
-/// A binding of a Deployment that is scheduled to the cluster with the best score.
+/// Returns a binding of a Deployment. Its placement selects one cluster, which is the cluster with the best score.
 pub(crate) fn to_best_cluster(name: &str) -> ResourceBinding {
     let one = json!([{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }]);
     binding(
@@ -135,7 +137,7 @@ pub(crate) fn to_best_cluster(name: &str) -> ResourceBinding {
     )
 }
 
-/// A binding of a ConfigMap that is scheduled to all clusters.
+/// Returns a binding of a ConfigMap. Its placement selects all clusters.
 pub(crate) fn config_map(name: &str) -> ResourceBinding {
     binding(name, "v1", "ConfigMap", json!({}))
 }

@@ -1,4 +1,5 @@
-//! Extender for kube-scheduler behind the example adapter.
+//! A test of the example adapter `examples/extender/kube_scheduler.py`, through which the scheduler calls an extender
+//! that was written for kube-scheduler.
 
 use berth_test_requirements::needs;
 use std::ffi::OsStr;
@@ -9,6 +10,7 @@ use crate::example_extender::start;
 use crate::fake_extender::FakeExtender;
 use crate::fixture::{Plane, to_all_clusters, to_best_cluster};
 
+/// Returns the names of the nodes in a request.
 fn sent_names(body: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     if let Some(names) = body["NodeNames"].as_array() {
@@ -19,7 +21,8 @@ fn sent_names(body: &Value) -> Vec<String> {
     names.collect()
 }
 
-/// Responds like a Go extender that uses the types of `k8s.io/kube-scheduler/extender/v1`.
+/// Returns the response of an extender that uses the Go types of `k8s.io/kube-scheduler/extender/v1`. The extender
+/// rejects m1 and prefers m3.
 fn kube_extender(verb: &str, body: &Value) -> Value {
     assert_eq!(body["Pod"]["kind"], "Pod", "{body}");
     let names = sent_names(body);
@@ -44,6 +47,8 @@ fn kube_extender(verb: &str, body: &Value) -> Value {
         "FailedNodes": failed, "FailedAndUnresolvableNodes": null, "Error": "" })
 }
 
+/// Checks that the extender receives the clusters as nodes and the binding as a pod, and that its responses decide the
+/// placement. The adapter sends either the names of the nodes or whole nodes.
 #[needs(python3)]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_extender_for_kube_scheduler_filters_and_scores_clusters() {

@@ -1,4 +1,5 @@
-//! End-to-end tests of HTTP extenders: requests, the effect of responses, and the isolation of slow or broken extenders.
+//! End-to-end tests of HTTP extenders of the scheduler: the requests that they receive, the effect of their responses
+//! on decisions, and the effect of slow or broken extenders.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

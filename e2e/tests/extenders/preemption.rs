@@ -1,4 +1,5 @@
-//! The preempt verb: extenders reduce the victims that DefaultPreemption proposes.
+//! The verb `preempt` of extenders. The plugin DefaultPreemption proposes bindings to evict, which are the victims. An
+//! extender spares a victim if it leaves the victim out of its response.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use crate::fake_extender::{FakeExtender, ScriptedResponse};
 use crate::fixture::{Fixture, Plane};
 
-/// A ready cluster with capacity for four replicas.
+/// Returns a ready cluster with capacity for four replicas.
 fn cluster(name: &str) -> Cluster {
     let condition = |kind: &str| {
         json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
@@ -30,7 +31,7 @@ fn cluster(name: &str) -> Cluster {
     .unwrap()
 }
 
-/// A binding of four replicas that request one CPU each.
+/// Returns a binding with four replicas, each of which requests one CPU.
 fn binding(name: &str, priority: i32, clusters: &[&str]) -> ResourceBinding {
     serde_json::from_value(json!({
         "metadata": { "name": name, "namespace": "default",
@@ -52,8 +53,8 @@ fn binding(name: &str, priority: i32, clusters: &[&str]) -> ResourceBinding {
     .unwrap()
 }
 
-/// Starts a scheduler with two full clusters: `least` (priority 0) in m1 and `less` (priority 1) in m2. Then creates
-/// the pending binding `high`.
+/// Starts a scheduler with two clusters. The binding `least` with priority 0 fills m1, and the binding `less` with
+/// priority 1 fills m2. Then creates the binding `high`, which fits into neither cluster.
 async fn start_with_full_clusters(extender: Value) -> Fixture {
     let bare = BareControlPlane::start(&[cluster("m1"), cluster("m2")]).await;
     let fixture = Plane { bare }.with_configuration(json!({
@@ -68,7 +69,7 @@ async fn start_with_full_clusters(extender: Value) -> Fixture {
     fixture
 }
 
-/// Returns the configuration of an extender with a preempt verb and more fields.
+/// Returns the configuration of an extender that serves the verb `preempt`. `more` sets further fields.
 fn preempt_config(extender: &FakeExtender, more: Value) -> Value {
     let mut config = json!({ "urlPrefix": extender.url, "preemptVerb": "preempt" });
     for (field, value) in more.as_object().unwrap() {
@@ -77,7 +78,7 @@ fn preempt_config(extender: &FakeExtender, more: Value) -> Value {
     config
 }
 
-/// Waits until the condition message of the binding `high` contains a text, and returns the message.
+/// Waits until the message in the condition of the binding `high` contains `text`, and returns the message.
 async fn wait_for_message(fixture: &Fixture, text: &str) -> String {
     eventually(text, async || match fixture.outcome("high").await {
         Err((_, message)) if message.contains(text) => Ok(message),
@@ -93,7 +94,7 @@ async fn eviction_tasks(fixture: &Fixture, name: &str) -> Vec<String> {
     tasks.map(|task| task.from_cluster).collect()
 }
 
-/// Waits until a binding has a graceful eviction task for a cluster.
+/// Waits until a binding has exactly one graceful eviction task, for this cluster.
 async fn wait_for_eviction(fixture: &Fixture, name: &str, cluster: &str) {
     eventually(&format!("the eviction of {name}"), async || {
         let tasks = eviction_tasks(fixture, name).await;
@@ -116,7 +117,7 @@ async fn assert_kept(fixture: &Fixture, name: &str, cluster: &str) {
     assert_eq!(fixture.outcome(name).await.unwrap(), [cluster], "{name}");
 }
 
-/// Returns the proposed victims of a request, each as `BINDING@CLUSTER`.
+/// Returns the proposed victims in a request, each in the form `BINDING@CLUSTER`.
 fn victims(body: &Value) -> Vec<String> {
     let clusters = body["clusterNameToVictims"].as_object().unwrap().iter();
     let named = |(cluster, victims): (&String, &Value)| {
@@ -130,6 +131,7 @@ fn victims(body: &Value) -> Vec<String> {
     clusters.flat_map(named).collect()
 }
 
+/// Checks that the scheduler evicts `less` from m2 if the extender spares `least` in m1.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_victim_that_an_extender_spares_is_replaced_by_another() {
     let extender = FakeExtender::responding_with(|_, body| {
@@ -167,7 +169,8 @@ async fn no_binding_is_evicted_if_an_extender_spares_all_victims() {
     fixture.stop().await;
 }
 
-/// Starts an extender that responds with status 500. After the test sets the flag, it accepts all victims.
+/// Starts an extender that responds with status 500 until the test sets the returned flag. After that, the extender
+/// accepts all victims.
 async fn failing_extender() -> (FakeExtender, Arc<Mutex<bool>>) {
     let healthy = Arc::new(Mutex::new(false));
     let is_healthy = Arc::clone(&healthy);
@@ -184,6 +187,8 @@ async fn failing_extender() -> (FakeExtender, Arc<Mutex<bool>>) {
     (fake, healthy)
 }
 
+/// Checks that a failed call evicts no binding and is reported in the condition, and that the preemption succeeds when
+/// the extender works again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_preempt_call_is_reported_and_retried() {
     let (extender, healthy) = failing_extender().await;
@@ -201,6 +206,7 @@ async fn a_failed_preempt_call_is_reported_and_retried() {
     fixture.stop().await;
 }
 
+/// Checks that the scheduler evicts the proposed victim if the call of an ignorable extender fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_preempt_call_of_an_ignorable_extender_spares_no_victim() {
     let (extender, _) = failing_extender().await;

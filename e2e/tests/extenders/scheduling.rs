@@ -1,4 +1,4 @@
-//! The verbs filter, prioritize and bind.
+//! The verbs `filter`, `prioritize` and `bind` of extenders.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +15,8 @@ use tokio::sync::Barrier;
 use crate::fake_extender::FakeExtender;
 use crate::fixture::{Fixture, Plane, config_map, to_all_clusters, to_best_cluster};
 
+/// Checks that the second extender receives only the clusters that passed the first extender. The weighted scores of
+/// both extenders are added, and all requests to one extender use one connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn filters_are_chained_and_scores_are_added() {
     let by_items = FakeExtender::responding_with(|verb, body| {
@@ -36,7 +38,7 @@ async fn filters_are_chained_and_scores_are_added() {
         _ => json!([{ "host": "m3", "score": 10 }]),
     })
     .await;
-    // Scores: m2 has 10·1, and m3 has 4·1 + 10·2.
+    // The scores are 10·1 for m2, and 4·1 + 10·2 for m3.
     let fixture = Fixture::start(json!([
         { "urlPrefix": by_items.url, "filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 1 },
         { "urlPrefix": by_names.url, "filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 2,
@@ -61,7 +63,7 @@ async fn filters_are_chained_and_scores_are_added() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn extenders_score_concurrently() {
-    // Each extender responds only after both received a request.
+    // Each extender responds only after both extenders have received a request.
     let both = Arc::new(Barrier::new(2));
     let waiting_for_both = |both: Arc<Barrier>| {
         FakeExtender::with_async_script(move |_, _| {
@@ -111,7 +113,7 @@ async fn an_extender_is_called_for_its_managed_resources_only() {
     fixture.stop().await;
 }
 
-/// Starts an extender that stores decisions with the client sent over the returned channel.
+/// Starts an extender that stores decisions. The test sends the client for this purpose over the returned channel.
 async fn binding_extender() -> (
     FakeExtender,
     tokio::sync::watch::Sender<Option<kube::Client>>,
@@ -154,7 +156,7 @@ async fn an_extender_with_a_bind_verb_stores_the_decision() {
     fixture.stop().await;
 }
 
-/// Bind plugin that counts its calls and stores nothing.
+/// A Bind plugin that counts its calls and stores no decision.
 #[derive(Debug, Default)]
 struct CountingBind(AtomicUsize);
 
@@ -169,6 +171,8 @@ impl Bind for CountingBind {
     }
 }
 
+/// Checks that an extender with the verb `bind` stores the decision about a resource that it manages, and that the
+/// scheduler then calls no Bind plugin. For other resources, the scheduler calls the plugin.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interested_extender_binds_before_any_plugin() {
     let (extender, sender) = binding_extender().await;

@@ -1,4 +1,5 @@
-//! Failover of applications that stay unhealthy.
+//! Application failover: the failover controllers move a binding away from a cluster in which its resource stays
+//! unhealthy.
 
 use berth_api::policy::PurgeMode;
 use berth_controllers::failover::FailoverOptions;
@@ -6,6 +7,8 @@ use serde_json::json;
 
 use crate::scene::{Scene, binding, fast_options, one_cluster, targets};
 
+/// Checks that an unhealthy application moves to another cluster, and that its eviction task has the purge mode of the
+/// policy. With the mode `Never`, the task stays, so that the resource stays in the old cluster.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unhealthy_applications_move_with_the_purge_mode_of_their_policy() {
     let scene = Scene::start(2, fast_options()).await;
@@ -46,10 +49,11 @@ async fn unhealthy_applications_move_with_the_purge_mode_of_their_policy() {
     }
     scene.wait_until_drained_up_to_now().await;
     let tasks = scene.get("never").await.spec.graceful_eviction_tasks;
-    assert_eq!(tasks.len(), 1, "the old copy is kept");
+    assert_eq!(tasks.len(), 1, "the eviction task stays");
     scene.stop().await;
 }
 
+/// Checks that an application that is healthy again before its toleration ends stays in its cluster.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_application_that_recovers_in_time_is_not_moved() {
     let scene = Scene::start(2, fast_options()).await;
@@ -63,13 +67,15 @@ async fn an_application_that_recovers_in_time_is_not_moved() {
     let (web, marker) = (&placed[0], &placed[1][0]);
     scene.report("web", &[(&web[0], "Unhealthy")]).await;
     scene.report("web", &[(&web[0], "Healthy")]).await;
-    // The toleration of an application that fails later ends later.
+    // The application `marker` fails later than `web`. When it has moved, the toleration of `web` has ended too.
     scene.report("marker", &[(marker, "Unhealthy")]).await;
     scene.wait_until_moved("marker", marker).await;
     assert_eq!(&targets(&scene.get("web").await), web);
     scene.stop().await;
 }
 
+/// Checks that an application with state preservation stays in its cluster until its status is collected, and that the
+/// eviction task then contains the preserved state.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unhealthy_application_moves_only_with_its_preserved_state() {
     let options = FailoverOptions {

@@ -1,5 +1,5 @@
-//! Failover on a running control plane: evictions, new placements and removal of old copies. The tests write the health
-//! that members would report.
+//! End-to-end tests of failover with a scheduler and the failover controllers: evictions from clusters, new placements,
+//! and the removal of eviction tasks. No members run, so the tests write the status that members would report.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 

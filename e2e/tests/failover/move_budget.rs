@@ -1,4 +1,4 @@
-//! The move budget: limits the evictions that a flapping member causes.
+//! The move budget, which limits the number of evictions within a minute when a member fails and recovers repeatedly.
 
 use std::num::NonZeroU32;
 
@@ -8,6 +8,8 @@ use serde_json::json;
 
 use crate::scene::{Scene, binding, fast_options, targets};
 
+/// Checks that a member with ten bindings and a budget of three loses three bindings, also if it is tainted several
+/// times.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn evictions_within_a_minute_do_not_exceed_the_move_budget() {
     let options = FailoverOptions {
@@ -37,17 +39,17 @@ async fn evictions_within_a_minute_do_not_exceed_the_move_budget() {
     };
     let down = json!([{ "key": "down", "effect": "NoExecute" }]);
     scene.taint("m1", &down).await;
-    eventually("the budget to be spent", async || match evicted().await {
+    eventually("three evictions", async || match evicted().await {
         3 => Ok(()),
         other => Err(format!("{other} were evicted")),
     })
     .await;
-    // The member recovers and fails again several times.
+    // Let the member recover and fail again several times.
     for _ in 0..3 {
         scene.taint("m1", &json!([])).await;
         scene.taint("m1", &down).await;
     }
-    // A binding that waits for its eviction by a later taint of another member marks that all taints are known.
+    // Taint m2 last. When the binding in m2 waits for its eviction, failover has handled all earlier taints of m1.
     scene.taint("m2", &down).await;
     scene.wait_for_metric(on_m2_waits).await;
     scene.wait_until_drained_up_to_now().await;

@@ -1,4 +1,4 @@
-//! A control plane with clusters, a scheduler and failover.
+//! The scene of the failover tests: a control plane with clusters, a scheduler, and the failover controllers.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Returns options with a high rate of evictions by taints.
+/// Returns options that enable evictions by taints, with a high rate.
 pub(crate) fn fast_options() -> FailoverOptions {
     FailoverOptions {
         taint_eviction: Some(TaintEviction {
@@ -27,7 +27,7 @@ pub(crate) fn fast_options() -> FailoverOptions {
     }
 }
 
-/// A control plane with running scheduler and failover.
+/// A running control plane, scheduler and failover.
 pub(crate) struct Scene {
     pub(crate) bare: BareControlPlane,
     scheduler: RunningScheduler,
@@ -54,7 +54,7 @@ fn cluster(name: &str) -> Cluster {
     .unwrap()
 }
 
-/// Returns a placement on one cluster, with these tolerations.
+/// Returns a placement that selects one cluster and has these tolerations.
 pub(crate) fn one_cluster(tolerations: &Value) -> Value {
     json!({
         "clusterTolerations": tolerations,
@@ -62,7 +62,7 @@ pub(crate) fn one_cluster(tolerations: &Value) -> Value {
     })
 }
 
-/// Returns a binding of a Deployment with two replicas, as the detector creates it.
+/// Returns a binding of a Deployment with two replicas, with the fields that the detector sets.
 pub(crate) fn binding(name: &str, placement: &Value, failover: &Value) -> ResourceBinding {
     serde_json::from_value(json!({
         "metadata": { "name": name, "namespace": "default",
@@ -80,7 +80,7 @@ pub(crate) fn binding(name: &str, placement: &Value, failover: &Value) -> Resour
 }
 
 impl Scene {
-    /// Starts a control plane with clusters `m1`, `m2`, …, a scheduler and failover.
+    /// Starts a control plane, a scheduler and failover. The names of the clusters are `m1`, `m2` and so on.
     pub(crate) async fn start(clusters: usize, options: FailoverOptions) -> Self {
         let fleet: Vec<Cluster> = (1..=clusters).map(|n| cluster(&format!("m{n}"))).collect();
         let bare = BareControlPlane::start(&fleet).await;
@@ -143,7 +143,7 @@ impl Scene {
         .await
     }
 
-    /// Waits until a binding is evicted from a cluster and placed again, and returns its clusters.
+    /// Waits until a binding is evicted from the cluster `from` and placed again. Returns its new clusters.
     pub(crate) async fn wait_until_moved(&self, name: &str, from: &str) -> Vec<String> {
         eventually("the eviction of the binding", async || {
             let clusters = targets(&self.get(name).await);
@@ -157,7 +157,7 @@ impl Scene {
         self.wait_until_placed(name).await
     }
 
-    /// Waits until the eviction tasks of a binding satisfy a condition, and returns them.
+    /// Waits until the graceful eviction tasks of a binding satisfy `wanted`, and returns these tasks.
     pub(crate) async fn wait_for_tasks(
         &self,
         name: &str,
@@ -174,8 +174,8 @@ impl Scene {
         .await
     }
 
-    /// Waits until eviction tasks have been drained for all earlier changes of bindings: creates a binding whose task
-    /// is drained at once.
+    /// Waits until failover has handled all earlier changes of bindings. For this, creates a binding with an eviction
+    /// task that failover removes at once, and waits for the removal.
     pub(crate) async fn wait_until_drained_up_to_now(&self) {
         let mut marker = binding("marker", &one_cluster(&json!([])), &json!({}));
         let task = json!({ "fromCluster": "gone", "reason": "Manual", "producer": "test",
@@ -185,7 +185,7 @@ impl Scene {
         self.wait_for_tasks("marker", <[_]>::is_empty).await;
     }
 
-    /// Waits until the metrics of failover have this line.
+    /// Waits until the metrics of failover contain this line.
     pub(crate) async fn wait_for_metric(&self, line: &str) {
         eventually(line, async || {
             let text = self.monitor.text();
@@ -198,6 +198,7 @@ impl Scene {
         .await;
     }
 
+    /// Replaces the taints of a cluster.
     pub(crate) async fn taint(&self, name: &str, taints: &Value) {
         let patch = Patch::Merge(json!({ "spec": { "taints": taints } }));
         let parameters = PatchParams::default();
@@ -205,7 +206,7 @@ impl Scene {
         clusters.patch(name, &parameters, &patch).await.unwrap();
     }
 
-    /// Reports the health of a binding in its clusters.
+    /// Writes the health of a resource in its clusters into the status of its binding.
     pub(crate) async fn report(&self, name: &str, health: &[(&str, &str)]) {
         let items: Vec<Value> = health
             .iter()
@@ -214,7 +215,7 @@ impl Scene {
         self.report_items(name, &json!(items)).await;
     }
 
-    /// Writes the aggregated status of a binding.
+    /// Replaces the aggregated status of a binding.
     pub(crate) async fn report_items(&self, name: &str, items: &Value) {
         let patch = Patch::Merge(json!({ "status": { "aggregatedStatus": items } }));
         let bindings = self.bare.bindings("default");
@@ -225,7 +226,7 @@ impl Scene {
             .unwrap();
     }
 
-    /// Waits for an event with this reason and message about a binding and about its template.
+    /// Waits until a binding and its template both have an event with this reason and message.
     pub(crate) async fn wait_for_event(&self, reason: &str, message: &str) {
         let events: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
         eventually(message, async || {
@@ -267,6 +268,7 @@ impl Scene {
     }
 }
 
+/// Returns the clusters of a binding.
 pub(crate) fn targets(binding: &ResourceBinding) -> Vec<String> {
     let targets = binding.spec.clusters.iter();
     targets.map(|target| target.name.clone()).collect()

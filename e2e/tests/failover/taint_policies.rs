@@ -1,4 +1,5 @@
-//! ClusterTaintPolicies: bindings leave a cluster that is not ready, and its taint is removed when it recovers.
+//! A test of ClusterTaintPolicies with the policy of `examples/failover.yaml`. The policy taints a cluster that is not
+//! ready.
 
 use berth_api::ClusterTaintPolicy;
 use berth_controllers::monitor::Monitor;
@@ -10,6 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::scene::{Scene, binding, fast_options, one_cluster};
 
+/// Checks that a cluster is tainted when its condition `Ready` becomes `Unknown`, and that its bindings move to another
+/// cluster. The taint is removed when the cluster is ready again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bindings_leave_a_cluster_that_is_not_ready() {
     let scene = Scene::start(2, fast_options()).await;

@@ -1,4 +1,4 @@
-//! Evictions by taints.
+//! Evictions from clusters with `NoExecute` taints, and the removal of graceful eviction tasks.
 
 use berth_api::policy::PurgeMode;
 use berth_controllers::failover::FailoverOptions;
@@ -6,6 +6,8 @@ use serde_json::json;
 
 use crate::scene::{Scene, binding, fast_options, one_cluster, targets};
 
+/// Checks that a taint evicts a binding without a toleration, and that the eviction task, which keeps the resource in
+/// the old cluster, stays until the resource is healthy in the new cluster.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn untolerated_taints_evict_and_the_old_copy_stays_until_the_new_one_is_healthy() {
     let scene = Scene::start(2, fast_options()).await;
@@ -41,7 +43,7 @@ async fn untolerated_taints_evict_and_the_old_copy_stays_until_the_new_one_is_he
     scene.report("web", &[(&new[0], "Unhealthy")]).await;
     scene.wait_until_drained_up_to_now().await;
     let tasks = scene.get("web").await.spec.graceful_eviction_tasks;
-    assert_eq!(tasks.len(), 1, "the new copy is not healthy");
+    assert_eq!(tasks.len(), 1, "it is unhealthy in the new cluster");
     scene.report("web", &[(&new[0], "Healthy")]).await;
     scene.wait_for_tasks("web", <[_]>::is_empty).await;
     let message = format!("Evict from cluster {old} succeed.");
@@ -73,7 +75,7 @@ async fn tolerations_delay_evictions_by_their_toleration_seconds() {
     }
     let now = jiff::Timestamp::now();
     for cluster in ["m1", "m2"] {
-        // Only the cluster of `briefly` evicts; the other one remains available.
+        // Only the taint of the cluster of `briefly` evicts bindings. The other cluster remains available.
         let effect = if before[0][0] == cluster {
             "NoExecute"
         } else {
@@ -105,16 +107,18 @@ async fn taints_do_not_evict_unless_taint_eviction_is_enabled() {
     scene
         .taint(&old[0], &json!([{ "key": "down", "effect": "NoExecute" }]))
         .await;
-    // Failover that starts now handles bindings only after it has listed the taints.
+    // Restart failover, because it handles bindings only after it has listed the taints of all clusters.
     scene.restart(FailoverOptions::default()).await;
     scene.wait_until_drained_up_to_now().await;
     assert_eq!(targets(&scene.get("web").await), old);
-    // Taints that exist at the start count, too.
+    // Failover also handles taints that exist at its start.
     scene.restart(fast_options()).await;
     scene.wait_until_moved("web", &old[0]).await;
     scene.stop().await;
 }
 
+/// Checks that failover removes an eviction task of a user if `suppressDeletion` is false or the grace period of the
+/// task has ended. A task with `suppressDeletion: true` stays.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_of_other_producers_are_drained_on_request_or_after_their_grace_period() {
     let scene = Scene::start(2, fast_options()).await;

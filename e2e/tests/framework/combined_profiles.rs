@@ -1,4 +1,5 @@
-//! Three profiles with a custom plugin, an expression plugin and the example extender in one scheduler.
+//! A test of one scheduler with three profiles. The first profile is plain, the second has a custom plugin, and the
+//! third has the plugin Expression. The example extender serves all profiles.
 
 use berth_test_requirements::needs;
 use std::io::{BufRead as _, BufReader};
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, four_clusters, to_all_clusters, to_best_cluster};
 
-/// Plugin that rejects clusters with a given label.
+/// A filter plugin that rejects clusters with a label. Its arguments set the key and the value of the label.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct ClosedClusters {
@@ -44,7 +45,7 @@ impl BindingFilter for ClosedClusters {
     }
 }
 
-/// The running example extender.
+/// The running example extender. The process is killed when the value is dropped.
 struct LicenceExtender(Child);
 
 impl Drop for LicenceExtender {
@@ -55,7 +56,7 @@ impl Drop for LicenceExtender {
 }
 
 impl LicenceExtender {
-    /// Starts the extender with a number of licences for each cluster, and returns its URL.
+    /// Starts the extender, and returns the extender and its URL. `stock` has the number of licences of each cluster.
     fn start(folder: &Path, stock: &Value) -> (Self, String) {
         let file = folder.join("stock.json");
         std::fs::write(&file, stock.to_string()).unwrap();
@@ -76,11 +77,12 @@ impl LicenceExtender {
     }
 }
 
+/// Checks that each profile combines its plugin with the extender.
 #[needs(python3)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plugin_expression_and_extender_work_in_one_scheduler() {
     let bare = four_clusters().await;
-    // m1 has no licences, and m2 has the most.
+    // The cluster m1 has no licences, and m2 has the most licences.
     let stock = json!({ "m1": 0, "m2": 9, "m3": 3, "m4": 3 });
     let (_licences, url) = LicenceExtender::start(bare.folder(), &stock);
     let mut registry = Registry::new();
@@ -125,7 +127,7 @@ async fn plugin_expression_and_extender_work_in_one_scheduler() {
         );
     }
     assert_eq!(best_cluster("one", "plain").await, ["m2"]);
-    // In its profile, the plugin rejects m2.
+    // In the profile `closed`, the plugin also rejects m2.
     assert_eq!(
         fixture
             .schedule(&to_all_clusters("two", "closed"))
@@ -133,7 +135,7 @@ async fn plugin_expression_and_extender_work_in_one_scheduler() {
             .unwrap(),
         ["m3", "m4"]
     );
-    // The score of the expression outweighs that of the extender.
+    // In the profile `expressive`, the score of the expression outweighs the score of the extender.
     assert_eq!(best_cluster("three", "expressive").await, ["m4"]);
     fixture.stop().await;
 }

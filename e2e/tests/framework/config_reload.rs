@@ -1,4 +1,5 @@
-//! Reload of the configuration from a ConfigMap: valid changes take effect at run time, invalid ones are refused.
+//! Reload of the scheduler's configuration from a ConfigMap. A valid change takes effect at run time, and an invalid
+//! change is refused.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{four_clusters, get, placed_clusters, to_all_clusters};
 
-/// A scheduler process that reads the ConfigMap `config/profiles`. Dropping it kills the process.
+/// A scheduler process that reads the ConfigMap `config/profiles`. The process is killed when the value is dropped.
 struct SchedulerProcess {
     child: Child,
     log: PathBuf,
@@ -50,7 +51,7 @@ impl SchedulerProcess {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Returns the configuration served at `/configz`.
+    /// Returns the configuration that the scheduler serves at `/configz`.
     async fn configz(&self) -> Value {
         let port = eventually("the address of the probes", async || {
             let log = self.log();
@@ -94,7 +95,7 @@ async fn create_config_map(bare: &BareControlPlane, text: &str) {
         .unwrap();
 }
 
-/// Updates the ConfigMap.
+/// Replaces the configuration in the ConfigMap.
 async fn update_config_map(bare: &BareControlPlane, text: &str) {
     let patch = Patch::Merge(json!({ "data": { "config.yaml": text } }));
     config_maps(bare)
@@ -103,7 +104,7 @@ async fn update_config_map(bare: &BareControlPlane, text: &str) {
         .unwrap();
 }
 
-/// Waits for an event on the ConfigMap with a source, type, reason and part of the message.
+/// Waits for an event about the ConfigMap with this source, type and reason, and with a message that contains `text`.
 async fn wait_for_event(
     bare: &BareControlPlane,
     source: &str,
@@ -146,7 +147,7 @@ async fn wait_for_event(
     .await;
 }
 
-/// A configuration with one profile; `rest` continues its YAML.
+/// Returns the YAML of a configuration with one profile. `rest` is the YAML of further fields of the profile.
 fn profile(name: &str, rest: &str) -> String {
     format!(
         "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\nprofiles:\n- schedulerName: {name}\n{rest}"
@@ -173,7 +174,8 @@ async fn a_valid_change_takes_effect_and_an_invalid_one_does_not() {
     };
     assert_eq!(names(&program.configz().await), ["before"]);
 
-    // Renames the profile. The waiting binding with that scheduler name is scheduled without a restart.
+    // Rename the profile to the scheduler name of the waiting binding. The scheduler must place this binding without a
+    // restart.
     update_config_map(&bare, &profile("after", "")).await;
     wait_for_event(
         &bare,
@@ -186,7 +188,7 @@ async fn a_valid_change_takes_effect_and_an_invalid_one_does_not() {
     assert_eq!(placed_clusters(&bare, "second").await.len(), 4);
     assert_eq!(names(&program.configz().await), ["after"]);
 
-    // An unknown plugin is refused, and the previous profile stays active.
+    // The scheduler refuses a configuration with an unknown plugin, and the previous profile stays active.
     let broken = "  plugins:\n    filter:\n      enabled:\n      - name: Nonesuch\n";
     update_config_map(&bare, &profile("after", broken)).await;
     wait_for_event(
@@ -201,7 +203,8 @@ async fn a_valid_change_takes_effect_and_an_invalid_one_does_not() {
     assert_eq!(placed_clusters(&bare, "third").await.len(), 4);
     assert_eq!(names(&program.configz().await), ["after"]);
 
-    // A valid configuration again, with the affinity filter disabled.
+    // Write a valid configuration again. It disables the affinity filter, so the scheduler ignores the cluster affinity
+    // of the next binding.
     let without = "  plugins:\n    filter:\n      disabled:\n      - name: ClusterAffinity\n";
     update_config_map(&bare, &profile("again", without)).await;
     wait_for_event(
@@ -222,7 +225,7 @@ async fn a_valid_change_takes_effect_and_an_invalid_one_does_not() {
     bare.stop().await;
 }
 
-/// A configuration of the profile `s` with an expression as its filter.
+/// Returns the YAML of a configuration whose profile `s` filters clusters with a CEL expression.
 fn with_filter_expression(expression: &str) -> String {
     let plugin = format!(
         "  plugins:\n    multiPoint:\n      enabled:\n      - name: Expression\n  pluginConfig:\n  - name: Expression\n    args:\n      filter:\n      - expression: {expression}\n"
@@ -269,7 +272,8 @@ async fn a_changed_expression_takes_effect_and_an_invalid_one_does_not() {
     let configz = program.configz().await.to_string();
     assert!(!configz.contains("metdata"), "{configz}");
 
-    // A valid expression again. The repeated event only increases its count, so the test checks the decisions.
+    // Write a valid expression again. The event for this change only increases the count of the earlier event, so the
+    // test checks the decisions.
     update_config_map(
         &bare,
         &with_filter_expression("cluster.metadata.name != 'm1'"),

@@ -1,4 +1,5 @@
-//! The YAML examples of the documentation, run unchanged.
+//! Tests of the YAML examples in the documentation of plugins, gangs and preemption. The tests use the examples
+//! unchanged.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,13 +14,14 @@ use serde_json::{Value, json};
 
 use crate::fixture::{four_clusters, outcome, to_all_clusters};
 
+/// The head of a configuration, for examples that begin with `profiles:`.
 const HEAD: &str = "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\n";
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Returns the YAML blocks of a page.
+/// Returns the YAML blocks of a page in `docs`.
 fn yaml_blocks(page: &str) -> Vec<String> {
     let text = std::fs::read_to_string(repository().join("docs").join(page)).unwrap();
     let mut blocks = Vec::new();
@@ -40,7 +42,8 @@ fn yaml_blocks(page: &str) -> Vec<String> {
 
 const TEST_FILTER: &str = "TestFilter";
 
-/// Stand-in for the plugin in the first section of `plugins.md`. It only checks its arguments.
+/// A replacement for the plugin in the first section of `plugins.md`. The plugin accepts all clusters, and [`registry`]
+/// checks its arguments.
 #[derive(Debug)]
 struct TestFilter(&'static str);
 
@@ -65,7 +68,7 @@ fn registry() -> Registry {
     registry
 }
 
-/// Runs a scheduler with a configuration until each of its profiles has handled a binding.
+/// Runs a scheduler with a configuration until each profile of the configuration has handled a binding.
 async fn run_each_profile(bare: &BareControlPlane, page: &str, text: &str) {
     let document = Document::read(page, text).unwrap();
     let configuration: SchedulerConfiguration = document.parse().unwrap();
@@ -85,7 +88,7 @@ async fn run_each_profile(bare: &BareControlPlane, page: &str, text: &str) {
     for name in names {
         let binding = format!("of-{}", uuid::Uuid::new_v4().simple());
         bare.bind(&to_all_clusters(&binding, &name)).await;
-        // Coscheduling waits for a template, which does not exist.
+        // The plugin Coscheduling refuses the binding, because the template of the binding does not exist.
         if let Err((reason, message)) = outcome(bare, &binding).await {
             assert!(page == "gangs.md", "{page}: {reason}: {message}");
             assert!(message.contains("Coscheduling"), "{message}");
@@ -113,6 +116,7 @@ async fn documented_configurations_run() {
     bare.stop().await;
 }
 
+/// Checks that the Role in `plugins.md` equals the Role in `deploy/scheduler/optional/config-map.yaml`.
 #[test]
 fn the_documented_role_equals_the_deployed_one() {
     let roles: Vec<String> = yaml_blocks("plugins.md")
@@ -128,6 +132,7 @@ fn the_documented_role_equals_the_deployed_one() {
     assert_eq!(documented, deployed);
 }
 
+/// Checks that each YAML block is a configuration or a Role, which the other tests check.
 #[test]
 fn every_documented_yaml_block_is_checked() {
     for page in ["plugins.md", "gangs.md", "preemption.md"] {

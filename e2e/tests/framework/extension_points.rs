@@ -1,4 +1,5 @@
-//! Extension points before and after a decision: their order, and the effect of plugin results.
+//! The extension points of the scheduler: their order, and the effect of the results that plugins return. The test
+//! plugins are the spies of the module [`spy`](crate::spy).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,7 +16,8 @@ use serde_json::json;
 use crate::fixture::{Fixture, to_all_clusters};
 use crate::spy::{Action, Call, CallLog, register};
 
-/// Starts a scheduler with the profile `s` and two spies, A before B.
+/// Starts a scheduler whose profile `s` has two spies. A runs before B. The functions `a` and `b` decide what the spies
+/// do.
 async fn start_with_spies(
     log: &CallLog,
     a: impl Fn(&Call<'_>) -> Action + Send + Sync + 'static,
@@ -32,11 +34,12 @@ async fn start_with_spies(
     .await
 }
 
+/// Decides that a spy passes each call.
 fn pass(_: &Call<'_>) -> Action {
     Action::Pass
 }
 
-/// Returns the calls at the given points, each as `A.Reserve`.
+/// Returns the calls at these extension points in order, each in the form `A.Reserve`.
 fn calls(log: &CallLog, points: &[&str]) -> Vec<String> {
     let named = |call: &String| call.split(' ').next().unwrap_or_default().to_owned();
     let mut calls: Vec<_> = log.calls().iter().map(named).collect();
@@ -61,6 +64,7 @@ async fn wait_for_call(log: &CallLog, call: &str) {
     .await;
 }
 
+/// Checks that the scheduler calls each plugin at each extension point, in the order of the points and of the plugins.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_runs_once_and_in_order() {
     let log = CallLog::default();
@@ -69,7 +73,7 @@ async fn every_point_runs_once_and_in_order() {
     assert_eq!(fixture.placed_clusters("web").await.len(), 4);
     wait_for_call(&log, "B.PostBind web").await;
     let mut calls = log.calls();
-    // Filter and Score are called once per cluster.
+    // Remove repeated calls: the scheduler calls Filter and Score once for each cluster.
     calls.dedup();
     let points = [
         "PreEnqueue",
@@ -98,7 +102,7 @@ async fn every_point_runs_once_and_in_order() {
     fixture.stop().await;
 }
 
-/// Gate that stays closed for the binding `web` until the test opens it.
+/// A PreEnqueue plugin that refuses the binding `web` until the test sets `open`.
 #[derive(Debug)]
 struct Barrier {
     open: Arc<AtomicBool>,
@@ -119,6 +123,8 @@ impl PreEnqueue for Barrier {
     }
 }
 
+/// Checks that a refused binding is scheduled after an event that the hint of its PreEnqueue plugin accepts. Other
+/// events have no effect.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_closed_gate_is_retried_on_the_event_of_its_hint() {
     let (open, calls) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
@@ -168,6 +174,7 @@ async fn a_closed_gate_is_retried_on_the_event_of_its_hint() {
     fixture.stop().await;
 }
 
+/// Checks that a failure at Reserve calls Unreserve of all plugins in reverse order, and that the binding is retried.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_reserve_unreserves_in_reverse_order() {
     let log = CallLog::default();
@@ -187,7 +194,7 @@ async fn a_failed_reserve_unreserves_in_reverse_order() {
             "plugin \"B\" failed at Reserve: requested by the test",
         )
         .await;
-    // The binding is retried.
+    // The scheduler retries the binding, and the second attempt succeeds.
     assert_eq!(fixture.placed_clusters("web").await.len(), 4);
     assert_eq!(
         calls(&log, &["Reserve", "Unreserve"]),
@@ -229,6 +236,8 @@ async fn a_decision_denied_at_permit_is_not_stored() {
     fixture.stop().await;
 }
 
+/// Checks that a plugin can allow a waiting decision during the Permit call for another decision. The waiting decision
+/// is then stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiting_decision_is_permitted_by_another_one() {
     let log = CallLog::default();
@@ -257,6 +266,7 @@ async fn a_waiting_decision_is_permitted_by_another_one() {
     fixture.stop().await;
 }
 
+/// Checks that a decision is dropped if it waits at Permit longer than the plugin allows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_decision_is_rejected_when_its_permit_times_out() {
     let log = CallLog::default();
@@ -318,6 +328,7 @@ async fn a_failed_pre_bind_unreserves_and_is_retried() {
     fixture.stop().await;
 }
 
+/// Checks that a Bind plugin can store the decision. The scheduler then calls no further Bind plugin.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bind_plugin_stores_the_decision() {
     let log = CallLog::default();

@@ -1,4 +1,5 @@
-//! Control plane with four clusters, a scheduler with test plugins, and bindings.
+//! A fixture for tests of plugins: a control plane with four clusters, a scheduler with test plugins, and bindings to
+//! schedule.
 
 use std::net::TcpListener;
 
@@ -20,16 +21,16 @@ pub(crate) struct Fixture {
     port: u16,
 }
 
-/// Result of scheduling a binding: its clusters, or the reason and message of its condition.
+/// The result of scheduling a binding: its clusters, or the reason and the message of its `Scheduled` condition.
 pub(crate) type Outcome = Result<Vec<String>, (String, String)>;
 
 impl Fixture {
-    /// Starts a control plane with four clusters and a scheduler with the given plugins and configuration.
+    /// Starts a control plane with four clusters, and a scheduler with these plugins and this configuration.
     pub(crate) async fn start(registry: Registry, configuration: Value) -> Self {
         Self::start_on(four_clusters().await, registry, configuration)
     }
 
-    /// Starts a scheduler with the given plugins and configuration on a running control plane.
+    /// Starts a scheduler with these plugins and this configuration on a running control plane.
     pub(crate) fn start_on(
         bare: BareControlPlane,
         registry: Registry,
@@ -50,24 +51,25 @@ impl Fixture {
         }
     }
 
-    /// Creates a binding and waits for its first outcome.
+    /// Creates a binding, and waits for its first [`Outcome`].
     pub(crate) async fn schedule(&self, binding: &ResourceBinding) -> Outcome {
         self.bare.bind(binding).await;
         self.outcome(binding.metadata.name.as_deref().unwrap())
             .await
     }
 
-    /// Waits until a binding has an outcome.
+    /// Waits until a binding has a `Scheduled` condition, and returns its [`Outcome`].
     pub(crate) async fn outcome(&self, name: &str) -> Outcome {
         outcome(&self.bare, name).await
     }
 
-    /// Waits until a binding is scheduled, and returns its clusters. Earlier failures are ignored.
+    /// Waits until a binding is scheduled, and returns its clusters. Ignores failures before that.
     pub(crate) async fn placed_clusters(&self, name: &str) -> Vec<String> {
         placed_clusters(&self.bare, name).await
     }
 
-    /// Waits for events on a binding and its template, and returns all events on objects of that name.
+    /// Waits until events about a binding and about its template exist. Returns all events about objects with the name
+    /// of the binding.
     pub(crate) async fn events(&self, binding: &str) -> Vec<Event> {
         let events: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
         eventually(&format!("events of {binding}"), async || {
@@ -88,7 +90,7 @@ impl Fixture {
         .await
     }
 
-    /// Waits for an event on a binding whose message contains a text.
+    /// Waits for an event about a binding, with a message that contains `text`.
     pub(crate) async fn wait_for_event(&self, binding: &str, text: &str) {
         eventually(&format!("an event {text:?} on {binding}"), async || {
             let events = self.events(binding).await;
@@ -119,7 +121,7 @@ pub(crate) async fn four_clusters() -> BareControlPlane {
     BareControlPlane::start(&clusters).await
 }
 
-/// Waits until a binding has an outcome.
+/// Waits until a binding has a `Scheduled` condition, and returns its [`Outcome`].
 pub(crate) async fn outcome(bare: &BareControlPlane, name: &str) -> Outcome {
     eventually(&format!("the condition of {name}"), async || {
         current_outcome(bare, name).await.ok_or("it has none")
@@ -127,7 +129,7 @@ pub(crate) async fn outcome(bare: &BareControlPlane, name: &str) -> Outcome {
     .await
 }
 
-/// Waits until a binding is scheduled, and returns its clusters. Earlier failures are ignored.
+/// Waits until a binding is scheduled, and returns its clusters. Ignores failures before that.
 pub(crate) async fn placed_clusters(bare: &BareControlPlane, name: &str) -> Vec<String> {
     eventually(
         &format!("{name} to be scheduled"),
@@ -139,6 +141,7 @@ pub(crate) async fn placed_clusters(bare: &BareControlPlane, name: &str) -> Vec<
     .await
 }
 
+/// Returns the outcome of a binding, or `None` if the binding has no `Scheduled` condition.
 async fn current_outcome(bare: &BareControlPlane, name: &str) -> Option<Outcome> {
     let binding = bare.bindings("default").get(name).await.unwrap();
     let status = binding.status.unwrap_or_default();
@@ -154,7 +157,7 @@ async fn current_outcome(bare: &BareControlPlane, name: &str) -> Option<Outcome>
     })
 }
 
-/// Returns the body served at a path of a local port, as soon as the port is open.
+/// Returns the body that a server on a local port serves at a path. Waits until the port is open.
 pub(crate) async fn get(port: u16, path: &str) -> String {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     eventually(&format!("{path} of port {port}"), async || {
@@ -175,7 +178,7 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// Parses a configuration as if it came from a file.
+/// Parses a configuration as the scheduler parses a configuration file.
 pub(crate) fn parse_configuration(mut configuration: Value) -> Declared {
     configuration["apiVersion"] = json!("scheduler.config.berth/v1alpha1");
     configuration["kind"] = json!("SchedulerConfiguration");
@@ -184,7 +187,7 @@ pub(crate) fn parse_configuration(mut configuration: Value) -> Declared {
     Declared::from_document(document, configuration, ProfileFlags::default()).unwrap()
 }
 
-/// A ready cluster named `m` plus its number, with the number as a label.
+/// Returns a ready cluster named `m` plus its number. The label `number` also contains the number.
 pub(crate) fn cluster(number: u32) -> Cluster {
     let condition = |kind: &str| {
         json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
@@ -203,12 +206,12 @@ pub(crate) fn cluster(number: u32) -> Cluster {
     .unwrap()
 }
 
-/// A binding of a Deployment that is scheduled to all clusters.
+/// Returns a binding of a Deployment. Its placement selects all clusters.
 pub(crate) fn to_all_clusters(name: &str, scheduler: &str) -> ResourceBinding {
     binding(name, scheduler, json!({}))
 }
 
-/// A binding of a Deployment that is scheduled to the cluster with the best score.
+/// Returns a binding of a Deployment. Its placement selects one cluster, which is the cluster with the best score.
 pub(crate) fn to_best_cluster(name: &str, scheduler: &str) -> ResourceBinding {
     let one = json!([{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }]);
     binding(name, scheduler, json!({ "spreadConstraints": one }))

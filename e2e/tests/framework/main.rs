@@ -1,4 +1,4 @@
-//! End-to-end tests of scheduler plugins, profiles and the configuration.
+//! End-to-end tests of the scheduler framework: plugins at each extension point, profiles, and the configuration.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 

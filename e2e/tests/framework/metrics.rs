@@ -1,4 +1,4 @@
-//! Duration metrics of plugins and extension points.
+//! The metrics of the durations of extension points and plugins.
 
 use berth_e2e::eventually;
 use berth_scheduler::framework::Registry;
@@ -7,6 +7,8 @@ use serde_json::json;
 use crate::fixture::{Fixture, to_all_clusters};
 use crate::spy::{Action, CallLog, register};
 
+/// Checks that each of eleven bindings is counted at each extension point, and that the plugins of the points from
+/// PreFilter to Score are measured for every tenth decision only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_is_measured_and_plugins_of_decisions_are_sampled() {
     let (log, mut registry) = (CallLog::default(), Registry::new());
@@ -55,7 +57,7 @@ async fn every_point_is_measured_and_plugins_of_decisions_are_sampled() {
         ("APIEnablement", "Filter"),
         ("ClusterLocality", "Score"),
     ] {
-        // Every tenth decision is sampled: the first and the eleventh.
+        // The sampled decisions are the first and the eleventh.
         lines.push(plugin(name, at, 2));
     }
     for at in [
@@ -69,7 +71,7 @@ async fn every_point_is_measured_and_plugins_of_decisions_are_sampled() {
         lines.push(plugin("A", at, 11));
     }
     for line in lines {
-        // The last PostBind may still be running.
+        // Wait, because the last PostBind may still run.
         eventually(&line, async || {
             let metrics = fixture.get("/metrics").await;
             let found = metrics.lines().any(|known| known == line);

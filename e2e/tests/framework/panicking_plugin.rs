@@ -1,4 +1,5 @@
-//! Plugin that decides like the in-tree ones, but panics at the point that a binding is named after.
+//! A plugin for tests of panics. Its decisions equal the decisions of the in-tree plugins. It panics at an extension
+//! point if the name of the binding is the name of this point in lower case.
 
 use std::sync::Arc;
 
@@ -11,13 +12,13 @@ use berth_scheduler::framework::{
     EventKind, Gate, Hint, Plugin, PreEnqueue, Registration, Registry,
 };
 
-/// Name of the plugin.
+/// The name of the plugin.
 pub(crate) const NAME: &str = "Brittle";
 
 #[derive(Debug)]
 struct Brittle;
 
-/// Registers the plugin.
+/// Registers the plugin, with a hint that panics for the binding `hint`.
 pub(crate) fn register(registry: &mut Registry) {
     let factory = |_: &_, _: &_| {
         let plugin = Arc::new(Brittle);
@@ -34,7 +35,7 @@ pub(crate) fn register(registry: &mut Registry) {
     registry.register(NAME, factory).unwrap();
 }
 
-/// Panics if the binding is named after the point.
+/// Panics if the name of the binding equals the name of the extension point.
 fn panic_if_named_after(binding: &str, point: &str) {
     assert_ne!(binding, point, "requested by the test");
 }
@@ -43,7 +44,7 @@ fn binding_name<'a>(context: &'a BindingContext<'_>) -> &'a str {
     &context.request().name().name
 }
 
-/// Closed for the binding `hint` until it has an annotation.
+/// Refuses the binding `hint` until the binding has the annotation `open`.
 impl PreEnqueue for Brittle {
     fn pre_enqueue(&self, binding: &Binding) -> Gate {
         if &*binding.key.name == "hint" && binding.annotation("open").is_empty() {

@@ -1,4 +1,5 @@
-//! Panics of plugins: each fails one binding with a clear reason, and the process keeps running.
+//! Panics of plugins. A panic fails the scheduling of one binding with a clear reason, and the scheduler keeps running.
+//! One test covers plugins that fail at the start.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::fixture::{Fixture, four_clusters, parse_configuration, to_all_cluster
 use crate::panicking_plugin;
 use crate::spy::{Action, Call, CallLog, register, register_panicking_queue_sort};
 
-/// Extension points where a panic fails the binding.
+/// The extension points of [`spy`](crate::spy) at which a panic fails the scheduling of the binding.
 const FAILING: [&str; 9] = [
     "PreEnqueue",
     "PreFilter",
@@ -27,10 +28,12 @@ const FAILING: [&str; 9] = [
     "Bind",
 ];
 
+/// Checks the conditions of bindings whose plugin panics at one extension point, and that the next binding is
+/// scheduled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panic_at_any_point_fails_its_binding_only() {
     let (log, mut registry) = (CallLog::default(), Registry::new());
-    // The plugin panics at the point that the binding is named after, in lower case.
+    // The spy panics at the extension point whose name in lower case is the name of the binding.
     register(&mut registry, "A", &log, |call: &Call<'_>| {
         if call.binding == call.point.to_lowercase() {
             Action::Panic
@@ -54,13 +57,13 @@ async fn a_panic_at_any_point_fails_its_binding_only() {
             format!("plugin \"A\" panicked at {point}: requested by the test")
         );
     }
-    // A panic at PostFilter leaves the binding unschedulable, as without preemption.
+    // After a panic at PostFilter, the binding is unschedulable, as without a PostFilter plugin.
     let mut unschedulable = to_all_clusters("postfilter", "s");
     let affinity = json!({ "clusterAffinity": { "clusterNames": ["m9"] } });
     unschedulable.spec.placement = Some(serde_json::from_value(affinity).unwrap());
     let (reason, _) = fixture.schedule(&unschedulable).await.unwrap_err();
     assert_eq!(reason, "NoClusterFit");
-    // A panic at PostBind comes after the decision is stored.
+    // A panic at PostBind has no effect on the binding, because the decision is already stored.
     assert_eq!(
         fixture
             .schedule(&to_all_clusters("postbind", "s"))
@@ -82,7 +85,7 @@ async fn a_panic_at_any_point_fails_its_binding_only() {
         .into_iter()
         .chain(["PostFilter", "PostBind"])
         .filter(|point| {
-            // The plugin metrics of these points are sampled.
+            // Skip the points at which the scheduler samples the metrics of plugins.
             !["PreFilter", "Filter", "PreScore", "Score"].contains(point)
         })
     {
@@ -115,7 +118,7 @@ async fn a_panic_in_queue_sort_does_not_stop_scheduling() {
     fixture.stop().await;
 }
 
-/// A configuration of the profile `s` with a plugin that replaces in-tree ones.
+/// Returns a configuration whose profile `s` has this plugin at all points that the plugin implements.
 fn with_plugin(plugin: &str) -> Value {
     let plugins = json!({ "multiPoint": { "enabled": [{ "name": plugin }] } });
     json!({ "profiles": [{ "schedulerName": "s", "plugins": plugins }] })
@@ -148,6 +151,7 @@ async fn a_panic_at_normalize_score_select_or_assign_fails_its_binding_only() {
     fixture.stop().await;
 }
 
+/// Checks that a panic in the hint of a plugin requeues the waiting binding.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panicking_hint_requeues_the_binding() {
     let mut registry = Registry::new();
@@ -162,8 +166,8 @@ async fn a_panicking_hint_requeues_the_binding() {
         message,
         "plugin \"Brittle\" refuses the binding at PreEnqueue: it is not open"
     );
-    // The annotation alone does not requeue the binding, because it leaves the generation unchanged. A cluster change
-    // requeues it only because the hint panics.
+    // The annotation leaves the generation unchanged, so it does not requeue the binding. A change of a cluster calls
+    // the hint, and the panic of the hint requeues the binding.
     let open = Patch::Merge(json!({ "metadata": { "annotations": { "open": "yes" } } }));
     let bindings = fixture.bare.bindings("default");
     bindings
@@ -173,7 +177,7 @@ async fn a_panicking_hint_requeues_the_binding() {
     let clusters = fixture.bare.clusters();
     let mut attempt = 0;
     eventually("the placement of hint", async || {
-        // A cluster change that the scheduler receives before the annotation has no effect.
+        // Repeat the change: if the scheduler receives it before the annotation, the plugin refuses the binding again.
         attempt += 1;
         let touched = json!({ "metadata": { "annotations": { "touched": attempt.to_string() } } });
         clusters
@@ -189,6 +193,8 @@ async fn a_panicking_hint_requeues_the_binding() {
     fixture.stop().await;
 }
 
+/// Checks that a panic at Unreserve or in the `rejected` method leaves the reason of the earlier failure in the
+/// condition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panic_after_a_failure_keeps_the_first_reason() {
     let (log, mut registry) = (CallLog::default(), Registry::new());
@@ -243,7 +249,7 @@ async fn a_panic_after_a_failure_keeps_the_first_reason() {
     fixture.stop().await;
 }
 
-/// A filter whose name differs from the name of its plugin.
+/// A filter with a configurable name, which may differ from the name of its plugin.
 #[derive(Debug)]
 struct Alias(&'static str);
 
@@ -257,6 +263,8 @@ impl BindingFilter for Alias {
     }
 }
 
+/// Checks that the scheduler exits with a configuration error if the factory of a plugin fails or panics, or if the
+/// plugin or its filter has a name other than the registered name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broken_plugin_fails_the_start_with_its_error() {
     type Make = fn() -> Result<Plugin, FactoryError>;

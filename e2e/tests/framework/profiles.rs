@@ -1,4 +1,4 @@
-//! Several profiles in one process, each with its own name, plugins and event source.
+//! A test of a scheduler with several profiles. Each profile has its own scheduler name and plugins.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +8,8 @@ use serde_json::json;
 use crate::fixture::{Fixture, to_all_clusters};
 use crate::spy::{Action, CallLog, register};
 
+/// Checks that a profile schedules only the bindings with its scheduler name, calls only its own plugins, and is the
+/// source of the events.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_profile_schedules_its_bindings_with_its_plugins() {
     let (log, mut registry) = (CallLog::default(), Registry::new());
@@ -60,7 +62,7 @@ async fn each_profile_schedules_its_bindings_with_its_plugins() {
     fixture.stop().await;
 }
 
-/// Returns the sources of all events on a binding and its template.
+/// Returns the sources of all events about a binding and its template.
 async fn event_sources(fixture: &Fixture, name: &str) -> Vec<String> {
     let mut names = BTreeSet::new();
     for event in fixture.events(name).await {

@@ -1,4 +1,5 @@
-//! Plugin for every extension point. It records its calls and acts as the test's script requests.
+//! A spy: a test plugin that implements all extension points except Select, Assign and QueueSort. It records its calls,
+//! and a function of the test decides what it does in each call.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -20,31 +21,37 @@ use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
-/// Reaction of the plugin to a call.
+/// The reaction of a spy to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
+    /// Continue with the next plugin.
     Pass,
+    /// Return an error.
     Fail,
+    /// Refuse the binding or the decision.
     Refuse,
     Panic,
+    /// Wait at Permit for at most this time.
     Wait(Duration),
+    /// Store the decision at Bind.
     Store,
 }
 
-/// A call of the plugin.
+/// A call of a spy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call<'a> {
-    /// Extension point.
+    /// The extension point.
     pub(crate) point: &'static str,
-    /// Name of the binding.
+    /// The name of the binding.
     pub(crate) binding: &'a str,
-    /// Number of earlier calls of this spy at this point for this binding.
+    /// The number of earlier calls of this spy at this point for this binding.
     pub(crate) before: usize,
 }
 
+/// The function of the test that decides the reaction to a call.
 type Script = dyn Fn(&Call<'_>) -> Action + Send + Sync;
 
-/// Calls of all spies of a test in order, each as `A.PreBind web`.
+/// The calls of all spies of a test in order, each in the form `A.PreBind web`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallLog(Arc<Mutex<Vec<String>>>);
 
@@ -53,7 +60,7 @@ impl CallLog {
         self.0.lock().unwrap().clone()
     }
 
-    /// Adds a call, and returns the number of equal calls before it.
+    /// Adds a call, and returns the number of earlier equal calls.
     fn add(&self, call: String) -> usize {
         let mut calls = self.0.lock().unwrap();
         let before = calls.iter().filter(|known| **known == call).count();
@@ -62,7 +69,7 @@ impl CallLog {
     }
 }
 
-/// Registers a spy.
+/// Registers a spy as a plugin with this name.
 pub(crate) fn register(
     registry: &mut Registry,
     name: &'static str,
@@ -124,6 +131,7 @@ impl fmt::Debug for Spy {
 }
 
 impl Spy {
+    /// Records a call, and returns the reaction to it. Panics if the reaction is [`Action::Panic`].
     fn record(&self, point: &'static str, binding: &str) -> Action {
         let before = self.log.add(format!("{}.{point} {binding}", self.name));
         let act = (self.script)(&Call {
@@ -135,7 +143,7 @@ impl Spy {
         act
     }
 
-    /// Records the call, and converts the action for points that pass, fail or refuse.
+    /// Records a call, and returns the reaction as a result, for the extension points that return a result.
     fn record_result(&self, point: &'static str, binding: &str) -> Result<(), PluginError> {
         match self.record(point, binding) {
             Action::Fail => Err(PluginError::failed("requested by the test")),
@@ -239,7 +247,7 @@ impl Permit for Spy {
             Action::Wait(timeout) => Permission::Wait(timeout),
             Action::Refuse => Permission::Deny("requested by the test".to_owned()),
             _ => {
-                // A permitted binding also releases the waiting ones.
+                // A permitted decision also allows all waiting decisions.
                 let others: Vec<_> = waiting.iter().map(|d| d.binding.key.clone()).collect();
                 for other in &others {
                     waiting.allow(other);

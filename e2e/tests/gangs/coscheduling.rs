@@ -1,13 +1,17 @@
-//! Gang scheduling: all members of a gang are placed, or none.
+//! Gang scheduling with the plugin Coscheduling: the scheduler places all members of a gang, or none of them. A gang is
+//! a group of bindings with the same label `podGroup`.
 
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, binding, configuration};
 
+/// Returns the labels of a member of the gang `g`, which needs three members.
 fn gang() -> Value {
     json!({ "metadata": { "labels": { "podGroup": "g", "minAvailable": "3" } } })
 }
 
+/// Checks that two members of a gang stay unplaced until the third member exists, and that a binding without a gang
+/// waits only for its own template.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gang_waits_until_all_its_templates_exist() {
     let scene = Scene::start(10, "gangs").await;
@@ -24,10 +28,10 @@ async fn a_gang_waits_until_all_its_templates_exist() {
     scene
         .wait_for_event("w1", "ScheduleBindingFailed", "members of group")
         .await;
-    // A binding without a gang waits for its template only.
+    // A binding without a gang waits only for its own template.
     scene.bare.bind(&binding("lone", 1, json!({}))).await;
     scene
-        .wait_until_unplaced("lone", "its template Deployment lone is not there")
+        .wait_until_unplaced("lone", "its template Deployment lone does not exist")
         .await;
     scene.create_template("lone", json!({}), json!({})).await;
     scene.wait_until_placed("lone").await;
@@ -39,6 +43,8 @@ async fn a_gang_waits_until_all_its_templates_exist() {
     scene.stop().await;
 }
 
+/// Checks that a gang without enough capacity reserves none of it. Each member gets a condition and an event, and the
+/// gang is placed once it fits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gang_that_does_not_fit_reserves_nothing_and_reports_it() {
     let scene = Scene::start(5, "gangs").await;
@@ -52,7 +58,7 @@ async fn a_gang_that_does_not_fit_reserves_nothing_and_reports_it() {
             .wait_for_event(name, "ScheduleBindingFailed", "")
             .await;
     }
-    // The whole capacity is available to another binding.
+    // The whole capacity of the cluster is still available to another binding.
     scene.create_template("other", json!({}), json!({})).await;
     scene.bare.bind(&binding("other", 5, json!({}))).await;
     scene.wait_until_placed("other").await;
@@ -63,6 +69,8 @@ async fn a_gang_that_does_not_fit_reserves_nothing_and_reports_it() {
     scene.stop().await;
 }
 
+/// Checks that two members of a gang are rejected when the third member does not arrive within the timeout, and that
+/// all are placed once the third member arrives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_of_a_gang_wait_until_a_timeout() {
     let mut scene = Scene::with_cores(10).await;
@@ -76,7 +84,7 @@ async fn members_of_a_gang_wait_until_a_timeout() {
     for name in ["w0", "w1"] {
         scene.bare.bind(&binding(name, 2, gang())).await;
     }
-    // The first timeout rejects the other member, too.
+    // The timeout of one member also rejects the other waiting member.
     for name in ["w0", "w1"] {
         scene.wait_until_unplaced(name, "while it waited").await;
     }

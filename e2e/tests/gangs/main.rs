@@ -1,4 +1,5 @@
-//! Gangs, their order, and preemption on a running control plane, with the example configurations.
+//! End-to-end tests of gang scheduling, of the order of the scheduling queue, and of preemption. The scheduler uses the
+//! configurations in `examples/gangs` and `examples/preemption`.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 

@@ -1,4 +1,4 @@
-//! Preemption: a binding evicts bindings of lower priority.
+//! Preemption: if a binding does not fit, the scheduler evicts bindings of lower priority.
 
 use std::time::Duration;
 
@@ -10,11 +10,14 @@ use serde_json::json;
 
 use crate::scene::{Scene, binding, configuration};
 
+/// Returns a binding with this priority.
 fn with_priority(name: &str, priority: i32, replicas: i32) -> ResourceBinding {
     let priority = json!({ "spec": { "schedulePriority": { "priority": priority } } });
     binding(name, replicas, priority)
 }
 
+/// Checks that the scheduler evicts the fewest bindings that free enough capacity, reserves this capacity for the
+/// preemptor, and records events for the preemptor and the victim.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_fewest_lower_priority_bindings_are_preempted_and_events_recorded() {
     let scene = Scene::start(6, "preemption").await;
@@ -26,7 +29,7 @@ async fn the_fewest_lower_priority_bindings_are_preempted_and_events_recorded() 
         scene.wait_until_placed(name).await;
     }
     scene.bare.bind(&with_priority("high", 9, 3)).await;
-    // `low` alone frees enough capacity: as few bindings as possible are preempted.
+    // The eviction of `low` alone frees enough capacity, so the scheduler evicts no other binding.
     scene
         .wait_until_unplaced("high", "preempts default/low in m1")
         .await;
@@ -48,7 +51,8 @@ async fn the_fewest_lower_priority_bindings_are_preempted_and_events_recorded() 
         ("m1", "Preempted", "DefaultPreemption", Some(3))
     );
     assert_eq!(tasks[0].message.as_deref(), Some(message));
-    // The test removes the eviction tasks itself. The freed capacity is reserved for the preemptor.
+    // Remove the eviction task, because no controller does. The scheduler reserves the freed capacity for `high`, so
+    // `low` still does not fit.
     scene
         .edit("low", json!({ "spec": { "gracefulEvictionTasks": null } }))
         .await;
@@ -62,6 +66,8 @@ async fn the_fewest_lower_priority_bindings_are_preempted_and_events_recorded() 
     scene.stop().await;
 }
 
+/// Checks that the scheduler evicts neither a binding of equal priority nor a binding with the annotation
+/// `scheduling.berth/preemptible: "false"`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bindings_of_equal_priority_or_not_preemptible_are_not_preempted() {
     let scene = Scene::start(4, "preemption").await;
@@ -91,6 +97,8 @@ async fn bindings_of_equal_priority_or_not_preemptible_are_not_preempted() {
     scene.stop().await;
 }
 
+/// Checks that, after an eviction, the scheduler evicts no further binding for the same preemptor until the cluster has
+/// reported the freed capacity.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_more_is_preempted_until_the_cluster_reports() {
     let scene = Scene::start(6, "preemption").await;
@@ -99,13 +107,13 @@ async fn nothing_more_is_preempted_until_the_cluster_reports() {
         scene.wait_until_placed(name).await;
         scene.report_healthy(name).await;
     }
-    // An earlier report would count as one without the workloads.
+    // Report the capacity only now. The scheduler would assume that an earlier report does not include the workloads.
     scene.wait_until_processed("other").await;
     scene.report_capacity(6, 6).await;
     scene.bare.bind(&with_priority("high", 9, 3)).await;
     let low = scene.wait_until_unplaced("low", "").await;
     assert_eq!(low.spec.graceful_eviction_tasks.len(), 1);
-    // Each attempt searches again: while the task exists, it finds the same victim.
+    // Trigger another attempt. While the eviction task exists, the attempt finds the same victim again.
     let trigger_attempt =
         |name: &str| json!({ "spec": { "resource": { "resourceVersion": name } } });
     scene.edit("high", trigger_attempt("1")).await;
@@ -113,7 +121,8 @@ async fn nothing_more_is_preempted_until_the_cluster_reports() {
     scene
         .wait_until_unplaced("high", "preempts default/low in m1")
         .await;
-    // The workload is gone, but the cluster has not reported it yet.
+    // Remove the eviction task, as after the removal of the workload. The cluster has not reported the freed capacity
+    // yet.
     scene
         .edit("low", json!({ "spec": { "gracefulEvictionTasks": null } }))
         .await;
@@ -131,12 +140,13 @@ async fn nothing_more_is_preempted_until_the_cluster_reports() {
     scene.stop().await;
 }
 
-/// Reports whether a request places or evicts the binding `low`.
+/// Reports whether a request patches the binding `low`, to place or to evict it.
 fn patches_low(request: &RecordedRequest) -> bool {
     request.method == Method::PATCH && request.path.ends_with("/resourcebindings/low")
 }
 
-/// Starts a scheduler behind a proxy and places the binding `low`.
+/// Starts a scheduler that connects to the API server through a fault-injecting proxy, and waits until the scheduler
+/// has placed the binding `low`.
 async fn start_behind_proxy() -> (Scene, Proxy) {
     let mut scene = Scene::with_cores(3).await;
     let proxy = Proxy::start(scene.bare.client.clone());
@@ -146,6 +156,7 @@ async fn start_behind_proxy() -> (Scene, Proxy) {
     (scene, proxy)
 }
 
+/// Checks that a failed eviction gets an event, and that the scheduler retries the eviction until it succeeds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failed_evictions_are_reported_and_retried() {
     for code in [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::FORBIDDEN] {
@@ -182,6 +193,8 @@ async fn failed_evictions_are_reported_and_retried() {
     }
 }
 
+/// Checks that the scheduler evicts a binding after the write of its placement, if the write still runs when a binding
+/// of higher priority arrives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_binding_being_placed_during_the_search_is_preempted_later() {
     let mut scene = Scene::with_cores(3).await;
@@ -209,6 +222,7 @@ async fn a_binding_being_placed_during_the_search_is_preempted_later() {
     scene.stop().await;
 }
 
+/// Checks that a scheduler that shuts down finishes a running eviction first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_waits_for_an_eviction_in_flight() {
     let (mut scene, proxy) = start_behind_proxy().await;

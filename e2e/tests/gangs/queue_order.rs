@@ -1,9 +1,11 @@
-//! Order of the queue when the capacity is not enough for all.
+//! A test of the order of the scheduling queue, with a cluster that has capacity for three of five bindings.
 
 use serde_json::json;
 
 use crate::scene::{Scene, binding, configuration};
 
+/// Checks that the scheduler places the bindings with the highest group priority first, and bindings of equal group
+/// priority by the quality-of-service class of their pods.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_queue_is_ordered_by_group_priority_and_quality_of_service() {
     let mut scene = Scene::with_cores(6).await;
@@ -19,7 +21,7 @@ async fn the_queue_is_ordered_by_group_priority_and_quality_of_service() {
         scene.create_template(name, labels, resources).await;
         scene.bare.bind(&binding(name, 2, json!({}))).await;
     }
-    // A label of the binding overrides that of its template.
+    // The label `groupPriority` of a binding overrides the same label of its template.
     scene
         .create_template("e-own", json!({ "groupPriority": "0" }), half)
         .await;

@@ -1,9 +1,9 @@
-//! A scheduler without the right to read templates.
+//! A test of a scheduler that has no right to read templates, which the plugin Coscheduling needs.
 
 use std::path::Path;
 
-use berth_api::component::Component;
-use berth_scheduler::connect;
+use berth_component_base::user_agent::Component;
+use berth_component_base::connect;
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Client;
@@ -14,7 +14,7 @@ use crate::scene::{Scene, binding, configuration};
 
 const ACCOUNT: &str = "system:serviceaccount:karmada-system:berth-scheduler";
 
-/// Applies the ClusterRoles and ClusterRoleBindings of a manifest.
+/// Creates the ClusterRoles and ClusterRoleBindings of a manifest in `deploy/scheduler`.
 async fn grant(client: &Client, manifest: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../deploy/scheduler")
@@ -39,7 +39,7 @@ async fn grant(client: &Client, manifest: &str) {
     }
 }
 
-/// Returns a client with the rights of the manifests' account.
+/// Returns a client that impersonates the ServiceAccount of the scheduler.
 async fn client_of_account(scene: &Scene) -> Client {
     let target = connect::Target {
         kubeconfig: Some(scene.bare.kubeconfig()),
@@ -50,6 +50,8 @@ async fn client_of_account(scene: &Scene) -> Client {
     connect::client(config, Component::Scheduler).unwrap()
 }
 
+/// Checks that the condition and the event name the missing right and the manifest that grants it, and that the
+/// bindings are placed once the right is granted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_right_to_read_templates_is_reported_with_its_remedy() {
     let mut scene = Scene::with_cores(10).await;
@@ -60,7 +62,7 @@ async fn a_missing_right_to_read_templates_is_reported_with_its_remedy() {
     scene.bare.bind(&binding("web", 1, json!({}))).await;
     let message = "plugin \"Coscheduling\" refuses the binding at PreEnqueue: its template cannot be read: the scheduler may not list deployments.apps: grant it as deploy/scheduler/optional/templates.yaml does";
     scene.wait_until_unplaced("web", message).await;
-    // A later binding gets the same message, once.
+    // A later binding gets the same message. The scheduler records one event for each binding.
     scene.bare.bind(&binding("later", 1, json!({}))).await;
     scene.wait_until_unplaced("later", message).await;
     for name in ["web", "later"] {

@@ -1,4 +1,5 @@
-//! One small cluster, a scheduler with an example configuration, templates and bindings.
+//! The scene of the tests of gangs and preemption: a control plane with the member cluster m1, whose capacity a test
+//! sets, and a scheduler with an example configuration.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-/// A control plane with one cluster and an optional scheduler.
+/// A running control plane with one cluster. The scheduler may not run yet.
 pub(crate) struct Scene {
     pub(crate) bare: BareControlPlane,
     scheduler: Option<RunningScheduler>,
@@ -28,20 +29,20 @@ impl Scene {
         }
     }
 
-    /// Starts a control plane with the cluster m1 and a scheduler with an example's configuration.
+    /// Starts a control plane with the cluster m1, and a scheduler with the configuration of an example.
     pub(crate) async fn start(cores: u32, example: &str) -> Self {
         let mut scene = Self::with_cores(cores).await;
         scene.start_scheduler(&configuration(example));
         scene
     }
 
-    /// Starts a scheduler.
+    /// Starts a scheduler with this configuration.
     pub(crate) fn start_scheduler(&mut self, configuration: &str) {
         let client = self.bare.client.clone();
         self.start_scheduler_with(client, configuration);
     }
 
-    /// Starts a scheduler with this client.
+    /// Starts a scheduler with this client and this configuration.
     pub(crate) fn start_scheduler_with(&mut self, client: Client, configuration: &str) {
         let document = Document::read("test", configuration).unwrap();
         let configuration: SchedulerConfiguration = document.parse().unwrap();
@@ -80,7 +81,7 @@ impl Scene {
             .unwrap();
     }
 
-    /// Changes a binding.
+    /// Sends a merge patch of a binding.
     pub(crate) async fn edit(&self, name: &str, change: Value) {
         let api = self.bare.bindings("default");
         let patch = Patch::Merge(change);
@@ -89,7 +90,7 @@ impl Scene {
             .unwrap();
     }
 
-    /// Reports a binding as healthy in m1.
+    /// Writes into the status of a binding that its resource is healthy in m1.
     pub(crate) async fn report_healthy(&self, name: &str) {
         let status = json!({ "status": { "aggregatedStatus": [
             { "clusterName": "m1", "health": "Healthy" }] } });
@@ -100,7 +101,7 @@ impl Scene {
             .unwrap();
     }
 
-    /// Reports the capacity of the cluster.
+    /// Writes the total and the allocated CPU cores into the status of m1.
     pub(crate) async fn report_capacity(&self, cores: u32, allocated: u32) {
         let patch =
             Patch::Merge(json!({ "status": { "resourceSummary": summary(cores, allocated) } }));
@@ -118,7 +119,8 @@ impl Scene {
         .await;
     }
 
-    /// Waits until a binding is reported as not placed, with this text in the message of its condition.
+    /// Waits until a binding has no cluster and its condition `Scheduled` is false, with a message that contains
+    /// `message`.
     pub(crate) async fn wait_until_unplaced(&self, name: &str, message: &str) -> ResourceBinding {
         self.wait_for(name, |binding, condition| {
             condition.status == "False"
@@ -128,17 +130,17 @@ impl Scene {
         .await
     }
 
-    /// Waits until a member of a gang is rejected because it or another member does not fit.
+    /// Waits until a member of a gang is rejected, because this member or another member does not fit.
     pub(crate) async fn wait_until_rejected(&self, name: &str) {
         self.wait_for(name, |binding, condition| {
             let reports = |text| condition.message.contains(text);
             binding.spec.clusters.is_empty()
-                && (reports("does not fit") || reports("not enough") || reports("was sent back"))
+                && (reports("does not fit") || reports("not enough") || reports("was rejected"))
         })
         .await;
     }
 
-    /// Waits until a binding and its condition `Scheduled` satisfy a predicate.
+    /// Waits until a binding and its condition `Scheduled` satisfy `wanted`, and returns the binding.
     pub(crate) async fn wait_for(
         &self,
         name: &str,
@@ -159,7 +161,8 @@ impl Scene {
 
     /// Waits until the scheduler has processed the current state of a binding.
     pub(crate) async fn wait_until_processed(&self, name: &str) {
-        // A binding that fits nowhere observes no generation, but a binding created later is processed after it.
+        // Wait for a binding that is created now, because the scheduler processes it after the earlier binding. An
+        // unschedulable binding has no observed generation to wait for.
         let marker = format!("after-{name}");
         let mut after = binding(&marker, 0, json!({}));
         after.spec.replicas = 0;
@@ -168,7 +171,7 @@ impl Scene {
             .await;
     }
 
-    /// Waits for an event about a binding with this reason and this text in its message.
+    /// Waits for an event about a binding, with this reason and a message that contains `message`.
     pub(crate) async fn wait_for_event(&self, name: &str, reason: &str, message: &str) {
         let api: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
         eventually(&format!("{reason} about {name}"), async || {
@@ -197,12 +200,13 @@ impl Scene {
     }
 }
 
-/// Returns the configuration of an example.
+/// Returns the configuration of an example in `examples`.
 pub(crate) fn configuration(example: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
     std::fs::read_to_string(root.join(example).join("config.yaml")).unwrap()
 }
 
+/// Returns a resource summary with these total and allocated CPU cores.
 fn summary(cores: u32, allocated: u32) -> Value {
     json!({ "allocatable": { "cpu": cores.to_string(), "pods": "110" },
         "allocated": { "cpu": allocated.to_string() } })
@@ -226,7 +230,8 @@ fn cluster(cores: u32) -> Cluster {
     .unwrap()
 }
 
-/// Returns a binding of a Deployment whose replicas request one core each.
+/// Returns a binding of a Deployment, each of whose replicas requests one CPU core. `changes` is merged into the
+/// binding.
 pub(crate) fn binding(name: &str, replicas: i32, changes: Value) -> ResourceBinding {
     let mut binding = json!({
         "metadata": { "name": name, "namespace": "default",
@@ -245,6 +250,7 @@ pub(crate) fn binding(name: &str, replicas: i32, changes: Value) -> ResourceBind
     serde_json::from_value(binding).unwrap()
 }
 
+/// Merges `changes` into a JSON value.
 fn merge(into: &mut Value, changes: Value) {
     match (into, changes) {
         (Value::Object(into), Value::Object(changes)) => {

@@ -1,4 +1,4 @@
-//! Karmada's controllers with Berth's scheduler.
+//! The scenario with Karmada's controllers and Berth's scheduler.
 
 use berth_test_requirements::needs;
 

@@ -1,10 +1,10 @@
-//! Interoperability with Karmada's programs: its scheduler with Berth's controllers, its controllers with Berth's
-//! scheduler.
+//! Interoperability with Karmada's programs: Karmada's scheduler with Berth's controllers, and Karmada's controllers
+//! with Berth's scheduler.
 //!
 //! If `BERTH_E2E_KARMADA` names a folder with `karmada-scheduler` and `karmada-controller-manager`, the tests run these
-//! programs on the embedded control plane. With `KUBEBUILDER_ASSETS` they run on a real kube-apiserver, with
-//! `karmada-webhook` of the same folder for admission. The module `recorded` needs no programs: it uses objects
-//! recorded in such a run.
+//! programs on the embedded control plane. If `KUBEBUILDER_ASSETS` is set too, the control plane is a kube-apiserver,
+//! and `karmada-webhook` of the same folder provides admission. The module [`recorded`] needs no program of Karmada: it
+//! uses objects that an earlier run has recorded.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Builders of the manifests that the tests apply.
+//! Functions that build the manifests of the tests.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub fn cluster_role(name: &str) -> Value {
         "rules": [{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }] })
 }
 
-/// Returns a policy for one resource: cluster-scoped if the resource is.
+/// Returns a policy for one resource. The policy of a cluster-scoped resource is a ClusterPropagationPolicy.
 pub fn policy(template: &Value, placement: &Value) -> Value {
     let name = &template["metadata"]["name"];
     let namespace = &template["metadata"]["namespace"];
@@ -43,7 +43,7 @@ pub fn policy(template: &Value, placement: &Value) -> Value {
             "placement": placement } })
 }
 
-/// Returns a placement that divides replicas evenly between these clusters.
+/// Returns a placement that divides the replicas evenly among these clusters.
 pub fn divided(clusters: &[&str]) -> Value {
     let weights: Vec<Value> = clusters
         .iter()
@@ -60,7 +60,8 @@ pub fn spread(clusters: i64) -> Value {
         { "spreadByField": "cluster", "minGroups": clusters, "maxGroups": clusters }] })
 }
 
-/// Returns schemaless definitions of the kinds that karmada-controller-manager watches and Berth does not install.
+/// Returns CustomResourceDefinitions of the kinds that karmada-controller-manager watches and Berth does not install.
+/// Their schemas permit all fields.
 pub fn definitions() -> Vec<Value> {
     [
         (

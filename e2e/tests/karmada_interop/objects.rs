@@ -1,4 +1,4 @@
-//! Client handles for objects given as JSON.
+//! Functions that return the kube API of an object in JSON.
 
 use kube::Client;
 use kube::api::{Api, DynamicObject};

@@ -1,18 +1,18 @@
-//! Berth's and Karmada's programs as processes.
+//! The schedulers and controllers of Berth and Karmada, and Karmada's webhook, as processes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Disables the ports that would collide between programs.
+/// Flags that disable the ports of the probes and metrics, because several programs would use the same ports.
 const NO_PORTS: [&str; 2] = ["--health-probe-bind-address=0", "--metrics-bind-address=0"];
-/// Lets the next scheduler lead soon after the previous one was killed.
+/// Flags for a short lease, so that a scheduler leads soon after the previous scheduler was killed.
 const SHORT_LEASE: [&str; 3] = [
     "--leader-elect-lease-duration=6s",
     "--leader-elect-renew-deadline=4s",
     "--leader-elect-retry-period=1s",
 ];
-/// Enables eviction by taints, with short intervals.
+/// Flags that enable evictions by taints, with a high rate and a short interval.
 const CONTROLLER_FLAGS: [&str; 4] = [
     "--feature-gates=Failover=true",
     "--enable-no-execute-taint-eviction=true",
@@ -20,7 +20,7 @@ const CONTROLLER_FLAGS: [&str; 4] = [
     "--cluster-status-update-frequency=2s",
 ];
 
-/// A running program, killed when dropped.
+/// A running program. The process is killed when the value is dropped.
 pub struct Program {
     child: Child,
     log: PathBuf,
@@ -39,33 +39,32 @@ impl Drop for Program {
     }
 }
 
-/// Returns the directory of Karmada's programs.
+/// Returns the folder of Karmada's programs.
 ///
-/// # Panics
-/// If `BERTH_E2E_KARMADA` is not set: the test needs `#[needs(karmada)]`.
+/// # Panics If `BERTH_E2E_KARMADA` is not set. A test with `#[needs(karmada)]` runs only if it is set.
 pub fn karmada_programs() -> PathBuf {
     std::env::var_os("BERTH_E2E_KARMADA")
         .map(PathBuf::from)
         .unwrap()
 }
 
-/// Project that provides a program.
+/// The project that provides a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Provider {
     Berth,
-    /// Karmada's programs, from this folder.
+    /// Karmada, whose programs are in this folder.
     Karmada(PathBuf),
 }
 
 impl Provider {
-    /// Starts a scheduler.
+    /// Starts the scheduler of the provider.
     pub fn scheduler(&self, folder: &Path, kubeconfig: &Path) -> Program {
         let mut command = self.command("karmada-scheduler", "scheduler");
         command.args(NO_PORTS).args(SHORT_LEASE);
         start(command, "scheduler", folder, kubeconfig)
     }
 
-    /// Starts Berth's scheduler for the bindings that name it.
+    /// Starts Berth's scheduler with this scheduler name.
     pub fn second_scheduler(name: &str, folder: &Path, kubeconfig: &Path) -> Program {
         let mut command = Self::Berth.command("karmada-scheduler", "scheduler");
         command.args(NO_PORTS).args([
@@ -75,14 +74,14 @@ impl Provider {
         start(command, name, folder, kubeconfig)
     }
 
-    /// Starts controllers.
+    /// Starts the controllers of the provider.
     pub fn controllers(&self, folder: &Path, kubeconfig: &Path) -> Program {
         let mut command = self.command("karmada-controller-manager", "controllers");
         command.args(CONTROLLER_FLAGS).args(NO_PORTS);
         start(command, "controllers", folder, kubeconfig)
     }
 
-    /// Starts Karmada's webhook for a control plane without Berth's admission. `folder` holds its certificate.
+    /// Starts Karmada's webhook. `folder` contains the certificate of the webhook.
     pub fn webhook(karmada: &Path, folder: &Path, kubeconfig: &Path, port: u16) -> Program {
         let mut command = Command::new(karmada.join("karmada-webhook"));
         command.args(NO_PORTS).args([

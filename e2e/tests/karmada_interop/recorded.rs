@@ -1,7 +1,9 @@
-//! Takeover of objects that Karmada's programs wrote.
+//! Takeover of recorded objects that Karmada's programs wrote. Berth's controllers and scheduler must keep these
+//! objects, and the controllers must create the same Works.
 //!
-//! `e2e/data/karmada_interop` holds objects recorded in the middle of the scenario, run with Karmada's scheduler or
-//! with its controllers. `BERTH_E2E_RECORD=FOLDER` with `BERTH_E2E_KARMADA` writes new recordings.
+//! The recordings are in `e2e/data/karmada_interop`. They contain the objects in the middle of the
+//! [`scenario`](crate::scenario), which ran once with Karmada's scheduler and once with Karmada's controllers. A run of
+//! the scenario with `BERTH_E2E_KARMADA` and `BERTH_E2E_RECORD=FOLDER` writes new recordings into FOLDER.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +23,7 @@ use crate::objects::{handle, resource};
 
 const BINDINGS: [&str; 2] = ["bindings", "clusterBindings"];
 
-/// Recorded objects, keyed by kind.
+/// A recording: a JSON object with a list of objects for each kind.
 struct Recording(Value);
 
 impl Recording {
@@ -61,7 +63,7 @@ impl Recording {
             .concat()
     }
 
-    /// Returns the Works of bindings, without those that Karmada's controllers create for each member.
+    /// Returns the Works of bindings. Omits the Works that Karmada's controllers create for each member.
     fn works(&self) -> Vec<Value> {
         let mut works = self.of("works");
         works.retain(|work| {
@@ -75,13 +77,13 @@ impl Recording {
         works
     }
 
-    /// Replaces a text in all objects.
+    /// Replaces a text in all recorded objects.
     fn replaced(self, from: &str, to: &str) -> Self {
         Self::parse(&self.0.to_string().replace(from, to))
     }
 }
 
-/// Starts a control plane with the clusters of a recording, which are unreachable.
+/// Starts a control plane with the clusters of a recording. No servers of these clusters exist.
 async fn control_plane(recording: &Recording) -> BareControlPlane {
     let mut clusters = recording.of("clusters");
     for cluster in &mut clusters {
@@ -97,7 +99,8 @@ async fn control_plane(recording: &Recording) -> BareControlPlane {
     bare
 }
 
-/// Stores an object with its status and its recorded generation, and returns the stored object.
+/// Stores an object with its status, and returns the stored object. Changes the replicas repeatedly until the object
+/// has its recorded generation.
 async fn store(bare: &BareControlPlane, recorded: &Value) -> Value {
     let mut object = recorded.clone();
     let metadata = object["metadata"].as_object_mut().unwrap();
@@ -141,7 +144,8 @@ async fn store(bare: &BareControlPlane, recorded: &Value) -> Value {
     serde_json::to_value(stored).unwrap()
 }
 
-/// Stores the templates, and returns the recording with the uids and versions of the stored templates in its bindings.
+/// Stores the templates of a recording. Returns the recording with the UIDs of the stored templates, and with their
+/// versions in the bindings.
 async fn store_templates(bare: &BareControlPlane, mut recording: Recording) -> Recording {
     for template in recording.templates() {
         let stored = store(bare, &template).await;
@@ -159,7 +163,7 @@ async fn store_templates(bare: &BareControlPlane, mut recording: Recording) -> R
     recording
 }
 
-/// Returns the resource versions of these objects.
+/// Returns the current resource versions of these objects.
 async fn versions(bare: &BareControlPlane, objects: &[Value]) -> BTreeMap<String, String> {
     let mut versions = BTreeMap::new();
     for object in objects {
@@ -174,7 +178,7 @@ async fn versions(bare: &BareControlPlane, objects: &[Value]) -> BTreeMap<String
     versions
 }
 
-/// Returns the parts of a Work that do not depend on the server. Its own permanent id is masked.
+/// Returns the fields of a Work that two servers must set equally. A fixed text replaces the permanent id of the Work.
 fn comparable(work: &Value) -> Value {
     let mut work = json!({
         "name": work["metadata"]["name"], "namespace": work["metadata"]["namespace"],
@@ -187,7 +191,7 @@ fn comparable(work: &Value) -> Value {
     work
 }
 
-/// Lists all Works. Fails on a real server for a moment after the definition was created.
+/// Lists all Works. The request may fail for a moment after the CustomResourceDefinition was created.
 async fn works(bare: &BareControlPlane) -> Result<BTreeMap<String, Value>, String> {
     let kind = json!({ "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work" });
     let api: Api<DynamicObject> = Api::all_with(bare.client.clone(), &resource(&kind));
@@ -202,7 +206,7 @@ async fn works(bare: &BareControlPlane) -> Result<BTreeMap<String, Value>, Strin
         .collect())
 }
 
-/// Berth's controllers of the control plane: from policies to Works.
+/// The running controllers of Berth that create bindings from policies, and Works from bindings.
 struct Controllers {
     cancel: CancellationToken,
     running: Vec<JoinHandle<()>>,
@@ -239,7 +243,7 @@ impl Controllers {
     }
 }
 
-/// Marks every cluster as not ready, so that the controllers do not wait for it.
+/// Sets the condition `Ready` of each cluster to false, so that the controllers do not wait for the cluster.
 async fn mark_clusters_not_ready(bare: &BareControlPlane, recording: &Recording) {
     for cluster in recording.of("clusters") {
         let conditions = json!([{ "type": "Ready", "status": "False", "reason": "Test", "message": "",
@@ -253,13 +257,14 @@ async fn mark_clusters_not_ready(bare: &BareControlPlane, recording: &Recording)
     }
 }
 
+/// Checks that Berth's controllers create the recorded Works from the recorded templates, policies and bindings.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn berths_controllers_create_the_same_works_as_karmadas() {
     let recording = Recording::of_karmadas_controllers();
     let bare = control_plane(&recording).await;
     mark_clusters_not_ready(&bare, &recording).await;
     let recording = store_templates(&bare, recording).await;
-    // Claims of missing policies would be removed.
+    // Store the policies too, because the detector removes the claim of a missing policy from a template.
     for object in [recording.policies(), recording.bindings()].concat() {
         store(&bare, &object).await;
     }
@@ -272,7 +277,7 @@ async fn berths_controllers_create_the_same_works_as_karmadas() {
     assert_eq!(
         expected.len(),
         5,
-        "two Works for web, one for every other template"
+        "the recording must have two Works of web, and one Work of each other template"
     );
     let controllers = Controllers::start(&bare);
     eventually("the Works", async || {
@@ -288,6 +293,7 @@ async fn berths_controllers_create_the_same_works_as_karmadas() {
     bare.stop().await;
 }
 
+/// Checks that Berth's controllers leave the recorded templates, policies, bindings and Works unchanged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn berths_controllers_do_not_change_objects_of_karmadas_controllers() {
     let recording = Recording::of_karmadas_controllers();
@@ -306,7 +312,7 @@ async fn berths_controllers_do_not_change_objects_of_karmadas_controllers() {
     let all = [recording.templates(), objects].concat();
     let before = versions(&bare, &all).await;
     let controllers = Controllers::start(&bare);
-    // A new template: its binding is handled after all others.
+    // Create a new template last. When its binding has a Work, the controllers have handled all earlier objects.
     let last = config_map("zz-last");
     store(&bare, &last).await;
     store(&bare, &policy(&last, &json!({}))).await;
@@ -335,16 +341,17 @@ async fn berths_controllers_do_not_change_objects_of_karmadas_controllers() {
     bare.stop().await;
 }
 
-/// Checks that Berth's scheduler writes to no recorded binding.
+/// Checks that Berth's scheduler leaves all recorded bindings unchanged, and places a new binding as Karmada's
+/// scheduler did.
 async fn check_scheduler_keeps_bindings(recording: Recording) {
     let bare = control_plane(&recording).await;
-    // Without their templates the bindings would be garbage.
+    // Store the templates first, because bindings without their templates would be garbage-collected.
     let recording = store_templates(&bare, recording).await;
     for binding in recording.bindings() {
         store(&bare, &binding).await;
     }
     let before = versions(&bare, &recording.bindings()).await;
-    // The same workload without a placement.
+    // Store a copy of a recorded binding, without its clusters.
     let mut last = recording.of("bindings").pop().unwrap();
     let clusters = last["spec"]["clusters"].take();
     last["metadata"]["name"] = json!("zz-last");

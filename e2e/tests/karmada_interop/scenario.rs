@@ -1,4 +1,5 @@
-//! The scenario for every combination of programs: place, scale, lose a cluster, delete.
+//! The scenario that runs with each combination of programs: it propagates templates, scales a Deployment, evicts a
+//! Deployment from a tainted cluster, and deletes the templates.
 
 use berth_api::ResourceBinding;
 use serde_json::{Value, json};
@@ -16,13 +17,15 @@ pub fn targets(binding: &ResourceBinding) -> Vec<(String, i64)> {
     targets
 }
 
+/// Reports whether the condition `FullyApplied` of a binding is true.
 pub fn is_fully_applied(binding: &ResourceBinding) -> bool {
     let conditions = binding.status.iter().flat_map(|status| &status.conditions);
     let mut applied = conditions.filter(|condition| condition.type_ == "FullyApplied");
     applied.any(|condition| condition.status == "True")
 }
 
-/// Waits until a Deployment has this placement, runs in the members, and reports it in its status.
+/// Waits until a Deployment is placed with these replicas in each member, runs in the members, and shows the ready
+/// replicas in the status of its template.
 async fn wait_until_running(scene: &Scene, template: &Value, shares: &[(&str, i64)]) {
     let name = template["metadata"]["name"].as_str().unwrap();
     let expected: Vec<(String, i64)> = shares.iter().map(|(m, r)| ((*m).to_owned(), *r)).collect();
@@ -50,7 +53,8 @@ async fn wait_until_running(scene: &Scene, template: &Value, shares: &[(&str, i6
         .await;
 }
 
-/// Runs the whole scenario. The objects that exist before a cluster is lost are recorded under `name`.
+/// Runs the whole scenario. Before it taints a cluster, it records the objects in the file `name` (see
+/// [`Scene::record`]).
 pub async fn run(scene: &Scene, name: &str) {
     let web = deployment("web", 2);
     scene.apply(&web).await;
@@ -103,7 +107,7 @@ pub async fn run(scene: &Scene, name: &str) {
         .await;
     let after = &targets(&moved)[0].0;
     wait_until_running(scene, &single, &[(after, 2)]).await;
-    berth_e2e::eventually("removal of the old copy", async || {
+    berth_e2e::eventually("removal from the tainted cluster", async || {
         let found = scene.members_with(&single).await;
         if found == [after.as_str()] {
             Ok(())
@@ -117,7 +121,7 @@ pub async fn run(scene: &Scene, name: &str) {
     for object in [&web, &single, &map, &role] {
         scene.delete(object).await;
         if scene.is_real() {
-            // kube-controller-manager would collect it as garbage.
+            // Delete the binding too, because no garbage collector runs beside kube-apiserver.
             scene.delete(&binding_of(object)).await;
         }
         scene.wait_until_gone(object).await;
@@ -127,7 +131,7 @@ pub async fn run(scene: &Scene, name: &str) {
         let left: Vec<String> = works
             .iter()
             .filter_map(|work| work.metadata.name.clone())
-            // Karmada's controllers create these for each member.
+            // Ignore the Works that Karmada's controllers create for each member.
             .filter(|name| !name.starts_with("karmada-impersonator"))
             .collect();
         if left.is_empty() {
@@ -140,7 +144,7 @@ pub async fn run(scene: &Scene, name: &str) {
     scene.wait_until_quiet().await;
 }
 
-/// Returns the binding of a template with the fields that a deletion needs.
+/// Returns the binding of a template, reduced to the fields that a deletion needs.
 fn binding_of(template: &Value) -> Value {
     let metadata = &template["metadata"];
     let kind = template["kind"].as_str().unwrap().to_lowercase();

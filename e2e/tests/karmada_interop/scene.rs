@@ -1,14 +1,15 @@
-//! A control plane with simulated members, a scheduler and controllers.
+//! The scene of the interoperability tests: a control plane with three simulated members, and a scheduler and
+//! controllers of Berth or Karmada.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use berth::join::{self, Endpoint};
 use berth::up::{ControlPlane, DisabledComponent, UpArgs};
-use berth_api::component::Component;
+use berth_component_base::user_agent::Component;
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work, names};
 use berth_e2e::{RealServer, eventually};
-use berth_scheduler::connect;
+use berth_component_base::connect;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
@@ -19,26 +20,26 @@ use crate::objects::{handle, resource};
 use crate::program::{Program, Provider};
 use crate::webhook;
 
-/// The time without writes after which all work counts as done.
+/// The time without writes after which the programs are idle.
 const QUIET_TIME: Duration = Duration::from_secs(6);
-/// The time limit for the writes to cease.
+/// The time limit until the programs are idle.
 const QUIET_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A running control plane with members.
 pub struct Scene {
-    /// A client with all rights.
+    /// A client of the administrator.
     pub client: Client,
-    /// The programs, stopped before the servers that they use.
+    /// The programs. This field is the first to be dropped, so that the programs stop before their servers.
     programs: Vec<Program>,
-    /// Provides the members, and the API server unless `real` is set.
+    /// The simulated members. If `real` is `None`, the embedded control plane also provides the API server.
     up: ControlPlane,
     real: Option<RealServer>,
     kubeconfig: PathBuf,
-    /// Folder of the programs' logs.
+    /// The folder of the logs.
     folder: tempfile::TempDir,
 }
 
-/// Installs Karmada's definitions and joins the simulated members.
+/// Installs Karmada's CustomResourceDefinitions in a control plane, and joins the simulated members.
 async fn bootstrap(control: &Client, up: &ControlPlane) {
     berth::up::prepare(control, &[]).await.unwrap();
     for (member, cluster) in up.members().iter().zip(berth::fleet::generate(3)) {
@@ -63,7 +64,7 @@ async fn client_of(kubeconfig: &std::path::Path) -> Client {
 }
 
 impl Scene {
-    /// Starts a control plane with three members, a scheduler and controllers.
+    /// Starts a control plane with three members, and the scheduler and controllers of these providers.
     pub async fn start(scheduler: &Provider, controllers: &Provider) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
@@ -104,7 +105,8 @@ impl Scene {
             }
         }
         scene.run(controllers.controllers(&logs, &kubeconfig));
-        // A scheduler places no workload on a cluster that has not reported its APIs, and does not move it afterwards.
+        // Start the scheduler last. Otherwise it could place a workload before all clusters have reported their APIs,
+        // and would not move the workload later.
         scene.wait_until_clusters_are_ready().await;
         scene.run(scheduler.scheduler(&logs, &kubeconfig));
         scene
@@ -129,42 +131,43 @@ impl Scene {
         self.programs.push(program);
     }
 
-    /// Kills the scheduler, and starts another one.
+    /// Kills the scheduler, and starts the scheduler of this provider.
     pub fn replace_scheduler(&mut self, scheduler: &Provider) {
-        // It was started last.
+        // The scheduler is the last started program.
         drop(self.programs.pop());
         let (logs, kubeconfig) = (self.folder.path(), self.kubeconfig.as_path());
         let program = scheduler.scheduler(logs, kubeconfig);
         self.run(program);
     }
 
-    /// Starts Berth's scheduler beside the other one, for the bindings that name it.
+    /// Starts Berth's scheduler with this scheduler name, beside the other scheduler.
     pub fn start_second_scheduler(&mut self, name: &str) {
         let (logs, kubeconfig) = (self.folder.path(), self.kubeconfig.as_path());
         let program = Provider::second_scheduler(name, logs, kubeconfig);
         self.run(program);
     }
 
-    /// Reports whether the control plane is a lone kube-apiserver: no garbage collection, no admission of Karmada's.
+    /// Reports whether the API server of the control plane is kube-apiserver. No garbage collector and no admission
+    /// rules of Berth run with this server.
     pub fn is_real(&self) -> bool {
         self.real.is_some()
     }
 
-    /// Stops everything.
+    /// Stops the programs, the members and the servers.
     pub async fn stop(self) {
         drop(self.programs);
         self.up.stop().await;
         drop(self.real);
     }
 
-    /// Returns a client of a member, with all rights.
+    /// Returns a client of the administrator of a member.
     pub fn member(&self, name: &str) -> Client {
         let mut members = self.up.members().iter();
         let member = members.find(|member| member.name() == name).unwrap();
         member.server().client()
     }
 
-    /// Returns the members that have an object.
+    /// Returns the names of the members in which an object exists.
     pub async fn members_with(&self, object: &Value) -> Vec<String> {
         let mut found = Vec::new();
         for member in self.up.members() {
@@ -176,7 +179,7 @@ impl Scene {
         found
     }
 
-    /// Creates or updates an object of the control plane.
+    /// Creates or updates an object of the control plane with server-side apply.
     pub async fn apply(&self, object: &Value) {
         let (api, name) = handle(&self.client, object);
         let parameters = PatchParams::apply("test").force();
@@ -199,7 +202,7 @@ impl Scene {
         api.delete(&name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// Adds a taint to a cluster.
+    /// Replaces the taints of a cluster by one taint with this effect.
     pub async fn taint(&self, cluster: &str, effect: &str) {
         let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
             "metadata": { "name": cluster } });
@@ -208,7 +211,8 @@ impl Scene {
             .await;
     }
 
-    /// Waits until an object of the control plane or a member satisfies a condition.
+    /// Waits until an object satisfies `wanted`, and returns the object. `client` is a client of the control plane or
+    /// of a member.
     pub async fn wait_for(
         &self,
         client: &Client,
@@ -231,13 +235,13 @@ impl Scene {
                         Err(format!("it is {found}"))
                     }
                 }
-                None => Err("it is not there".to_owned()),
+                None => Err("it does not exist".to_owned()),
             }
         })
         .await
     }
 
-    /// Waits until no member has an object.
+    /// Waits until an object exists in no member.
     pub async fn wait_until_gone(&self, object: &Value) {
         eventually("removal from all members", async || {
             let left = self.members_with(object).await;
@@ -250,7 +254,7 @@ impl Scene {
         .await;
     }
 
-    /// Waits until a binding satisfies a condition.
+    /// Waits until a binding satisfies `wanted`, and returns the binding.
     pub async fn wait_for_binding(
         &self,
         name: &str,
@@ -282,7 +286,8 @@ impl Scene {
         all
     }
 
-    /// Records the objects in a file of the folder that `BERTH_E2E_RECORD` names, if it is set.
+    /// Writes the objects of the control plane into the file `NAME.json` in the folder that `BERTH_E2E_RECORD` names.
+    /// Does nothing if this variable is not set.
     pub async fn record(&self, name: &str) {
         let Some(folder) = std::env::var_os("BERTH_E2E_RECORD") else {
             return;
@@ -319,7 +324,7 @@ impl Scene {
             let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource(&kind));
             let mut found = Vec::new();
             for mut object in api.list(&ListParams::default()).await.unwrap() {
-                // Objects without a permanent id belong to the server.
+                // Skip the objects without a permanent id, which the scenario has not created.
                 let propagated = ["Cluster", "Work"].contains(&kind["kind"].as_str().unwrap())
                     || object
                         .metadata
@@ -343,7 +348,7 @@ impl Scene {
         .unwrap();
     }
 
-    /// Waits until no object changes any more.
+    /// Waits until no object has changed for [`QUIET_TIME`].
     pub async fn wait_until_quiet(&self) {
         let end = Instant::now() + QUIET_TIMEOUT;
         let (mut seen, mut since) = (self.versions().await, Instant::now());
@@ -358,7 +363,8 @@ impl Scene {
         }
     }
 
-    /// Returns the versions of all objects that the programs write, except Clusters, whose status changes constantly.
+    /// Returns the versions of all objects that the programs write. Omits Clusters, because their status changes all
+    /// the time.
     async fn versions(&self) -> Vec<(String, String)> {
         let mut versions = Vec::new();
         let mut add = |kind: &str, object: &dyn Fn() -> (String, String)| {
@@ -405,6 +411,7 @@ impl Scene {
     }
 }
 
+/// Reports whether a cluster is ready and has reported its APIs and its capacity.
 fn is_ready(cluster: &Cluster) -> bool {
     cluster.status.as_ref().is_some_and(|status| {
         let ready =

@@ -1,4 +1,5 @@
-//! Karmada's scheduler with Berth's controllers.
+//! The scenario with Karmada's scheduler and Berth's controllers. For comparison, another test runs it with Berth's
+//! programs only.
 
 use berth_test_requirements::needs;
 

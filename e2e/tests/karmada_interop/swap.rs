@@ -1,4 +1,5 @@
-//! Karmada's scheduler replaced by Berth's and back, as `docs/migrate.md` describes, and Berth's as a second scheduler.
+//! A test of the migration in `docs/migrate.md`: Berth's scheduler replaces Karmada's scheduler, and Karmada's
+//! scheduler then replaces Berth's scheduler. At the end, Berth's scheduler also runs as a second scheduler.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use crate::program::{Provider, karmada_programs};
 use crate::scenario::{is_fully_applied, targets};
 use crate::scene::Scene;
 
-/// Creates a Deployment with a policy, and waits until its binding is placed and applied.
+/// Creates a Deployment with a policy that names this scheduler, and waits until the binding is placed and applied.
 async fn place(scene: &Scene, name: &str, placement: &Value, scheduler: &str) {
     let template = deployment(name, 4);
     let mut rule = policy(&template, placement);
@@ -30,7 +31,7 @@ async fn place(scene: &Scene, name: &str, placement: &Value, scheduler: &str) {
         .await;
 }
 
-/// Returns the clusters of these bindings with their replicas, and the generations of all Works.
+/// Returns the clusters and replicas of the bindings of these Deployments, and the generations of all Works.
 async fn placements(
     scene: &Scene,
     names: &[&str],
@@ -53,6 +54,8 @@ async fn placements(
     (placed, works.collect())
 }
 
+/// Checks that the placements and the Works stay the same when the scheduler is replaced, and that a second scheduler
+/// places the bindings with its name.
 #[needs(karmada)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_swap_of_schedulers_and_back_moves_nothing() {
@@ -74,7 +77,7 @@ async fn a_swap_of_schedulers_and_back_moves_nothing() {
 
     for (next, new) in [(&Provider::Berth, "berth"), (&karmada, "karmada")] {
         scene.replace_scheduler(next);
-        // A leader places new workloads after it has looked at the others.
+        // Place a new workload, because the new scheduler handles it after all existing bindings.
         place(&scene, new, &spread(1), DEFAULT).await;
         scene.wait_until_quiet().await;
         let (now, mut works_now) = placements(&scene, &names).await;

@@ -1,5 +1,5 @@
-//! Karmada's webhook, for a control plane without Karmada's admission rules. It assigns the permanent ids of policies,
-//! bindings and Works, which Karmada's controllers need.
+//! Karmada's webhook for a control plane with kube-apiserver, which has no admission rules of Karmada built in. The
+//! webhook assigns the permanent ids of policies, bindings and Works. Karmada's controllers need these ids.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Program, Provider};
 
-/// Starts the webhook, and returns the configuration that makes an API server call it.
+/// Starts the webhook, and returns the process and the MutatingWebhookConfiguration for it.
 pub async fn start(karmada: &Path, folder: &Path, kubeconfig: &Path) -> (Program, Value) {
     let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let certificate = pair.cert.pem();
@@ -59,7 +59,7 @@ fn configuration(port: u16, certificate: &str) -> Value {
     ]
     .into_iter()
     .map(|(group, version, plural, kind)| {
-        // Bindings get their id at creation only.
+        // The webhook sets the id of a binding only when the binding is created.
         let operations = if kind.ends_with("binding") {
             json!(["CREATE"])
         } else {

@@ -1,5 +1,6 @@
-//! The commands in the pages about monitoring, run on `berth up`. Pages show commands for other clusters in blocks of
-//! `bash`, which are not run.
+//! A test of the commands in the runbooks, in the troubleshooting page, and in the README of `deploy/monitoring`. The
+//! test runs all blocks marked `sh` on a control plane of `berth up`. Blocks marked `bash` contain commands for other
+//! clusters, and the test skips them.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use crate::rules::{RULES, text};
 use crate::{files, in_repository, read};
 
-/// The API of the Prometheus operator, as far as `kubectl apply` needs it.
+/// Returns a CustomResourceDefinition of the kind PrometheusRule, whose schema permits all fields.
 fn rule_definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -26,7 +27,7 @@ fn rule_definition() -> Value {
     })
 }
 
-/// Returns the blocks of a language, without the indentation of lists.
+/// Returns the code blocks of a page with this language. Removes the indentation of blocks in lists.
 fn blocks(page: &str, language: &str) -> Vec<String> {
     let (mut blocks, mut block) = (Vec::new(), None::<(usize, String)>);
     for line in page.lines() {
@@ -47,7 +48,7 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
     blocks
 }
 
-/// Runs a script in the root of the repository and returns its output.
+/// Runs a script in the root of the repository, and returns its output. `folder` contains the kubeconfig.
 fn run(script: &str, folder: &Path) -> Result<String, String> {
     let output = Command::new("bash")
         .args(["-euo", "pipefail", "-c", script])
@@ -68,6 +69,7 @@ fn run(script: &str, folder: &Path) -> Result<String, String> {
     }
 }
 
+/// Checks that all commands succeed, and that they install the alert rules and the dashboards.
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_of_the_pages_succeed() {

@@ -1,4 +1,4 @@
-//! The endpoints of running controllers.
+//! The probes and metrics of running `berth controllers`, and the flag `--controllers`.
 
 use berth_api::Work;
 use berth_api::well_known::RESOURCE_BINDING_PERMANENT_ID;
@@ -10,13 +10,14 @@ use serde_json::json;
 use crate::controllers::{Scene, config_map, policy};
 use crate::http::{get, scrape};
 
-/// Returns the value of a sample, or 0 if it does not exist.
+/// Returns the value of a metric sample, or 0 if the sample does not exist.
 fn value(text: &str, sample: &str) -> f64 {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(sample));
     let value = lines.next().and_then(|value| value.trim().parse().ok());
     value.unwrap_or_default()
 }
 
+/// The sample that is 1 on the leader and 0 on a standby.
 const LEADING: &str = r#"leader_election_master_status{name="karmada-controller-manager"}"#;
 
 #[needs(embedded)]
@@ -50,6 +51,7 @@ async fn the_leader_and_its_standby_serve_probes_and_metrics() {
     scene.stop().await;
 }
 
+/// Checks that the counters of the controllers increase when a template is created, changed and deleted.
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_metrics_move_when_a_template_is_propagated() {
@@ -95,6 +97,7 @@ async fn the_metrics_move_when_a_template_is_propagated() {
     scene.stop().await;
 }
 
+/// Checks that `--controllers` disables a controller, warns about a name without effect, and refuses an unknown name.
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_selected_controllers_run() {

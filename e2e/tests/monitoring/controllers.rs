@@ -1,4 +1,5 @@
-//! A control plane with simulated members and a scheduler, and controllers as processes.
+//! The scene of the tests of endpoints: an embedded control plane with simulated members and a scheduler, and processes
+//! of `berth controllers`.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 /// The name of the first member.
 pub(crate) const MEMBER: &str = "member1";
 
-/// The control plane.
+/// A running control plane with two members and a scheduler.
 pub(crate) struct Scene {
     plane: ControlPlane,
     folder: tempfile::TempDir,
@@ -50,7 +51,7 @@ impl Scene {
         self.plane.members()[0].server().client()
     }
 
-    /// Starts `berth controllers` with additional arguments.
+    /// Starts `berth controllers` with these additional arguments. `name` is the name of the log file.
     pub(crate) fn start_controllers(&self, name: &str, arguments: &[&str]) -> Controllers {
         let (folder, log) = (self.folder.path(), self.folder.path().join(name));
         let output = File::create(&log).unwrap();
@@ -74,7 +75,7 @@ impl Scene {
         Controllers { child, log }
     }
 
-    /// Creates objects on the control plane.
+    /// Creates objects in the control plane.
     pub(crate) async fn create(&self, objects: &[Value]) {
         for object in objects {
             let (api, _) = self.api(object);
@@ -83,7 +84,7 @@ impl Scene {
         }
     }
 
-    /// Changes an object of the control plane.
+    /// Sends a merge patch of an object of the control plane.
     pub(crate) async fn change(&self, object: &Value, changes: Value) {
         let (api, name) = self.api(object);
         let patch = Patch::Merge(&changes);
@@ -97,7 +98,7 @@ impl Scene {
         api.delete(&name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// Waits until the first member has, or has not, an object.
+    /// Waits until an object exists in the first member, or no longer exists if `exists` is false.
     pub(crate) async fn wait_for_member(&self, object: &Value, exists: bool) {
         let (api, name) = api(self.member(), object);
         eventually(
@@ -127,7 +128,7 @@ fn api(client: Client, object: &Value) -> (Api<DynamicObject>, String) {
     (api, text("/metadata/name").unwrap().to_owned())
 }
 
-/// A process that is killed when dropped.
+/// A process of `berth controllers`. The process is killed when the value is dropped.
 pub(crate) struct Controllers {
     child: Child,
     log: PathBuf,
@@ -144,7 +145,7 @@ impl Drop for Controllers {
 }
 
 impl Controllers {
-    /// Returns the log output.
+    /// Returns the log output of the process.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -158,7 +159,7 @@ impl Controllers {
         .await;
     }
 
-    /// Waits until the endpoints are served, and returns their port.
+    /// Waits until the process serves its probes and metrics, and returns the port.
     pub(crate) async fn port(&self) -> u16 {
         eventually("the address of the endpoints", async || {
             let log = self.log();
@@ -178,7 +179,8 @@ pub(crate) fn config_map(name: &str) -> Value {
     })
 }
 
-/// Returns a policy that propagates all ConfigMaps of a namespace to both members.
+/// Returns a policy that propagates all ConfigMaps of the namespace `default` to both members. `spec` sets further
+/// fields.
 pub(crate) fn policy(name: &str, spec: Value) -> Value {
     let mut policy = json!({
         "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",

@@ -1,4 +1,5 @@
-//! Dashboards: their structure, and the metrics in their queries and in the alert rules.
+//! Tests of the Grafana dashboards of the Helm chart: their format, and the metrics and labels in their queries. The
+//! expressions of the alert rules pass the same check of metrics and labels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,16 +11,16 @@ use crate::rules::{rules, text};
 use crate::{files, read};
 
 const DASHBOARDS: &str = "deploy/chart/files/dashboards";
-/// Labels that Prometheus adds when it reads the metrics.
+/// Labels that Prometheus adds to each sample when it scrapes a target.
 const TARGET_LABELS: [&str; 3] = ["namespace", "job", "instance"];
 
-/// A query of a dashboard.
+/// A query of a dashboard, or the expression of an alert rule.
 #[derive(Debug)]
 pub(crate) struct Query {
-    /// Dashboard and panel.
+    /// The dashboard with its panel or variable, or the name of the alert.
     place: String,
     pub(crate) expression: String,
-    /// Labels in the legend.
+    /// Labels that the legend or the variable shows.
     legend: Vec<String>,
 }
 
@@ -38,7 +39,7 @@ fn panels(dashboard: &Value) -> &Vec<Value> {
     dashboard["panels"].as_array().unwrap()
 }
 
-/// Returns the queries of all panels and variables.
+/// Returns the queries of all panels and variables in all dashboards.
 pub(crate) fn queries() -> Vec<Query> {
     let mut queries = Vec::new();
     for (file, dashboard) in dashboards() {
@@ -75,6 +76,7 @@ pub(crate) fn queries() -> Vec<Query> {
     queries
 }
 
+/// Checks that `docs/metrics.md` lists each metric and label in the queries.
 #[test]
 fn queries_and_rules_use_documented_metrics_and_labels() {
     let documented = documented();
@@ -123,6 +125,8 @@ fn queries_and_rules_use_documented_metrics_and_labels() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
+/// Checks that each dashboard has a unique UID, a variable for its data source, panels that do not overlap, and an
+/// entry in the README.
 #[test]
 fn dashboards_can_be_imported_into_any_grafana() {
     let mut dashboard_ids = BTreeSet::new();
@@ -131,7 +135,7 @@ fn dashboards_can_be_imported_into_any_grafana() {
             dashboard_ids.insert(text(&dashboard, "/uid").to_owned()),
             "{file}"
         );
-        // An id belongs to one Grafana.
+        // Grafana assigns an id when it imports a dashboard, so the file must not contain an id.
         assert!(dashboard.get("id").is_none(), "{file}");
         let variables = dashboard["templating"]["list"].as_array().unwrap();
         assert_eq!(variables[0]["name"], "datasource", "{file}");
@@ -143,7 +147,7 @@ fn dashboards_can_be_imported_into_any_grafana() {
             let title = text(panel, "/title");
             assert!(
                 ids.insert(panel["id"].as_u64().unwrap()),
-                "{file}: the id of {title}"
+                "{file}: the id of {title} is not unique"
             );
             let side = |name: &str| panel["gridPos"][name].as_u64().unwrap();
             assert!(side("x") + side("w") <= 24, "{file}: {title} is too wide");

@@ -1,4 +1,5 @@
-//! Parser of the Prometheus text formats, as far as families and label names matter.
+//! A parser of the Prometheus text formats. It reads the metric families, their label names and the number of their
+//! samples.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +8,15 @@ use std::collections::BTreeMap;
 pub(crate) struct Family {
     pub(crate) kind: String,
     pub(crate) help: String,
-    /// Label names in the order of the first sample, without `le`.
+    /// Label names in the order of their first occurrence, without `le`.
     pub(crate) labels: Vec<String>,
     pub(crate) samples: usize,
 }
 
-/// Families by name.
+/// Metric families by name.
 pub(crate) type Families = BTreeMap<String, Family>;
 
-/// Parses the output of `/metrics`, in the text format 0.0.4 or in OpenMetrics.
+/// Parses the output of `/metrics`, in the Prometheus text format 0.0.4 or in the OpenMetrics format.
 pub(crate) fn parse(text: &str) -> Families {
     let mut families = Families::new();
     for line in text.lines() {
@@ -44,7 +45,7 @@ pub(crate) fn parse(text: &str) -> Families {
     families
         .into_iter()
         .map(|(name, family)| {
-            // OpenMetrics declares counters without their suffix.
+            // OpenMetrics declares a counter without the suffix `_total` of its samples.
             let suffix = if is_open_metrics && family.kind == "counter" {
                 "_total"
             } else {
@@ -55,7 +56,7 @@ pub(crate) fn parse(text: &str) -> Families {
         .collect()
 }
 
-/// Returns the family of a sample.
+/// Returns the family of a sample. `sample` is the name at the start of the sample's line.
 fn family_of<'a>(families: &'a mut Families, sample: &str) -> &'a mut Family {
     let suffixes = ["", "_bucket", "_count", "_sum", "_total"];
     let names = suffixes.map(|suffix| sample.strip_suffix(suffix));
@@ -68,7 +69,7 @@ fn family_of<'a>(families: &'a mut Families, sample: &str) -> &'a mut Family {
     families.get_mut(&name).unwrap()
 }
 
-/// Returns the label names of `{a="…",b="…"} 1`.
+/// Returns the label names in the part of a sample after its name, for example in `{a="…",b="…"} 1`.
 pub(crate) fn label_names(labels: &str) -> Vec<String> {
     let (mut names, mut name, mut quoted) = (Vec::new(), String::new(), false);
     let mut characters = labels.chars();
@@ -86,6 +87,7 @@ pub(crate) fn label_names(labels: &str) -> Vec<String> {
     names
 }
 
+/// Label values may contain commas, quotes and braces. Counters of OpenMetrics get the suffix `_total`.
 #[test]
 fn types_labels_and_samples_are_read() {
     let text = "# HELP a_seconds Time.\n# TYPE a_seconds histogram\n\

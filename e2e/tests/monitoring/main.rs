@@ -1,4 +1,5 @@
-//! Alert rules, dashboards, runbooks and the reference of metrics.
+//! Tests of monitoring: the alert rules, the dashboards, the runbooks, the reference of metrics, and the endpoints of
+//! the programs.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -27,7 +28,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-/// Returns the files of a folder of the repository with an extension, sorted by name.
+/// Returns the files with this extension in a folder of the repository, sorted by name.
 fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(in_repository(folder)).unwrap();
     let mut files: Vec<PathBuf> = entries

@@ -1,4 +1,4 @@
-//! The messages in docs/troubleshooting.md are those in the sources.
+//! A test that the messages and reasons in `docs/troubleshooting.md` occur in the source code.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use crate::{in_repository, read};
 
 /// Crates whose messages users see in conditions and events.
 const CRATES: [&str; 4] = ["api", "core", "scheduler", "controllers"];
-/// Shorter parts of messages occur anywhere.
+/// Minimum length of a part of a message that is searched for. Shorter parts occur in the sources by chance.
 const SHORTEST: usize = 4;
 
-/// Appends the Rust files of a folder and of its subfolders.
+/// Appends the Rust files of a folder and of its subfolders to `sources`.
 fn append_sources(folder: &Path, sources: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -17,7 +17,7 @@ fn append_sources(folder: &Path, sources: &mut String) {
             append_sources(&path, sources);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = std::fs::read_to_string(&path).unwrap();
-            // Without the tests, and without line breaks in literals.
+            // Unit tests are left out. The lines of a continued string literal are joined.
             let text = text.split("#[cfg(test)]").next().unwrap();
             let joined = text.split("\\\n").map(str::trim_start);
             sources.push_str(&joined.collect::<Vec<_>>().concat());
@@ -25,7 +25,7 @@ fn append_sources(folder: &Path, sources: &mut String) {
     }
 }
 
-/// Returns the texts in backticks in the first column of all tables.
+/// Returns the texts in backticks in the first column of each table.
 fn first_column(page: &str) -> Vec<&str> {
     let rows = page.lines().filter_map(|line| line.strip_prefix("| "));
     let cells = rows.filter_map(|row| row.split(" | ").next());

@@ -1,10 +1,10 @@
-//! Names of metrics and labels in PromQL expressions.
+//! A scanner that finds the names of metrics and labels in PromQL expressions.
 
 use std::collections::BTreeSet;
 
 use crate::exposition::label_names;
 
-/// The names in an expression.
+/// The names of metrics and labels in an expression.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
     /// Metrics, each with the labels of its matchers.
@@ -13,7 +13,7 @@ pub(crate) struct Names {
     pub(crate) grouping: BTreeSet<String>,
 }
 
-/// Words that are followed by a list of labels.
+/// Keywords that precede a list of labels in parentheses.
 const CLAUSES: [&str; 6] = [
     "by",
     "without",
@@ -23,12 +23,13 @@ const CLAUSES: [&str; 6] = [
     "group_right",
 ];
 
-/// Words that are neither a metric nor followed by a parenthesis.
+/// Operators and keywords that can occur without a parenthesis after them. Any other word without a parenthesis is a
+/// metric.
 const WORDS: [&str; 11] = [
     "and", "or", "unless", "offset", "bool", "sum", "max", "min", "count", "group", "avg",
 ];
 
-/// Returns the names in an expression.
+/// Returns the names of metrics and labels in an expression.
 pub(crate) fn names(expression: &str) -> Names {
     let mut names = Names::default();
     let mut rest = expression;
@@ -72,7 +73,7 @@ fn word_length(text: &str) -> usize {
 }
 
 fn quoted_length(text: &str) -> usize {
-    // The opening quote ends nothing.
+    // The first character is the opening quote, which does not end the text.
     let mut escaped = true;
     for (at, character) in text.char_indices() {
         match character {
@@ -98,13 +99,14 @@ fn matchers_length(text: &str) -> usize {
 
 fn matcher_labels(matchers: &str) -> Vec<String> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    // Reduce the operators to `=`, except for the first character of `!=`.
+    // `label_names` expects `=` after each name. Here, `!~` becomes `=`; the `!` of `!=` is trimmed below.
     label_names(&matchers.replace("!~", "="))
         .into_iter()
         .map(|name| name.trim_matches(|c| !is_name(c)).to_owned())
         .collect()
 }
 
+/// One expression with functions, matchers, clauses and operators yields its metrics and its labels.
 #[test]
 fn metrics_matchers_and_grouping_are_found() {
     let found = names(

@@ -1,4 +1,4 @@
-//! Validation of the alerting rules and dashboard queries with promtool.
+//! Validation of the alert rules and the dashboard queries with promtool.
 
 use std::path::Path;
 use std::process::Command;
@@ -46,7 +46,7 @@ fn the_queries_of_dashboards_are_valid() {
         .collect();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("queries.yaml");
-    // JSON is YAML.
+    // promtool reads YAML, and every JSON document is valid YAML.
     let groups = json!({ "groups": [{ "name": "queries", "rules": rules }] });
     std::fs::write(&file, groups.to_string()).unwrap();
     promtool(&["check", "rules"], &[file]);

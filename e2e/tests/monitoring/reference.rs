@@ -1,4 +1,5 @@
-//! docs/metrics.md lists what the programs export. `BERTH_WRITE_METRICS=1` writes the page instead of comparing it.
+//! A test that `docs/metrics.md` lists the metrics that the programs export. With `BERTH_WRITE_METRICS=1`, the test
+//! writes the page instead of comparing it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -44,7 +45,7 @@ const API_SERVER: &str = "\
 The API server of `berth up` exports these at its address; [control plane](control-plane.md#metrics) describes the
 necessary right. kube-apiserver exports them too, and many others.";
 
-/// Returns the documented metrics by name, with the labels of all programs.
+/// Returns the metrics that the page documents, by name. A metric of several programs has the labels of all its rows.
 pub(crate) fn documented() -> BTreeMap<String, Family> {
     let mut families = BTreeMap::new();
     for line in read(PAGE).lines().filter(|line| line.starts_with("| `")) {
@@ -85,7 +86,8 @@ impl Drop for Program {
 }
 
 impl Program {
-    /// Starts a scheduler with an extender that does not respond, and with estimators.
+    /// Starts a scheduler with an unreachable extender, estimators and a decision log, because each of them adds
+    /// metrics.
     fn scheduler(bare: &BareControlPlane, port: u16) -> Self {
         let configuration = bare.folder().join("scheduler.json");
         let text = json!({
@@ -99,7 +101,7 @@ impl Program {
         Self::start("scheduler", bare, port, &arguments)
     }
 
-    /// Starts webhooks at a port.
+    /// Starts the webhook server at `secure_port`, with metrics at `port`.
     fn webhook(bare: &BareControlPlane, port: u16, secure_port: u16) -> Self {
         let secure_port = format!("--secure-port={secure_port}");
         let arguments = [
@@ -166,7 +168,7 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// Returns what a scheduler exports after a decision.
+/// Returns the metric families of a scheduler that has completed a scheduling cycle.
 async fn scheduler_families(bare: &BareControlPlane) -> Families {
     let port = free_port();
     let scheduler = Program::scheduler(bare, port);
@@ -184,7 +186,7 @@ async fn scheduler_families(bare: &BareControlPlane) -> Families {
     parse(&text)
 }
 
-/// Returns what webhooks export after a request.
+/// Returns the metric families of a webhook server that has handled a request.
 async fn webhook_families(bare: &BareControlPlane) -> Families {
     let (port, secure_port) = (free_port(), free_port());
     let webhook = Program::webhook(bare, port, secure_port);
@@ -203,7 +205,7 @@ async fn webhook_families(bare: &BareControlPlane) -> Families {
     parse(&text)
 }
 
-/// Returns the configuration of an interpreter webhook for Secrets, which nothing serves.
+/// Returns the configuration of an interpreter webhook for Secrets. No server listens at the URL of the webhook.
 fn unreachable_webhook() -> Value {
     json!({
         "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",
@@ -218,7 +220,7 @@ fn unreachable_webhook() -> Value {
     })
 }
 
-/// Returns what controllers export after each of their actions.
+/// Returns the metric families of controllers after actions that add a sample to each family.
 async fn controller_families() -> Families {
     let scene = Scene::start().await;
     let controllers = scene.start_controllers(
@@ -282,9 +284,10 @@ async fn controller_families() -> Families {
     families
 }
 
+/// Checks that the page equals the text generated from the metrics of all programs.
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_lists_what_the_programs_export() {
+async fn the_page_lists_the_metrics_of_the_programs() {
     let bare = BareControlPlane::start(&[cluster("m1")]).await;
     let scheduler = scheduler_families(&bare).await;
     let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
@@ -294,10 +297,10 @@ async fn the_page_lists_what_the_programs_export() {
     let controllers = controller_families().await;
     let all = [&scheduler, &api_server, &controllers, &webhook];
     for (name, family) in all.into_iter().flatten() {
-        // Labels are only known from samples.
+        // Only the samples of a family show its labels.
         assert!(
             family.samples > 0,
-            "{name} has no sample: let the test cause one"
+            "{name} has no sample; extend this test so that it causes one"
         );
         assert!(!family.help.is_empty() && !family.kind.is_empty(), "{name}");
     }

@@ -1,4 +1,5 @@
-//! Alert rules: their texts, runbooks and tests.
+//! Tests of the alert rules: each rule has labels, annotations, a runbook and test cases. [`crate::promtool`] runs
+//! these test cases.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +9,11 @@ use crate::{files, read};
 
 /// The file with the alert rules, which the chart installs.
 pub(crate) const RULES: &str = "deploy/chart/files/prometheus-rules.yaml";
-/// The folder with the tests of the rules.
+/// The folder with promtool's test cases of the rules.
 pub(crate) const TESTS: &str = "deploy/monitoring/tests";
 const RUNBOOKS: &str = "docs/runbooks";
 
-/// Returns the rules.
+/// Returns the alert rules of [`RULES`].
 pub(crate) fn rules() -> Vec<Value> {
     let file: Value = serde_saphyr::from_str(&read(RULES)).unwrap();
     let groups = file["groups"].as_array().unwrap();
@@ -20,12 +21,13 @@ pub(crate) fn rules() -> Vec<Value> {
     rules.flatten().cloned().collect()
 }
 
-/// Returns the text of a field.
+/// Returns the string at a JSON pointer.
 pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     let text = value.pointer(pointer).and_then(Value::as_str);
     text.unwrap_or_else(|| panic!("{pointer} is no text in {value}"))
 }
 
+/// Checks that each runbook has the name of its alert as its title, and a row in the index of runbooks.
 #[test]
 fn every_alert_has_a_severity_texts_and_a_runbook() {
     let index = read(&format!("{RUNBOOKS}/README.md"));
@@ -57,6 +59,7 @@ fn every_alert_has_a_severity_texts_and_a_runbook() {
     assert_eq!(pages, runbooks, "pages and alerts differ");
 }
 
+/// Checks that each alert fires in one of promtool's test cases, and does not fire in another one.
 #[test]
 fn every_alert_is_tested_with_and_without_its_cause() {
     let (mut fires, mut rests) = (BTreeSet::new(), BTreeSet::new());

@@ -1,16 +1,18 @@
-//! Fenced blocks of a page.
+//! A parser of the fenced code blocks in a Markdown page.
 
-/// A fenced block.
+/// A fenced code block.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    /// Text after the opening fence: `sh` is run by the tests, `bash` needs programs that they do not have.
+    /// Text after the opening fence. The tests run all `sh` blocks. Most `bash` blocks need programs that the tests
+    /// lack.
     pub(crate) language: String,
-    /// Lines without the indentation of the list that contains the block.
+    /// Lines of the block. If the block is part of a list, the indentation of the list is removed.
     pub(crate) text: String,
 }
 
 impl Block {
-    /// Returns the command lines of a shell block: continued lines are joined, here-documents are left out.
+    /// Returns the command lines of a shell block. Continued lines are joined, and the contents of here-documents are
+    /// omitted.
     pub(crate) fn commands(&self) -> Vec<String> {
         let mut commands = Vec::new();
         let mut end = None;
@@ -31,7 +33,7 @@ impl Block {
     }
 }
 
-/// Returns the blocks of a page.
+/// Returns the fenced code blocks of a page.
 pub(crate) fn blocks(page: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut open: Option<(usize, Block)> = None;
@@ -62,6 +64,7 @@ pub(crate) fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
+/// A block in a list item loses the indentation of the item. A continued command line in the block is joined.
 #[test]
 fn blocks_lose_the_indentation_of_their_list() {
     let page = "1. Do:\n\n   ```sh\n   a \\\n     b\n   c <<END\n   kind: d\n   END\n   ```\n";

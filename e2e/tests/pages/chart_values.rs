@@ -1,4 +1,4 @@
-//! The table of values in deploy/chart/README.md, generated from the comments of values.yaml.
+//! Tests of the table of values in `deploy/chart/README.md`. The table is generated from the comments in `values.yaml`.
 
 use std::fmt::Write as _;
 
@@ -10,14 +10,14 @@ const PAGE: &str = "deploy/chart/README.md";
 const VALUES: &str = "deploy/chart/values.yaml";
 const START: &str = "<!-- Generated from values.yaml: `just reference` writes this table. -->\n";
 
-/// A value with its default.
+/// A row of the table, which describes one value of the chart.
 struct Row {
     path: String,
     default: String,
     meaning: String,
 }
 
-/// Returns a row for each key of the file whose value is not a map of other keys.
+/// Returns a row for each key of the values file. A key that contains other keys has an empty default.
 fn rows(text: &str) -> Vec<Row> {
     let values: Value = serde_saphyr::from_str(text).unwrap();
     let mut path: Vec<(usize, String)> = Vec::new();
@@ -26,7 +26,7 @@ fn rows(text: &str) -> Vec<Row> {
     for line in text.lines() {
         let (indent, content) = (line.len() - line.trim_start().len(), line.trim_start());
         if let Some(words) = content.strip_prefix('#') {
-            // Commented examples follow the value that they belong to.
+            // A `#` without a space starts a commented-out example. Other comments describe the next key.
             if words.starts_with(' ') {
                 comment.push(words.trim());
             }
@@ -48,7 +48,7 @@ fn rows(text: &str) -> Vec<Row> {
             .iter()
             .try_fold(&values, |value, name| value.get(name));
         let Some(value) = found else { continue };
-        // Maps of the cluster's own keys are one value.
+        // Each of these maps is one value, which the chart copies into a manifest as a whole.
         let is_own = |name: &&str| ["resources", "labels"].contains(name);
         let (last, outer) = names.split_last().unwrap();
         if !outer.iter().any(is_own) {
@@ -86,6 +86,7 @@ fn table() -> String {
     text
 }
 
+/// Checks that the table in the README equals the table generated from `values.yaml`.
 #[test]
 fn the_table_of_values_is_current() {
     let page = read(PAGE);
@@ -103,6 +104,7 @@ fn the_table_of_values_is_current() {
     assert_current(PAGE, &fresh);
 }
 
+/// Checks the keys of the first two levels of `values.yaml`.
 #[test]
 fn every_value_has_a_row() {
     let values: Value = serde_saphyr::from_str(&read(VALUES)).unwrap();
@@ -118,6 +120,7 @@ fn every_value_has_a_row() {
     }
 }
 
+/// Checks that a comment describes each key of `values.yaml`.
 #[test]
 fn every_value_has_a_meaning() {
     for row in rows(&read(VALUES)) {

@@ -1,4 +1,5 @@
-//! docs/configuration.md, generated from the types of the configuration file, the command line and the feature gates.
+//! A test of `docs/configuration.md`. The page is generated from the schema of the configuration file, the arguments of
+//! the commands, and the feature gates.
 
 use std::fmt::Write as _;
 
@@ -53,7 +54,7 @@ Every command with `--feature-gates` takes the whole list, `Name=true,Name=false
 that stage, except Berth's own. A gate without effect is accepted so that all components can share one list.
 ";
 
-/// Effects of the gates.
+/// The effects of the feature gates, by the name of the gate.
 const EFFECTS: [(&str, &str); 12] = [
     (
         "PriorityBasedScheduling",
@@ -127,7 +128,8 @@ fn gates_table() -> String {
     text
 }
 
-/// Returns the name of the referenced type, also within a list or an alternative.
+/// Returns the name of the type that a property refers to. The reference may be in the property, in the items of a
+/// list, or in one of several alternatives.
 fn reference(property: &Value) -> Option<&str> {
     let alternatives = property["anyOf"].as_array().into_iter().flatten();
     let mut places = alternatives.chain([property, &property["items"]]);
@@ -266,7 +268,7 @@ fn flags_reference() -> String {
         .get_subcommands()
         .filter(|command| !command.is_hide_set())
         .collect();
-    // Components first.
+    // The components of the control plane precede the other commands.
     commands.sort_by_key(|command| {
         !["scheduler", "controllers", "webhook"].contains(&command.get_name())
     });
@@ -276,6 +278,7 @@ fn flags_reference() -> String {
     text
 }
 
+/// Checks that the stored page equals the generated page.
 #[test]
 fn the_configuration_page_is_current() {
     let fresh = format!(

@@ -1,6 +1,7 @@
-//! A stand-in for the commands of Helm that need a server.
+//! A script in place of the `helm` commands that need a Kubernetes cluster.
 
-/// Stands for `helm upgrade --install` and `uninstall`, on the machine's `helm template`.
+/// A Python script that implements `helm upgrade --install` and `helm uninstall`. It renders the chart with `helm
+/// template` of the installed Helm, and applies the manifests with kubectl.
 pub(crate) const HELM: &str = r#"#!/usr/bin/env python3
 import json, os, subprocess, sys, tempfile
 arguments, values, rest = sys.argv[1:], {}, []

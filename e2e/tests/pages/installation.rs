@@ -1,4 +1,4 @@
-//! Runs the commands of the pages about installation in their order.
+//! Tests that run the commands of the installation pages in the order of the page.
 
 use berth_test_requirements::needs;
 
@@ -6,7 +6,7 @@ use crate::blocks::{Block, blocks};
 use crate::read;
 use crate::site::Site;
 
-/// Words after `kubectl` whose command changes nothing, so that it can be repeated until it succeeds.
+/// Subcommands of kubectl that only read. A block with no other commands is repeated until it succeeds.
 const READS: [&str; 4] = [" get ", " wait ", " describe ", "diff "];
 
 fn only_reads(script: &str) -> bool {
@@ -14,12 +14,12 @@ fn only_reads(script: &str) -> bool {
     lines.all(|line| READS.iter().any(|verb| format!(" {line}").contains(verb)))
 }
 
-/// The way of a page to install the components.
+/// The choice of the blocks of a page that a test runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// The blocks of `sh`.
+    /// All `sh` blocks.
     Main,
-    /// The blocks of `sh`, with helm in place of the overlay: its block is of `bash`.
+    /// The `bash` block with `helm upgrade`, and all `sh` blocks except the block that applies an overlay.
     Chart,
 }
 
@@ -34,8 +34,8 @@ impl Way {
     }
 }
 
-/// Runs the blocks of the sections from `from` up to `to`, or to the end. After each block, the processes follow the
-/// Deployments on the host.
+/// Runs the `sh` blocks between the headings `from` and `to`, or up to the end of the page. After each block,
+/// [`Site::reconcile`] adapts the local processes to the Deployments on the host.
 fn run_sections(site: &mut Site, page: &str, from: &str, to: Option<&str>) {
     run_sections_by(Way::Main, site, page, from, to);
 }
@@ -61,7 +61,7 @@ fn run_sections_by(way: Way, site: &mut Site, page: &str, from: &str, to: Option
     assert!(count > 0, "{page} has no commands after {from}");
 }
 
-/// Returns a site with Karmada's scheduler and controllers.
+/// Returns a site with the Deployments of Karmada's scheduler and controller manager, and with ready members.
 fn site_with_karmada() -> Site {
     let mut site = Site::start();
     site.add_karmada_program("karmada-scheduler");
@@ -75,6 +75,7 @@ fn site_with_karmada() -> Site {
     site
 }
 
+/// The commands of the page install Berth's scheduler in three ways. The last command restores Karmada's Deployment.
 #[needs(helm, kubectl)]
 #[test]
 fn a_scheduler_beside_karmada_is_installed_and_removed() {
@@ -105,6 +106,7 @@ fn a_scheduler_beside_karmada_is_installed_and_removed() {
     assert!(!deployments.contains("berth-scheduler"), "{deployments}");
 }
 
+/// The commands of the page replace Karmada's components by Berth, and restore Karmada's Deployments at the end.
 #[needs(kubectl)]
 #[test]
 fn karmada_is_migrated_and_comes_back() {
@@ -120,6 +122,7 @@ fn karmada_is_migrated_and_comes_back() {
     assert!(!deployments.contains("berth"), "{deployments}");
 }
 
+/// Each of two Deployments is scheduled by the scheduler that its policy names.
 #[needs(helm, kubectl)]
 #[test]
 fn a_second_scheduler_decides_for_its_policies() {
@@ -151,12 +154,13 @@ fn a_second_scheduler_decides_for_its_policies() {
     );
 }
 
+/// All commands of the page succeed.
 #[needs(kubectl)]
 #[test]
 fn a_stand_alone_control_plane_is_installed_and_removed() {
     let page = "docs/install-stand-alone.md";
     let mut site = Site::start();
-    // The page creates it.
+    // The commands of the page create this namespace.
     site.run("kubectl --context karmada-host delete namespace karmada-system");
     site.use_context("karmada-host");
     run_sections(&mut site, page, "## Install", Some("## When it fails"));
@@ -164,6 +168,7 @@ fn a_stand_alone_control_plane_is_installed_and_removed() {
     run_sections(&mut site, page, "## An API server of its own", None);
 }
 
+/// The chart creates the Deployments of both components. `helm uninstall` deletes the objects of the chart.
 #[needs(helm, kubectl)]
 #[test]
 fn a_stand_alone_control_plane_is_installed_by_chart() {

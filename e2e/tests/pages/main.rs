@@ -1,4 +1,5 @@
-//! The pages about installation: their commands run against servers of `berth up`, and everything that they name exists.
+//! Tests of the pages about installation and configuration. The commands of the pages run against servers of `berth
+//! up`. The files and flags that the pages name exist.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
@@ -39,7 +40,7 @@ pub(crate) fn read(path: &str) -> String {
     })
 }
 
-/// Compares a generated page with the stored one, or writes it if `BERTH_WRITE_PAGES` is set.
+/// Compares the stored page with the generated text `fresh`. If `BERTH_WRITE_PAGES` is set, writes the page instead.
 pub(crate) fn assert_current(path: &str, fresh: &str) {
     if std::env::var_os("BERTH_WRITE_PAGES").is_some() {
         std::fs::write(repository().join(path), fresh).unwrap();
@@ -54,7 +55,7 @@ pub(crate) fn assert_current(path: &str, fresh: &str) {
     );
 }
 
-/// Escapes a text for a cell of a table.
+/// Escapes a text for a cell of a Markdown table.
 pub(crate) fn cell(text: &str) -> String {
     text.split_whitespace()
         .collect::<Vec<_>>()

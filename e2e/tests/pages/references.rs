@@ -1,4 +1,5 @@
-//! Everything that the pages name exists: files, flags, command lines of `berth`, and YAML.
+//! Tests of the references in the pages: files and flags exist, and command lines of `berth` and YAML blocks can be
+//! parsed.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 use crate::blocks::{Block, blocks};
 use crate::{PAGES, read, repository};
 
-/// Folders of the repository that a command can name.
+/// Folders of the repository. A word of a command that starts with such a folder must be an existing path.
 const FOLDERS: [&str; 6] = ["crates/", "deploy/", "docs/", "e2e/", "examples/", "hack/"];
 
 /// Returns the shell blocks of a page.
@@ -25,7 +26,8 @@ fn words(command: &str) -> Vec<String> {
     parts.map(|word| word.replace(['\'', '"'], "")).collect()
 }
 
-/// Returns the arguments of `berth`, if the command line runs it. `cargo run --` runs it too.
+/// Returns the command line of `berth` that a shell command runs, directly or by `cargo run`. Returns `None` for a
+/// command that runs another program.
 fn arguments(command: &str) -> Option<Vec<String>> {
     let words = words(command);
     let all: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -33,7 +35,7 @@ fn arguments(command: &str) -> Option<Vec<String>> {
         ["berth", rest @ ..] | ["cargo", "run", "--", rest @ ..] => rest,
         ["cargo", "run", "-p", "test-filter", "--", rest @ ..] => {
             let mut scheduler = vec!["berth".to_owned(), "scheduler".to_owned()];
-            // The plugin exists in the program of the example only.
+            // Only the program of the example contains this plugin.
             let flags = rest.iter().map(|word| word.replace(",-TestFilter", ""));
             scheduler.extend(flags);
             return Some(scheduler);
@@ -95,7 +97,7 @@ fn yaml_in_the_pages_parses() {
     }
 }
 
-/// Flags of other programs that the pages explain.
+/// Flags of other programs that the pages name.
 const FLAGS_OF_OTHERS: [&str; 5] = [
     "--controllers",
     "--help",
@@ -125,7 +127,7 @@ fn flags_in_the_text_exist() {
     add_flags(&Cli::command(), &mut flags);
     for page in PAGES {
         let text = read(page);
-        // Odd parts are in backticks, fences included.
+        // The parts with odd numbers are within backticks, including the backticks of fences.
         for code in text.split('`').skip(1).step_by(2) {
             let Some(flag) = code.strip_prefix("--") else {
                 continue;

@@ -1,8 +1,10 @@
-//! A host cluster and a control plane for the commands of a page, on the servers of one `berth up`.
+//! A [`Site`]: the clusters in which the commands of a page run. The clusters are servers of one `berth up`.
 //!
-//! Its kubeconfig has the contexts of the pages: `karmada-apiserver` is the control plane, `karmada-host` a simulated
-//! member, which has Deployments, rollouts and their history. [`Site::reconcile`] runs a process for each Deployment in
-//! `karmada-system` of the host, with its command line, and Berth's program in place of Karmada's images.
+//! The kubeconfig of the site has the two contexts that the pages use. `karmada-apiserver` is the control plane.
+//! `karmada-host` is a simulated member cluster, which has Deployments, rollouts and their history.
+//!
+//! For each Deployment in the namespace `karmada-system` of the host, [`Site::reconcile`] runs a local process with the
+//! command line of the Deployment. The process runs Berth's program, even if the Deployment names an image of Karmada.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,10 +27,10 @@ use crate::repository;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_berth-program");
 const TIMEOUT: Duration = Duration::from_secs(90);
 
-/// A process that is killed when dropped.
+/// A local process for a Deployment. The process is killed when this value is dropped.
 struct Process {
     child: Child,
-    /// The pod template that it runs.
+    /// The pod template of the Deployment when the process was started.
     template: Value,
 }
 
@@ -40,7 +42,7 @@ impl Drop for Process {
 }
 
 impl Process {
-    /// Ends the process as the kubelet does, so that it releases its lease.
+    /// Ends the process with SIGTERM, as the kubelet does, so that the process releases its Lease.
     fn terminate(mut self) {
         let pid = self.child.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &pid]).status();
@@ -48,7 +50,7 @@ impl Process {
     }
 }
 
-/// Clusters, a shell with the contexts of the pages, and the processes of the Deployments on the host.
+/// The clusters, a shell with the contexts of the pages, and the processes for the Deployments on the host.
 pub(crate) struct Site {
     up: Child,
     processes: BTreeMap<String, Process>,
@@ -63,13 +65,13 @@ impl Drop for Site {
 }
 
 impl Site {
-    /// Starts the clusters.
+    /// Starts the clusters, and writes the kubeconfigs and programs that the commands use.
     pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         for name in ["deploy", "examples"] {
             symlink(repository().join(name), folder.path().join(name)).unwrap();
         }
-        // kubectl does not read a folder behind a link.
+        // kubectl reads no folder behind a symbolic link. Therefore the folder is real, and its files are links.
         let crds = folder.path().join("crds");
         std::fs::create_dir(&crds).unwrap();
         for file in std::fs::read_dir(repository().join("crds")).unwrap() {
@@ -109,17 +111,18 @@ impl Site {
         site
     }
 
-    /// Returns a path in the folder where the commands run.
+    /// Returns a path in the folder in which the commands run.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Makes another context the current one.
+    /// Sets the current context of the kubeconfig.
     pub(crate) fn use_context(&self, name: &str) {
         self.run(&format!("kubectl config use-context {name}"));
     }
 
-    /// Writes the contexts of the pages, and a kubeconfig for each member.
+    /// Writes the kubeconfig with the contexts of the pages, and a kubeconfig for the control plane and for two
+    /// members.
     fn write_kubeconfigs(&self) {
         let text = std::fs::read_to_string(self.path("config")).unwrap();
         let config: Value = serde_saphyr::from_str(&text).unwrap();
@@ -187,7 +190,7 @@ impl Site {
             .unwrap()
     }
 
-    /// Returns the URL of the control plane.
+    /// Returns the URL of the control plane, or an empty text before the kubeconfig exists.
     fn server(&self) -> String {
         let text = std::fs::read_to_string(self.path("control-plane")).unwrap_or_default();
         let config: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -204,7 +207,7 @@ impl Site {
             .unwrap_or_else(|error| unreachable!("{error}"))
     }
 
-    /// Runs a script.
+    /// Runs a script. Returns its output, or an error with the output and the logs of the processes.
     pub(crate) fn attempt(&self, script: &str) -> Result<String, String> {
         let output = self.shell(script);
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -228,7 +231,7 @@ impl Site {
         text
     }
 
-    /// Polls until the check succeeds.
+    /// Repeats a check until it succeeds or the time limit has passed.
     pub(crate) fn until<T>(&self, what: &str, mut check: impl FnMut() -> Result<T, String>) -> T {
         let end = Instant::now() + TIMEOUT;
         loop {
@@ -244,7 +247,8 @@ impl Site {
         }
     }
 
-    /// Creates a Deployment and a kubeconfig secret of Karmada's on the host, with Karmada's names and labels.
+    /// Creates the Deployment of a Karmada component on the host, and the Secret with its kubeconfig, under Karmada's
+    /// names.
     pub(crate) fn add_karmada_program(&self, name: &str) {
         let mut command = vec![
             format!("/bin/{name}"),
@@ -285,7 +289,7 @@ impl Site {
         ));
     }
 
-    /// Returns a Deployment on the host.
+    /// Returns a Deployment in the namespace `karmada-system` of the host.
     pub(crate) fn deployment(&self, name: &str) -> Value {
         let json = self.run(&format!(
             "kubectl --context karmada-host -n karmada-system get deployment {name} -o json"
@@ -334,7 +338,7 @@ impl Site {
         let kubeconfig = self.kubeconfig_of(name, pod);
         let log = File::create(self.path(&format!("{name}.log"))).unwrap();
         let mut process = Command::new(PROGRAM);
-        // The image has a link for each name of Karmada's programs.
+        // Berth's image contains a link with the name of each Karmada program. The first argument simulates the link.
         process.arg0(program);
         for argument in arguments {
             let flag = argument.split('=').next().unwrap();
@@ -366,7 +370,8 @@ impl Site {
         child
     }
 
-    /// Lets the Service and the configurations of the webhooks on the host lead to a free local port.
+    /// Changes the Service and the webhook configurations on the host, so that webhook requests reach a free local
+    /// port. Returns this port.
     fn lead_webhooks_to_free_port(&self) -> u16 {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = free.local_addr().unwrap().port();
@@ -389,7 +394,7 @@ impl Site {
         port
     }
 
-    /// Waits until the host calls the webhooks, which admit a policy.
+    /// Waits until the host can call the webhooks. Then a dry run with a policy succeeds.
     fn wait_for_webhooks(&self) {
         self.until("the webhooks", || {
             self.attempt(
@@ -398,7 +403,7 @@ impl Site {
         });
     }
 
-    /// Returns the kubeconfig of a pod: that of its secret, else that of the cluster it runs in.
+    /// Returns the path of a pod's kubeconfig. A pod without a Secret uses the kubeconfig of the site.
     fn kubeconfig_of(&self, name: &str, pod: &Value) -> PathBuf {
         let Some(secret) = pod["volumes"][0]["secret"]["secretName"].as_str() else {
             return self.path("config");
@@ -420,7 +425,7 @@ impl Site {
     }
 }
 
-/// Returns the flags for ports that no other test uses.
+/// Returns the flags that make a component listen at free ports.
 fn free_ports(component: &str) -> Vec<String> {
     let program = Cli::command();
     let command = program.find_subcommand(component).unwrap();
@@ -432,7 +437,7 @@ fn free_ports(component: &str) -> Vec<String> {
         .collect()
 }
 
-/// Shorter times than the defaults, so that members are ready sooner.
+/// Shorter intervals than the defaults, so that the members become ready sooner.
 const CONTROLLERS: &[&str] = &[
     "--cluster-status-update-frequency=1s",
     "--cluster-success-threshold=1s",

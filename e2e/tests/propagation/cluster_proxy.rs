@@ -1,4 +1,5 @@
-//! A member that is reachable only through a proxy.
+//! A test of a member cluster that the controllers reach only through an HTTP proxy, which `spec.proxyURL` of the
+//! Cluster names.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,10 +11,11 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::fleet::Fleet;
 use crate::manifests::{config_map, policy};
 
-/// Header that the proxy requires.
+/// Header that the proxy requires of its clients.
 const HEADER: (&str, &str) = ("x-team", "blue");
 
-/// Starts an HTTP proxy that serves CONNECT to clients with the header and counts tunnels. Returns its URL.
+/// Starts an HTTP proxy that opens a CONNECT tunnel for each client with the header, and counts the tunnels. Returns
+/// the URL of the proxy.
 async fn start_proxy(tunnels: Arc<AtomicUsize>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -21,7 +23,7 @@ async fn start_proxy(tunnels: Arc<AtomicUsize>) -> String {
         loop {
             let (client, _) = listener.accept().await.unwrap();
             let tunnels = Arc::clone(&tunnels);
-            // Closed connections are not errors of the proxy.
+            // A closed connection ends its own tunnel only.
             tokio::spawn(async move { tunnel(client, &tunnels).await.ok() });
         }
     });
@@ -53,6 +55,7 @@ async fn tunnel(client: TcpStream, tunnels: &AtomicUsize) -> std::io::Result<()>
     Ok(())
 }
 
+/// The proxy refuses requests until `spec.proxyHeader` contains the header, and the binding reports the refusal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_to_a_member_use_the_proxy_of_its_cluster() {
     let mut fleet = Fleet::without_clusters(1).await;

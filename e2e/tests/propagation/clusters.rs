@@ -1,4 +1,5 @@
-//! Members that do not respond, are not ready, removed or inaccessible, and restarts of the controllers.
+//! Tests of members that do not respond, are not ready, are removed or replaced, or refuse access, and of restarted
+//! controllers.
 
 use berth_test_requirements::needs;
 
@@ -30,7 +31,7 @@ async fn a_member_that_never_responds_does_not_delay_others() {
     fleet.apply_secret("m0", &token, &ca).await;
     fleet.register("m0", Some(&url)).await;
     fleet.start_controllers();
-    // More objects than m0 has workers.
+    // The number of objects exceeds the number of concurrent writes to m0.
     let maps: Vec<_> = (0..20)
         .map(|index| config_map(&format!("map{index}")))
         .collect();
@@ -41,7 +42,7 @@ async fn a_member_that_never_responds_does_not_delay_others() {
     for map in &maps {
         fleet.members[0].wait_until_exists(map).await;
     }
-    // m0 lacks the objects, whether its failure has been reported yet or not.
+    // No binding is fully applied, because m0 has none of the objects.
     for index in 0..maps.len() {
         fleet
             .wait_for_fully_applied(&format!("map{index}-configmap"), "False")
@@ -51,6 +52,7 @@ async fn a_member_that_never_responds_does_not_delay_others() {
     fleet.stop().await;
 }
 
+/// While a member is not ready, the controllers neither create nor delete objects in it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_reach_a_member_once_it_is_ready() {
     let fleet = Fleet::start(1).await;
@@ -83,6 +85,8 @@ async fn changes_reach_a_member_once_it_is_ready() {
     fleet.stop().await;
 }
 
+/// After their restart, the controllers delete the copies of a deleted template. If a user has deleted a copy in a
+/// member, they create this copy again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deletions_while_the_controllers_are_stopped_are_carried_out_later() {
     let mut fleet = Fleet::start(2).await;
@@ -106,6 +110,7 @@ async fn deletions_while_the_controllers_are_stopped_are_carried_out_later() {
     fleet.stop().await;
 }
 
+/// The binding reports `Unauthorized` until the Secret of the cluster contains the valid token.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_token_is_reported_and_a_corrected_one_is_used() {
     let fleet = Fleet::start(1).await;
@@ -149,7 +154,7 @@ async fn works_of_a_cluster_without_an_endpoint_are_reported_and_deleted() {
     fleet.apply(policy(&map, &["m0", "m1"])).await;
     fleet.members[0].wait_until_exists(&map).await;
     let binding = fleet
-        .wait_for_typed(&fleet.bindings(), "settings-configmap", "both", |binding| {
+        .wait_for_typed(&fleet.bindings(), "settings-configmap", "the error", |binding| {
             let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
             items.filter(|item| item.applied_message.is_some()).count() == 1
         })
@@ -195,7 +200,7 @@ async fn a_removed_cluster_gets_no_more_works_although_a_binding_names_it() {
     fleet.apply(map.clone()).await;
     fleet.apply(policy(&map, &["m1"])).await;
     m1.wait_until_exists(&map).await;
-    // Keep the scheduler from placing it elsewhere.
+    // Keep the scheduler from moving the ConfigMap to another cluster.
     let suspended = Patch::Merge(json!({ "spec": { "suspension": { "scheduling": true } } }));
     fleet
         .bindings()
@@ -220,7 +225,7 @@ async fn a_removed_cluster_gets_no_more_works_although_a_binding_names_it() {
         },
     )
     .await;
-    // The binding is handled again, and so is a later one, whose object goes the same way to a new member.
+    // The binding is reconciled again. Then a later binding shows that the controllers have handled this event.
     let again = Patch::Merge(json!({ "metadata": { "annotations": { "again": "yes" } } }));
     let binding = fleet
         .bindings()
@@ -239,6 +244,7 @@ async fn a_removed_cluster_gets_no_more_works_although_a_binding_names_it() {
     fleet.stop().await;
 }
 
+/// The member gets all objects again, and the controllers watch the new server.
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_replaced_by_an_empty_one_is_filled_again() {
@@ -255,7 +261,7 @@ async fn a_member_replaced_by_an_empty_one_is_filled_again() {
             member.wait_until_exists(object).await;
         }
     }
-    // Raise the resource version above that of the new, empty server.
+    // Raise the member's resource version above the resource version of its empty replacement.
     for round in 0..100 {
         let changes = json!({ "metadata": { "annotations": { "round": round.to_string() } } });
         fleet.members[0].edit(&map, changes).await;
@@ -268,7 +274,7 @@ async fn a_member_replaced_by_an_empty_one_is_filled_again() {
     fleet.edit(&map, json!({ "data": { "a": "2" } })).await;
     m1.wait_for(&map, "changed", |map| map["data"]["a"] == "2")
         .await;
-    // Deletions in the new member are noticed, too.
+    // An object that a user deletes in the new member is created again.
     m1.delete(&web).await;
     m1.wait_until_exists(&web).await;
     fleet.members.push(m1);

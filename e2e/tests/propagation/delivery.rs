@@ -1,4 +1,5 @@
-//! Objects in members: created after placement, updated and deleted with their template.
+//! Tests of the objects in members: the controllers create them after scheduling, and update and delete them with their
+//! template.
 
 use kube::api::ListParams;
 use serde_json::json;
@@ -6,6 +7,7 @@ use serde_json::json;
 use crate::fleet::Fleet;
 use crate::manifests::{cluster_role, config_map, deployment, divided, policy};
 
+/// A changed policy moves the replicas to other members. The deletion of the template deletes the objects and Works.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_member_gets_its_share_of_replicas_and_template_changes() {
     let fleet = Fleet::start(3).await;
@@ -74,6 +76,7 @@ async fn each_member_gets_its_share_of_replicas_and_template_changes() {
     fleet.stop().await;
 }
 
+/// Both kinds reach all members of their policies. Later, an edit and a deletion of a template reach these members.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn config_maps_and_cluster_roles_are_propagated() {
     let fleet = Fleet::start(2).await;
@@ -121,6 +124,7 @@ async fn config_maps_and_cluster_roles_are_propagated() {
     fleet.stop().await;
 }
 
+/// The binding reports the missing namespace. The ConfigMap is created once the member has the namespace.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_namespace_missing_in_a_member_is_reported_and_awaited() {
     let fleet = Fleet::start(1).await;

@@ -1,4 +1,6 @@
-//! Propagation of dependencies: ConfigMaps, Secrets, ServiceAccounts and volume claims that a Deployment refers to.
+//! Tests of `propagateDeps`, with which a policy propagates a Deployment together with its dependencies: ConfigMaps,
+//! Secrets, ServiceAccounts and volume claims. The binding of a dependency is called attached. Its field `requiredBy`
+//! lists the bindings of the Deployments that need the dependency.
 
 use berth_api::ResourceBinding;
 use berth_api::names::binding_reference_key;
@@ -10,7 +12,7 @@ use crate::fleet::{Fleet, NAMESPACE};
 use crate::manifests::{config_map, deployment, policy, with_spec};
 use berth_e2e::eventually;
 
-/// Returns a Deployment that refers to one object of each kind.
+/// Returns a Deployment that refers to a ConfigMap, a Secret, a ServiceAccount and a volume claim.
 fn deployment_with_references(name: &str) -> Value {
     let mut deployment = deployment(name, 1);
     deployment["spec"]["template"]["spec"] = json!({
@@ -36,7 +38,7 @@ fn referenced_objects() -> [Value; 4] {
     ]
 }
 
-/// Returns a policy that propagates dependencies.
+/// Returns a policy that propagates a template and its dependencies.
 fn with_dependencies(template: &Value, clusters: &[&str]) -> Value {
     with_spec(policy(template, clusters), json!({ "propagateDeps": true }))
 }
@@ -49,7 +51,7 @@ fn config_map_reader(name: &str, config_map: &str) -> Value {
     deployment
 }
 
-/// Waits until the binding of a ConfigMap satisfies a condition.
+/// Waits until the binding of a ConfigMap satisfies a condition, and returns the binding.
 async fn wait_for_attached(
     fleet: &Fleet,
     name: &str,
@@ -84,12 +86,13 @@ async fn wait_for_event(fleet: &Fleet, kind: &str, name: &str, reason: &str) -> 
     .await
 }
 
+/// Dependencies are created in the members of their Deployment, and move with it to another member.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dependencies_follow_their_deployment() {
     let fleet = Fleet::start(2).await;
     let (m1, m2) = (&fleet.members[0], &fleet.members[1]);
     let [settings, password, robot, data] = referenced_objects();
-    // Some exist before the Deployment, the others are created later.
+    // Two dependencies exist before the Deployment. The other two are created later.
     for object in [&settings, &robot] {
         fleet.apply(object.clone()).await;
     }
@@ -118,7 +121,7 @@ async fn dependencies_follow_their_deployment() {
     let message = wait_for_event(&fleet, "ResourceBinding", "web-deployment", reason).await;
     assert_eq!(message, "Sync schedule results to dependencies succeed.");
 
-    // A Deployment without dependencies gets the event and the annotation, too.
+    // The binding of a Deployment without dependencies gets the event and the annotation, too.
     let plain = deployment("plain", 1);
     fleet.apply(plain.clone()).await;
     fleet.apply(with_dependencies(&plain, &["m1"])).await;
@@ -151,7 +154,7 @@ async fn dependencies_follow_their_deployment() {
     let scheduled = status.conditions.iter().find(|c| c.type_ == "Scheduled");
     assert_eq!(scheduled, None, "attached bindings are not scheduled");
 
-    // Edits are propagated, and dependencies follow to another cluster.
+    // An edit of a dependency reaches the member. A new placement moves the Deployment with its dependencies.
     fleet.edit(&settings, json!({ "data": { "a": "2" } })).await;
     m1.wait_for(&settings, "edited", |map| map["data"]["a"] == "2")
         .await;
@@ -193,7 +196,7 @@ async fn dependencies_are_removed_with_the_last_reference() {
     fleet.members[0].wait_until_exists(&settings).await;
     fleet.members[1].wait_until_exists(&settings).await;
 
-    // The template is edited while the controllers are stopped.
+    // The template refers to another ConfigMap when the controllers start again.
     fleet.stop_controllers().await;
     fleet
         .edit(
@@ -212,7 +215,7 @@ async fn dependencies_are_removed_with_the_last_reference() {
     let depended = labels.keys().filter(|key| key.contains("depended-by"));
     assert_eq!(depended.count(), 1);
 
-    // One Deployment is deleted; the policy of the other disables propagateDeps.
+    // One Deployment is deleted. The policy of the other Deployment disables `propagateDeps`.
     fleet.delete(&web).await;
     fleet.members[0].wait_until_gone(&other).await;
     let placing = with_dependencies(&api, &["m2"]);
@@ -242,6 +245,8 @@ async fn dependencies_are_removed_with_the_last_reference() {
     fleet.stop().await;
 }
 
+/// Two policies give one dependency different strategies. Its binding gets `Overwrite` and preserves the resources, and
+/// an event reports the conflict.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conflicting_strategies_are_merged_and_reported() {
     let fleet = Fleet::start(1).await;
@@ -292,6 +297,7 @@ async fn conflicting_strategies_are_merged_and_reported() {
     fleet.stop().await;
 }
 
+/// The dependency is in the clusters of its own policy and in the clusters of the Deployment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dependency_with_its_own_policy_goes_to_both_placements() {
     let fleet = Fleet::start(2).await;
@@ -304,7 +310,7 @@ async fn a_dependency_with_its_own_policy_goes_to_both_placements() {
     let own = policy(&settings, &["m2"]);
     fleet.apply(own.clone()).await;
     fleet.members[1].wait_until_exists(&settings).await;
-    let binding = wait_for_attached(&fleet, "settings", "both", |binding| {
+    let binding = wait_for_attached(&fleet, "settings", "scheduled", |binding| {
         !binding.spec.clusters.is_empty()
     })
     .await;

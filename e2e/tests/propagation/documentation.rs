@@ -1,4 +1,5 @@
-//! The commands of docs/propagation.md, run on `berth up`: they print the output that the page shows.
+//! A test that runs the commands of `docs/propagation.md` on `berth up`. Each command must print the output that the
+//! page shows.
 
 use berth_test_requirements::needs;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ fn examples() -> Vec<Example> {
     all
 }
 
-/// Reports whether a line equals the shown one; `…` matches the rest of a line.
+/// Reports whether a printed line equals a line of the page. A `…` in the page matches the rest of the printed line.
 fn matches(line: &str, shown: &str) -> bool {
     match shown.split_once('…') {
         Some((beginning, _)) => line.starts_with(beginning),
@@ -65,7 +66,7 @@ async fn commands_of_the_page_print_the_output_shown() {
         examples.len()
     );
     for Example { command, output } in examples {
-        // Commands that read are repeated until their output matches; commands that write run once.
+        // A command that reads is repeated until its output matches. A command that writes runs once.
         let writes = ["apply", "scale", "delete", "create", "patch"]
             .iter()
             .any(|verb| command.split(' ').any(|word| word == *verb));

@@ -1,4 +1,5 @@
-//! Members that reject requests, fail or lose kinds: reported errors and recovery.
+//! Tests of members that reject requests, fail, or no longer serve a kind: the controllers report the errors and
+//! recover.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use crate::fleet::{Fleet, NAMESPACE};
 use crate::manifests::{config_map, deployment, policy};
 
-/// Starts a fleet whose only member is reached through a fault-injecting proxy.
+/// Starts a fleet with one member, which the controllers reach through a proxy that injects faults.
 async fn fleet_behind_proxy() -> (Fleet, Proxy) {
     let mut fleet = Fleet::without_clusters(1).await;
     let (ca, token) = fleet.members[0].credentials();
@@ -25,7 +26,7 @@ async fn fleet_behind_proxy() -> (Fleet, Proxy) {
     (fleet, proxy)
 }
 
-/// Waits until a binding reports that its only manifest is not applied, with this reason.
+/// Waits until a binding reports that its only manifest is not applied for this reason.
 async fn wait_for_apply_failure(fleet: &Fleet, binding: &str, reason: &str) {
     let wanted = format!("Failed to apply all manifests (0/1): {reason}");
     fleet
@@ -37,7 +38,7 @@ async fn wait_for_apply_failure(fleet: &Fleet, binding: &str, reason: &str) {
         .await;
 }
 
-/// Waits for an event about a Deployment.
+/// Waits for an event with this reason and message about a Deployment.
 async fn wait_for_event(fleet: &Fleet, reason: &str, message: &str) {
     let events: Api<Event> = Api::namespaced(fleet.client.clone(), NAMESPACE);
     eventually(&format!("the event {message}"), async || {
@@ -55,6 +56,7 @@ async fn wait_for_event(fleet: &Fleet, reason: &str, message: &str) {
     .await;
 }
 
+/// The binding and an event contain the member's message. Once the cause is removed, an event reports the success.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn errors_of_a_member_are_reported_unchanged() {
     let fleet = Fleet::start(1).await;
@@ -139,12 +141,14 @@ async fn propagation_converges_despite_random_faults() {
         let binding = format!("map{index}-configmap");
         fleet.wait_for_fully_applied(&binding, "True").await;
     }
-    // Later changes in the member are noticed.
+    // After the faults, an object that a user deletes in the member is created again.
     fleet.members[0].delete(&maps[1]).await;
     fleet.members[0].wait_until_exists(&maps[1]).await;
     fleet.stop().await;
 }
 
+/// The response to the creation is lost, and no watch event reports the object. The controllers still delete the object
+/// with its template.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_whose_creation_response_was_lost_is_removed() {
     let (fleet, proxy) = fleet_behind_proxy().await;
@@ -175,7 +179,7 @@ async fn an_object_whose_creation_response_was_lost_is_removed() {
     fleet.stop().await;
 }
 
-/// Returns the definition of Widgets with this plural.
+/// Returns a CustomResourceDefinition of the kind Widget with this plural name.
 fn definition(plural: &str) -> Value {
     json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": { "name": format!("{plural}.example.com") },
@@ -185,7 +189,7 @@ fn definition(plural: &str) -> Value {
                 "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } })
 }
 
-/// The kind Widget, defined in control plane and member, and a Widget propagated to the member.
+/// A Widget that is propagated to the fleet's only member. The control plane and the member define the kind.
 struct Widgets<'a> {
     fleet: &'a Fleet,
     kind: GroupVersionKind,
@@ -220,13 +224,13 @@ impl<'a> Widgets<'a> {
         widgets
     }
 
-    /// Returns the API of the member's Widgets with this plural.
+    /// Returns the API of the member's Widgets with this plural name.
     fn api(&self, plural: &str) -> Api<DynamicObject> {
         let resource = ApiResource::from_gvk_with_plural(&self.kind, plural);
         Api::namespaced_with(self.fleet.members[0].client.clone(), NAMESPACE, &resource)
     }
 
-    /// Waits until the Widget is in the member, and returns its UID.
+    /// Waits until the Widget exists in the member, and returns its UID.
     async fn wait_in_member(&self, plural: &str) -> Option<String> {
         eventually("the widget", async || {
             match self.api(plural).get_opt("w").await {
@@ -253,7 +257,7 @@ async fn a_kind_removed_from_a_member_is_reported_and_rediscovered() {
     m1.delete(&definition("widgets")).await;
     widgets.wait_until_unserved().await;
 
-    // The kind returns with another plural.
+    // The member defines the kind again, with another plural name.
     m1.wait_until_gone(&definition("widgets")).await;
     m1.apply(definition("widgetry")).await;
     let first = widgets.wait_in_member("widgetry").await;
@@ -275,6 +279,7 @@ async fn a_kind_removed_from_a_member_is_reported_and_rediscovered() {
     fleet.stop().await;
 }
 
+/// The controllers cannot list Widgets in the member before the kind is removed. The binding reports the removal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kind_removed_before_its_first_watch_is_reported() {
     let (fleet, proxy) = fleet_behind_proxy().await;

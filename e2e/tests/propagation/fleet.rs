@@ -1,4 +1,5 @@
-//! A control plane with Karmada's admission rules and members, each with its own API server.
+//! A [`Fleet`]: a control plane with Karmada's admission rules, and member clusters. The control plane and each member
+//! have an API server of their own.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use berth_controllers::propagation::{self, PropagationOptions};
 use berth_e2e::{RealServer, eventually};
 use berth_scheduler::Options;
 use berth_scheduler::gates::ControllerGates;
-use berth_scheduler::process::logging::LogArgs;
+use berth_component_base::process::logging::LogArgs;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
@@ -37,13 +38,13 @@ enum Backend {
     ),
 }
 
-/// Connections refused while a server is replaced. The watches of a test have the same backoff, so each fails at least
-/// once.
+/// Number of connections that are refused while a server is replaced. The watches of a test retry with equal delays, so
+/// each watch fails at least once.
 const REFUSED_CONNECTIONS: usize = 12;
-/// Time limit for these connections.
+/// Time limit for the arrival of these connections.
 const REFUSAL_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A member cluster with a client that has all rights.
+/// A member cluster, and a client that has all rights in it.
 pub struct Member {
     pub name: String,
     pub client: Client,
@@ -65,7 +66,7 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Starts a control plane with joined members `m1`, `m2`, …, its controllers and a scheduler.
+    /// Starts a control plane, its controllers and a scheduler, and members `m1`, `m2`, … with ready Clusters.
     pub async fn start(members: usize) -> Self {
         let mut fleet = Self::without_clusters(members).await;
         for index in 0..members {
@@ -75,10 +76,10 @@ impl Fleet {
         fleet
     }
 
-    /// Starts a control plane and members without Cluster objects, controllers and scheduler.
+    /// Starts a control plane and members. The Clusters, the controllers and the scheduler do not exist yet.
     pub async fn without_clusters(members: usize) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        berth_scheduler::process::logging::init(&LogArgs::default(), "off");
+        berth_component_base::process::logging::init(&LogArgs::default(), "off");
         let server = Server::start(ServerConfig {
             admission: vec![std::sync::Arc::new(KarmadaAdmission)],
             ..ServerConfig::default()
@@ -99,7 +100,7 @@ impl Fleet {
         fleet
     }
 
-    /// Registers a member as a ready Cluster.
+    /// Creates the ready Cluster of a member, and the Secret with its credentials.
     pub async fn join(&self, index: usize) {
         let member = &self.members[index];
         let access = member.access();
@@ -108,7 +109,7 @@ impl Fleet {
         self.register(&member.name, Some(&access.url)).await;
     }
 
-    /// Writes the credentials Secret of a Cluster.
+    /// Creates or updates the Secret with the credentials for a cluster.
     pub async fn apply_secret(&self, name: &str, token: &str, ca_pem: &str) {
         self.apply(json!({ "apiVersion": "v1", "kind": "Secret",
             "metadata": { "name": name, "namespace": "karmada-cluster" },
@@ -116,7 +117,7 @@ impl Fleet {
             .await;
     }
 
-    /// Writes a ready Cluster.
+    /// Creates or updates a Cluster, and sets its status to ready.
     pub async fn register(&self, name: &str, endpoint: Option<&str>) {
         let mut spec = json!({ "syncMode": "Push",
             "secretRef": { "namespace": "karmada-cluster", "name": name } });
@@ -131,7 +132,7 @@ impl Fleet {
         self.report_ready(name, true).await;
     }
 
-    /// Reports a Cluster as ready or not ready.
+    /// Sets the condition `Ready` of a Cluster, and the list of the kinds that the member serves.
     pub async fn report_ready(&self, name: &str, ready: bool) {
         let clusters: Api<Cluster> = Api::all(self.client.clone());
         // All kinds that the tests propagate.
@@ -161,7 +162,7 @@ impl Fleet {
             .unwrap();
     }
 
-    /// Starts detector, propagation, binding controllers and scheduler.
+    /// Starts the detector, the propagation controller, the binding controllers and the scheduler.
     pub fn start_controllers(&mut self) {
         let cancel = CancellationToken::new();
         let (client, token) = (self.client.clone(), cancel.clone());
@@ -213,7 +214,7 @@ impl Fleet {
         }
     }
 
-    /// Stops everything.
+    /// Stops the controllers, the members and the control plane.
     pub async fn stop(mut self) {
         self.stop_controllers().await;
         for member in self.members {
@@ -327,8 +328,8 @@ impl Member {
         }
     }
 
-    /// Replaces the server with an empty one at the same address, with the same credentials. Returns `None` for a real
-    /// server.
+    /// Replaces the API server by an empty server with the same address and credentials. Returns `None` for a real
+    /// kube-apiserver.
     pub async fn replace_with_empty(self) -> Option<Self> {
         let Backend::Embedded(server, credentials) = self.backend else {
             return None;
@@ -336,7 +337,7 @@ impl Member {
         let url = server.url();
         server.shutdown().await;
         let address = url.trim_start_matches("https://");
-        // A watch without a failure would continue at its old version and receive no events.
+        // Each watch must fail first. Otherwise it would continue from its last resource version and receive no events.
         let gap = tokio::net::TcpListener::bind(address).await.unwrap();
         let refused = async {
             for _ in 0..REFUSED_CONNECTIONS {
@@ -401,7 +402,7 @@ impl Member {
             .unwrap();
     }
 
-    /// Changes the status of an object of the member, as its controllers would.
+    /// Changes the status of an object of the member, as a controller in the member does.
     pub async fn report_status(&self, object: &Value, status: Value) {
         let (api, name) = handle(&self.client, object);
         let patch = Patch::Merge(json!({ "status": status }));

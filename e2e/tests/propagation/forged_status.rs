@@ -1,5 +1,5 @@
-//! A compromised member that reports statuses of any size, name and value. The control plane stays bounded and
-//! readable, and other members are not affected.
+//! A test of a compromised member, which reports statuses with any size, name and value. The objects of the control
+//! plane stay bounded and readable, and the other member is not affected.
 
 use berth_e2e::proxy::{Fault, Proxy};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use crate::fleet::{Fleet, NAMESPACE};
 use crate::manifests::{config_map, deployment, policy};
 
-/// Larger than any request may be.
+/// Size of a forged message in bytes. It exceeds the limit of a request.
 const HUGE: usize = 2 * 1024 * 1024;
-/// etcd's limit for an object.
+/// etcd's limit for the size of an object, in bytes.
 const LARGEST_OBJECT: usize = 1536 * 1024;
 
-/// Falsifies the member's response for one of the test's objects.
+/// Changes the status or the name in a member's response that contains an object of the test.
 fn forge(object: &mut Value) {
     let huge = || json!([{ "type": "Forged", "status": "True", "message": "x".repeat(HUGE) }]);
     let status = match object.pointer("/metadata/name").and_then(Value::as_str) {
@@ -46,6 +46,7 @@ fn assert_fits(object: &impl Serialize) {
     assert!(size < LARGEST_OBJECT, "{size} bytes");
 }
 
+/// Member m1 forges its reports about four objects. A later object still reaches both members.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forged_statuses_stay_bounded_and_affect_nothing_else() {
     let mut fleet = Fleet::without_clusters(2).await;
@@ -89,7 +90,7 @@ async fn forged_statuses_stay_bounded_and_affect_nothing_else() {
     let address = json!({ "loadBalancer": { "ingress": [{ "ip": "10.0.0.1" }] } });
     m2.report_status(&door, address).await;
 
-    // The template shows the forged numbers clamped to valid values, and the other member's unchanged.
+    // The template shows the forged numbers, clamped to valid values, and the unchanged numbers of the other member.
     fleet
         .wait_for(&web, "the sums", |web| {
             let status = &web["status"];

@@ -1,4 +1,5 @@
-//! Graceful eviction: removal of an object from a cluster that its binding leaves.
+//! Tests of graceful eviction tasks. A task decides when an object is deleted from a cluster that its binding no longer
+//! names.
 
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -6,7 +7,8 @@ use serde_json::{Value, json};
 use crate::fleet::Fleet;
 use crate::manifests::{deployment, policy};
 
-/// Moves a binding from m1 to m2 with an eviction task, as failover does. Scheduling is suspended.
+/// Moves a binding from m1 to m2 and adds an eviction task, as a failover does. Suspends scheduling, so that the
+/// scheduler does not change the result.
 async fn move_with_task(fleet: &Fleet, purge_mode: &str) {
     let task = json!({ "fromCluster": "m1", "purgeMode": purge_mode, "reason": "Test", "producer": "Test" });
     let spec = json!({ "clusters": [{ "name": "m2", "replicas": 1 }],
@@ -32,6 +34,7 @@ async fn deployment_in_m1(fleet: &Fleet) -> Value {
     web
 }
 
+/// With the purge mode `Gracefully`, both members have the object until the task is removed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_old_copy_is_kept_until_the_eviction_task_is_removed() {
     let fleet = Fleet::start(2).await;
@@ -61,6 +64,7 @@ async fn the_old_copy_is_kept_until_the_eviction_task_is_removed() {
     fleet.stop().await;
 }
 
+/// With the purge mode `Directly`, m2 gets the object after it is deleted in m1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_direct_purge_removes_the_old_copy_before_creating_the_new_one() {
     let fleet = Fleet::start(2).await;

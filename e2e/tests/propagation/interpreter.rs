@@ -1,6 +1,7 @@
-//! Scripts of a ResourceInterpreterCustomization on the whole way: replicas and requirements in the binding, divided
-//! replicas, retained fields and dependencies in the members, health and aggregated status back. The same for a kind with
-//! built-in rules.
+//! Tests of interpreter rules with all controllers: the scripts of a ResourceInterpreterCustomization, and the built-in
+//! rules for a kind of another project. The rules determine the replicas and requirements in the binding, and the
+//! divided replicas, retained fields and dependencies in the members. They also determine the health and the aggregated
+//! status.
 
 use berth_api::Cluster;
 use berth_api::binding::ResourceHealth;
@@ -97,7 +98,7 @@ fn rollout() -> Value {
             "volumes": [{ "name": "v", "configMap": { "name": "settings" } }] } } } })
 }
 
-/// Starts a fleet that serves a kind, and waits until all servers do.
+/// Starts a fleet, and defines a kind in its control plane and members. Waits until all of them serve the kind.
 pub async fn fleet_with(kind: CustomKind, members: usize) -> Fleet {
     let fleet = Fleet::start(members).await;
     fleet.apply(definition(kind)).await;
@@ -135,6 +136,7 @@ pub async fn fleet_with(kind: CustomKind, members: usize) -> Fleet {
     fleet
 }
 
+/// All scripts of a customization take effect, from the replicas in the binding to the aggregated status.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_custom_workload_is_divided_and_its_status_returns() {
     let fleet = fleet_with(ROLLOUT, 2).await;
@@ -163,7 +165,7 @@ async fn a_custom_workload_is_divided_and_its_status_returns() {
     let requirements = binding.spec.replica_requirements.unwrap();
     assert_eq!(requirements.resource_request["cpu"].0, "100m");
 
-    // A field that the member owns stays when the template changes.
+    // A field that a user sets in the member is retained when the template changes.
     first
         .edit(&rollout(), json!({ "spec": { "revision": "r1" } }))
         .await;
@@ -215,8 +217,10 @@ async fn report(member: &Member, ready: i64) {
         .await;
 }
 
+/// A new customization changes the binding of an existing object. A failing script makes the health of its kind
+/// unknown, and does not affect a ConfigMap.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_customization_applies_to_existing_objects_and_a_failing_script_to_its_kind_alone() {
+async fn a_customization_applies_to_existing_objects_and_a_failing_script_affects_only_its_kind() {
     let fleet = fleet_with(ROLLOUT, 1).await;
     fleet.apply(rollout()).await;
     fleet.apply(divided(&rollout(), &[("m1", 1)])).await;
@@ -237,7 +241,7 @@ async fn a_customization_applies_to_existing_objects_and_a_failing_script_to_its
     fleet.members[0].wait_until_exists(&other).await;
     let reports = std::cell::Cell::new(0);
     berth_e2e::eventually("an unknown health", async || {
-        // Only a changed object is interpreted again.
+        // The script runs only when the object changes.
         reports.set(reports.get() + 1);
         report(&fleet.members[0], reports.get()).await;
         let binding = fleet
@@ -259,6 +263,7 @@ async fn a_customization_applies_to_existing_objects_and_a_failing_script_to_its
     fleet.stop().await;
 }
 
+/// Built-in rules divide a CloneSet of OpenKruise, and aggregate its status.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kind_of_another_project_needs_no_customization() {
     let fleet = fleet_with(CLONE_SET, 2).await;

@@ -1,5 +1,6 @@
-//! An interpreter webhook on the whole way: replicas and requirements in the binding, divided replicas, retained fields
-//! and dependencies in the members, health and aggregated status back. A webhook that fails affects its kind alone.
+//! Tests of an interpreter webhook with all controllers. The webhook determines the replicas and requirements in the
+//! binding, the divided replicas, retained fields and dependencies in the members, and the health and aggregated
+//! status. A failing webhook affects only its own kind.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +20,7 @@ fn rollout() -> Value {
         "spec": { "size": 3, "settings": "settings", "cpu": "100m" } })
 }
 
-/// Interprets Rollouts.
+/// Returns the webhook's response to a request about a Rollout.
 fn interpret(request: &Value) -> Value {
     let object = &request["object"];
     let patched = |patch: Value| {
@@ -63,7 +64,7 @@ fn configuration(client_config: Value) -> Value {
             "timeoutSeconds": 1, "interpreterContextVersions": ["v1alpha1"] }] })
 }
 
-/// Waits for an event in the namespace of the tests with a reason and a part of its message.
+/// Waits for an event in the tests' namespace with this reason. Its message must contain `part`.
 async fn wait_for_event(fleet: &Fleet, reason: &str, part: &str) {
     let events: Api<Event> = Api::namespaced(fleet.client.clone(), NAMESPACE);
     eventually(&format!("an event {reason} with {part:?}"), async || {
@@ -96,6 +97,7 @@ async fn wait_for_replicas(fleet: &Fleet) {
         .await;
 }
 
+/// All operations of the webhook take effect, from the replicas in the binding to the aggregated status.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_webhook_interprets_a_custom_workload() {
     let fleet = fleet_with(ROLLOUT, 2).await;
@@ -117,7 +119,7 @@ async fn a_webhook_interprets_a_custom_workload() {
     let requirements = binding.spec.replica_requirements.unwrap();
     assert_eq!(requirements.resource_request["cpu"].0, "100m");
 
-    // A field that the member owns stays when the template changes.
+    // A field that a user sets in the member is retained when the template changes.
     let revision = json!({ "spec": { "revision": "r1" } });
     first.edit(&rollout(), revision).await;
     let image = json!({ "spec": { "image": "new" } });
@@ -172,6 +174,7 @@ async fn an_unreachable_webhook_is_called_again_and_other_kinds_do_not_wait() {
     fleet.stop().await;
 }
 
+/// The `caBundle` of the configuration must match the certificate of the webhook.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_webhook_with_a_foreign_certificate_gets_no_request() {
     let fleet = fleet_with(ROLLOUT, 1).await;
@@ -184,12 +187,13 @@ async fn a_webhook_with_a_foreign_certificate_gets_no_request() {
     fleet.apply(divided(&rollout(), &[("m1", 1)])).await;
     wait_for_event(&fleet, "GetReplicasFailed", "invalid peer certificate").await;
     assert_eq!(server.requests(), [Value::Null; 0]);
-    // The right authorities are used at once.
+    // The corrected `caBundle` is used at once.
     fleet.apply(configuration(server.client_config())).await;
     wait_for_replicas(&fleet).await;
     fleet.stop().await;
 }
 
+/// The webhook does not respond. An event reports the timeout, and the next call is delayed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_ends_after_its_time_limit() {
     let fleet = fleet_with(ROLLOUT, 1).await;
@@ -199,13 +203,13 @@ async fn a_call_ends_after_its_time_limit() {
     fleet.apply(rollout()).await;
     fleet.apply(divided(&rollout(), &[("m1", 1)])).await;
     wait_for_event(&fleet, "GetReplicasFailed", "?timeout=1s").await;
-    // A webhook without a response is not called for a while.
+    // After a call without a response, the webhook is not called for some time.
     wait_for_event(&fleet, "GetReplicasFailed", "it is called again in").await;
     let other = config_map("other");
     fleet.apply(other.clone()).await;
     fleet.apply(policy(&other, &["m1"])).await;
     fleet.members[0].wait_until_exists(&other).await;
-    // A changed webhook is called at once.
+    // A webhook with a changed configuration is called at once.
     server.set_mode(Mode::Up);
     let mut changed = configuration(server.client_config());
     changed["webhooks"][0]["timeoutSeconds"] = json!(5);
@@ -214,6 +218,7 @@ async fn a_call_ends_after_its_time_limit() {
     fleet.stop().await;
 }
 
+/// The configuration refers to a Service instead of a URL.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_webhook_may_be_behind_a_service() {
     let fleet = fleet_with(ROLLOUT, 1).await;
@@ -234,6 +239,7 @@ async fn a_webhook_may_be_behind_a_service() {
     fleet.stop().await;
 }
 
+/// The URL of a webhook must have the scheme `https`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invalid_configurations_are_refused() {
     let fleet = Fleet::without_clusters(0).await;

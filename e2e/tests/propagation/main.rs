@@ -1,5 +1,5 @@
-//! Propagation after placement, with a control plane and several members: objects are created in members, corrected,
-//! reported on and deleted.
+//! Tests of propagation with a control plane and several members. The controllers create, correct and delete objects in
+//! the members, and report the status of these objects.
 //!
 //! If `KUBEBUILDER_ASSETS` names a folder with `kube-apiserver` and `etcd`, each member is a real kube-apiserver.
 

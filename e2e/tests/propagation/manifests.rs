@@ -24,7 +24,7 @@ pub fn cluster_role(name: &str) -> Value {
         "rules": [{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }] })
 }
 
-/// Returns a policy that propagates an object to clusters, with all replicas in each.
+/// Returns a policy that propagates an object to clusters. Each cluster gets all replicas.
 pub fn policy(template: &Value, clusters: &[&str]) -> Value {
     let kind = template["kind"].as_str().unwrap();
     let policy = if kind == "ClusterRole" {
@@ -57,7 +57,7 @@ pub fn divided(template: &Value, weights: &[(&str, i64)]) -> Value {
     policy
 }
 
-/// Sets fields of the spec.
+/// Returns the object with these fields in its spec.
 pub fn with_spec(mut object: Value, fields: Value) -> Value {
     for (key, value) in fields.as_object().unwrap() {
         object["spec"][key] = value.clone();

@@ -1,4 +1,4 @@
-//! Propagation of namespaces to all members, including members that join later.
+//! A test of the propagation of namespaces to all members, including a member that joins later.
 
 use berth_controllers::detector::DetectorOptions;
 use berth_controllers::monitor::Monitor;
@@ -12,11 +12,12 @@ fn namespace(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
 }
 
+/// The namespace has the label of a ClusterOverridePolicy in both members.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_namespace_is_created_in_and_deleted_from_all_members() {
     let mut fleet = Fleet::without_clusters(2).await;
     for member in ["m1", "m2"] {
-        // The cluster controller, which is not running, would create it.
+        // The test runs no cluster controller, which otherwise creates this namespace.
         fleet
             .apply(namespace(&format!("karmada-es-{member}")))
             .await;
@@ -60,7 +61,7 @@ async fn a_namespace_is_created_in_and_deleted_from_all_members() {
     for member in [m1, m2] {
         berth_e2e::eventually("deletion of the namespace", async || {
             match member.get(&shop).await {
-                // A lone kube-apiserver has no controller that completes the deletion.
+                // A kube-apiserver without a namespace controller never completes the deletion.
                 Some(left) if left["metadata"]["deletionTimestamp"].is_null() => Err(left),
                 _ => Ok(()),
             }

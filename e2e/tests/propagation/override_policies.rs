@@ -1,4 +1,5 @@
-//! Override policies: objects that differ between members.
+//! Tests of override policies, which change objects for some members. [`crate::overriders`] tests each kind of
+//! overrider.
 
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -11,6 +12,8 @@ fn override_policy(kind: &str, name: &str, selectors: Value, rules: Value) -> Va
         "spec": { "resourceSelectors": selectors, "overrideRules": rules } })
 }
 
+/// m2 gets the image of the namespaced policy. After the deletion of this policy, m2 gets the image of the
+/// cluster-scoped policy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn creating_editing_and_deleting_an_override_policy_updates_members() {
     let fleet = Fleet::start(2).await;
@@ -45,7 +48,7 @@ async fn creating_editing_and_deleting_an_override_policy_updates_members() {
     let applied = &work.metadata.annotations.unwrap()["policy.karmada.io/applied-overrides"];
     assert!(applied.contains("\"policyName\":\"eu\""), "{applied}");
 
-    // A cluster-scoped policy for all clusters and objects, applied before the namespaced one.
+    // This cluster-scoped policy selects all clusters and objects. It is applied before the namespaced policy.
     let label = json!([{ "overriders": {
         "labelsOverrider": [{ "operator": "add", "value": { "fleet": "yes" } }],
         "imageOverrider": [{ "component": "Registry", "operator": "replace", "value": "cop.io" }] } }]);
@@ -91,6 +94,8 @@ async fn creating_editing_and_deleting_an_override_policy_updates_members() {
     fleet.stop().await;
 }
 
+/// A field overrider changes YAML in a ConfigMap. For a wrong path, an event reports the error, and the member gets no
+/// object.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn field_overriders_patch_text_and_report_failures() {
     let fleet = Fleet::start(1).await;

@@ -1,4 +1,4 @@
-//! Every kind of overrider.
+//! Tests of each kind of overrider in an override policy.
 
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::fleet::{Fleet, NAMESPACE};
 use crate::manifests::{config_map, deployment, policy};
 
-/// Returns an override policy for one object in m1.
+/// Returns an override policy that changes one object in m1.
 fn override_policy(object: &Value, overriders: Value) -> Value {
     let kind = object["kind"].as_str().unwrap().to_lowercase();
     json!({ "apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy",
@@ -18,7 +18,7 @@ fn override_policy(object: &Value, overriders: Value) -> Value {
             "overrideRules": [{ "targetCluster": { "clusterNames": ["m1"] }, "overriders": overriders }] } })
 }
 
-/// Returns a policy for m1, named after the kind of the object.
+/// Returns a policy that propagates an object to m1. The name of the policy is the kind of the object.
 fn policy_for_m1(object: &Value) -> Value {
     let mut policy = policy(object, &["m1"]);
     policy["metadata"]["name"] = json!(object["kind"].as_str().unwrap().to_lowercase());

@@ -1,4 +1,5 @@
-//! Ownership of objects in members: conflicts, takeover and correction of drift.
+//! Tests of the ownership of objects in members: conflicts with existing objects, takeover, preservation and correction
+//! of drift.
 
 use kube::api::ListParams;
 
@@ -8,6 +9,8 @@ use serde_json::{Value, json};
 use crate::fleet::{Fleet, Member};
 use crate::manifests::{config_map, deployment, policy, with_spec};
 
+/// A member already has an object with the name of the template. Berth takes this object over only with
+/// `conflictResolution: Overwrite`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_of_other_owners_are_neither_changed_nor_deleted() {
     let fleet = Fleet::start(2).await;
@@ -20,7 +23,7 @@ async fn objects_of_other_owners_are_neither_changed_nor_deleted() {
     let placing = fleet.apply(policy(&map, &["m1", "m2"])).await;
     m2.wait_until_exists(&map).await;
     let binding = fleet
-        .wait_for_typed(&fleet.bindings(), "settings-configmap", "both", |binding| {
+        .wait_for_typed(&fleet.bindings(), "settings-configmap", "two results", |binding| {
             let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
             let has_result = |item: &AggregatedStatusItem| {
                 item.applied == Some(true) || item.applied_message.is_some()
@@ -29,7 +32,7 @@ async fn objects_of_other_owners_are_neither_changed_nor_deleted() {
         })
         .await;
     let item = &binding.status.unwrap().aggregated_status[0];
-    // Go's encoding omits false.
+    // `applied` is false here: as in Go's JSON encoding, false is omitted.
     assert_eq!((item.cluster_name.as_str(), item.applied), ("m1", None));
     let message = item.applied_message.as_deref().unwrap();
     assert!(
@@ -41,7 +44,7 @@ async fn objects_of_other_owners_are_neither_changed_nor_deleted() {
         "{message}"
     );
 
-    // Deleting the template deletes the Work and keeps the other owner's object.
+    // The deletion of the template deletes the Work. The other owner's object stays.
     fleet.delete(&map).await;
     m2.wait_until_gone(&map).await;
     let bindings = fleet.bindings();
@@ -57,7 +60,8 @@ async fn objects_of_other_owners_are_neither_changed_nor_deleted() {
         before["metadata"]["resourceVersion"]
     );
 
-    // With Overwrite the object is taken over; with preserveResourcesOnDeletion it is released without deletion.
+    // With `Overwrite`, Berth takes the object over. With `preserveResourcesOnDeletion`, the deletion of the template
+    // only removes Karmada's labels from the object.
     let strategies =
         json!({ "conflictResolution": "Overwrite", "preserveResourcesOnDeletion": true });
     fleet.edit(&placing, json!({ "spec": strategies })).await;
@@ -92,6 +96,7 @@ async fn objects_of_other_owners_are_neither_changed_nor_deleted() {
     fleet.stop().await;
 }
 
+/// With `preserveResourcesOnDeletion`, an object stays in a cluster that the policy no longer selects.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_are_preserved_while_the_policy_requires_it() {
     let fleet = Fleet::start(2).await;
@@ -114,7 +119,7 @@ async fn objects_are_preserved_while_the_policy_requires_it() {
     let unmanaged = |map: &Value| map["metadata"]["labels"]["karmada.io/managed"].is_null();
     m2.wait_for(&map, "unmanaged", unmanaged).await;
 
-    // Without the flag the remaining object is deleted with the template; the preserved one stays.
+    // Without `preserveResourcesOnDeletion`, the object in m1 is deleted with the template. The object in m2 stays.
     let unset = json!({ "spec": { "preserveResourcesOnDeletion": null } });
     fleet.edit(&placing, unset).await;
     let work = berth_api::names::work_name("ConfigMap", "settings", "default");
@@ -129,6 +134,7 @@ async fn objects_are_preserved_while_the_policy_requires_it() {
     fleet.stop().await;
 }
 
+/// Berth reverts edits that a user makes in a member, except for labels that the template does not set.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn drift_is_corrected_and_deleted_objects_are_recreated() {
     let fleet = Fleet::start(1).await;
@@ -150,7 +156,7 @@ async fn drift_is_corrected_and_deleted_objects_are_recreated() {
         .await;
     assert_eq!(second["spec"]["replicas"], 2);
 
-    // Labels added in the member stay; labels removed from the template are removed.
+    // A label that a user adds in the member stays. A label that is removed from the template is removed in the member.
     m1.edit(&web, json!({ "metadata": { "labels": { "theirs": "1" } } }))
         .await;
     fleet
@@ -172,6 +178,7 @@ async fn drift_is_corrected_and_deleted_objects_are_recreated() {
     fleet.stop().await;
 }
 
+/// The template has the label `retain-replicas`, so the replicas that a user sets in the member stay.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_of_a_member_are_retained_on_request_of_the_template() {
     let fleet = Fleet::start(1).await;
@@ -194,6 +201,8 @@ async fn replicas_of_a_member_are_retained_on_request_of_the_template() {
     fleet.stop().await;
 }
 
+/// Neither a status report nor a restart of the controllers causes a write to an object or Work that already matches
+/// its template.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_in_sync_are_not_written() {
     let mut fleet = Fleet::start(1).await;
@@ -230,7 +239,7 @@ async fn objects_in_sync_are_not_written() {
     m1.wait_until_exists(&marker).await;
     assert_eq!(version(m1).await, before);
 
-    // A restart does not write to Works in sync, either.
+    // After a restart, the controllers do not write a Work that already matches its template.
     fleet.stop_controllers().await;
     fleet.start_controllers();
     let other = config_map("later");

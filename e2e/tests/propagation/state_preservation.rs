@@ -1,4 +1,4 @@
-//! State preservation at failover, on `berth up` with simulated workloads.
+//! A test of state preservation at failover, on `berth up` with simulated workloads.
 
 use berth::up::{ControlPlane, UpArgs};
 use berth_e2e::eventually;
@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use crate::fleet::NAMESPACE;
 use crate::manifests::{deployment, policy, with_spec};
 
-/// Without graceful eviction the eviction tasks stay, and with them the injected labels.
+/// Feature gates of the control plane. Without graceful eviction, the eviction tasks stay, and so do the labels that
+/// the tasks inject.
 const GATES: &str = "StatefulFailoverInjection=true,GracefulEviction=false";
 
 async fn create(client: &Client, manifest: Value) {
@@ -23,7 +24,8 @@ async fn create(client: &Client, manifest: Value) {
     api.create(&PostParams::default(), &object).await.unwrap();
 }
 
-/// Waits until exactly one member has the Deployment and it satisfies a condition. Returns the member.
+/// Waits until exactly one member has the Deployment, and `wanted` accepts the member's name and the Deployment.
+/// Returns the name of the member.
 async fn wait_until_in_one_member(
     plane: &ControlPlane,
     wanted: impl Fn(&str, &Deployment) -> bool,
@@ -44,6 +46,8 @@ async fn wait_until_in_one_member(
     .await
 }
 
+/// A NoExecute taint moves the Deployment to another cluster. In this cluster, the Deployment has a label with a field
+/// of its old status.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn preserved_state_is_injected_as_labels_in_the_new_cluster() {
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -1,11 +1,13 @@
-//! Aggregation of member statuses into the template, for kinds with rules of their own.
+//! Tests of the status of a template, which Berth aggregates from the statuses in the members. This module tests
+//! StatefulSets, DaemonSets, PodDisruptionBudgets and Ingresses. [`crate::status_reporting`] tests Deployments,
+//! Services and Jobs.
 
 use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, Member};
 use crate::manifests::{policy, with_spec};
 
-/// Reports a status for the current generation of the member's object.
+/// Sets the status of a member's object, with the object's current generation as `observedGeneration`.
 async fn report_current(member: &Member, object: &Value, status: &Value) {
     let generation = member.wait_until_exists(object).await["metadata"]["generation"].clone();
     let mut status = status.clone();
@@ -13,7 +15,7 @@ async fn report_current(member: &Member, object: &Value, status: &Value) {
     member.report_status(object, status).await;
 }
 
-/// Reports a status from every member until the template shows the expected sum.
+/// Repeatedly sets the status `each` in every member, until the status of the template has the fields of `sum`.
 async fn wait_for_sum(
     fleet: &Fleet,
     members: &[&Member],
@@ -45,6 +47,7 @@ fn pod_template(name: &str) -> Value {
         "spec": { "containers": [{ "name": "main", "image": "nginx:1" }] } })
 }
 
+/// The sum follows a change of the replicas.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stateful_set_statuses_are_summed_after_creation_and_edits() {
     let fleet = Fleet::start(2).await;
@@ -81,6 +84,7 @@ async fn stateful_set_statuses_are_summed_after_creation_and_edits() {
     fleet.stop().await;
 }
 
+/// Both policies drop one member. Afterwards, the status of the template contains the numbers of the other member only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn daemon_set_and_budget_statuses_are_summed_over_the_remaining_members() {
     let fleet = Fleet::start(2).await;
@@ -114,13 +118,16 @@ async fn daemon_set_and_budget_statuses_are_summed_over_the_remaining_members() 
     fleet.stop().await;
 }
 
-/// Names a policy after the kind of an object: objects of several kinds share a name here.
+/// Sets the name of a policy to the kind of its object. Objects of different kinds share a name in these tests, so
+/// their policies need different names.
 fn named_after_kind(mut policy: Value, object: &Value) -> Value {
     let kind = object["kind"].as_str().unwrap().to_lowercase();
     policy["metadata"]["name"] = json!(kind);
     policy
 }
 
+/// The addresses of both members are in the status of the Ingress. The Service has the node port of its template in
+/// both members.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ingress_addresses_are_merged_and_node_ports_are_equal_in_all_members() {
     let fleet = Fleet::start(2).await;

@@ -1,4 +1,4 @@
-//! Statuses of members in bindings and templates, and events.
+//! Tests of the reports about propagated objects: statuses in bindings and templates, and events.
 
 use berth_api::binding::ResourceHealth;
 use k8s_openapi::api::core::v1::Event;
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::fleet::{Fleet, NAMESPACE};
 use crate::manifests::{deployment, divided, policy};
 
-/// Reports ready replicas from both members until the template shows their sum for its current generation.
+/// Repeatedly sets the status in both members, until the status of the template contains their sum for the template's
+/// current generation.
 async fn wait_for_reported(fleet: &Fleet, web: &Value, replicas: [i64; 2]) {
     let total: i64 = replicas.iter().sum();
     berth_e2e::eventually(&format!("{total} replicas"), async || {
@@ -31,6 +32,7 @@ async fn wait_for_reported(fleet: &Fleet, web: &Value, replicas: [i64; 2]) {
     .await;
 }
 
+/// The binding contains the status of each member. The sum follows an edit of the template.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_template_status_is_the_sum_of_its_members() {
     let fleet = Fleet::start(2).await;
@@ -49,7 +51,7 @@ async fn a_template_status_is_the_sum_of_its_members() {
     let ready = |index: usize| items[index].status.as_ref().unwrap()["readyReplicas"].clone();
     assert_eq!((ready(0), ready(1)), (json!(2), json!(1)));
 
-    // After an edit, the statuses of the new generation count.
+    // After an edit, the members report statuses of the new generation.
     fleet.edit(&web, json!({ "spec": { "replicas": 6 } })).await;
     for (member, replicas) in fleet.members.iter().zip([4, 2]) {
         member
@@ -60,6 +62,8 @@ async fn a_template_status_is_the_sum_of_its_members() {
     fleet.stop().await;
 }
 
+/// The status of a Service contains the addresses of both members. A Job is complete once it is complete in both
+/// members.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn service_addresses_are_merged_and_jobs_complete_in_all_members() {
     let fleet = Fleet::start(2).await;
@@ -112,6 +116,7 @@ async fn service_addresses_are_merged_and_jobs_complete_in_all_members() {
     fleet.stop().await;
 }
 
+/// The template, the binding and the Work have an event for each step of the propagation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_step_is_recorded_as_an_event() {
     let fleet = Fleet::start(1).await;

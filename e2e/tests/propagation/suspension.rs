@@ -1,10 +1,11 @@
-//! Suspended and resumed dispatching.
+//! A test of suspended dispatching: the Works of a policy are not applied to their members until dispatching resumes.
 
 use serde_json::json;
 
 use crate::fleet::Fleet;
 use crate::manifests::{config_map, policy, with_spec};
 
+/// Dispatching is suspended for one cluster first, and for all clusters later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn suspended_clusters_get_changes_after_resumption() {
     let fleet = Fleet::start(2).await;

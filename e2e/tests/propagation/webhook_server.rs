@@ -1,4 +1,5 @@
-//! An interpreter webhook over HTTPS with its own certificate authority.
+//! An HTTPS server that acts as an interpreter webhook. Its certificate is signed by a certificate authority of its
+//! own.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,21 +16,21 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// The behaviour of the server.
+/// The behaviour of the server when a client connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It responds.
+    /// The server responds to requests.
     Up,
-    /// It closes connections.
+    /// The server closes each connection without a response.
     Down,
-    /// It accepts requests and does not respond.
+    /// The server accepts requests and never responds.
     Silent,
 }
 
-/// Returns the `response` to the `request` of a ResourceInterpreterContext.
+/// A function that returns the `response` to the `request` of a ResourceInterpreterContext.
 type Interpret = fn(&Value) -> Value;
 
-/// A running webhook.
+/// A running webhook server.
 pub struct WebhookServer {
     port: u16,
     bundle: String,
@@ -84,13 +85,13 @@ impl WebhookServer {
         self.port
     }
 
-    /// Returns the `clientConfig` with its URL.
+    /// Returns the `clientConfig` of the webhook, with its URL and certificate authority.
     pub fn client_config(&self) -> Value {
         json!({ "url": format!("https://127.0.0.1:{}/interpret", self.port),
             "caBundle": self.bundle })
     }
 
-    /// Returns the requests so far.
+    /// Returns the requests that the server has received so far.
     pub fn requests(&self) -> Vec<Value> {
         self.state.requests.lock().unwrap().clone()
     }

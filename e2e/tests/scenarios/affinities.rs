@@ -1,4 +1,4 @@
-//! Ordered affinity groups in `clusterAffinities`, and overflow groups.
+//! Scenarios with ordered affinity groups in `clusterAffinities`, and with overflow groups.
 
 use berth_api::binding::BindingStatus;
 use berth_api::{Cluster, PropagationPolicy, ResourceBinding};
@@ -16,7 +16,7 @@ use crate::manifests::{
     on_clusters, policy,
 };
 
-/// A placement with two affinity groups, selected by the label `site`.
+/// Returns a placement with two affinity groups. The label `site` of a cluster decides its group.
 fn two_sites() -> Value {
     json!({ "clusterAffinities": [
         { "affinityName": "first", "labelSelector": { "matchLabels": { "site": "one" } } },
@@ -34,12 +34,12 @@ fn group_in_use(status: Option<&BindingStatus>) -> Option<&str> {
     status?.scheduler_observing_affinity_name.as_deref()
 }
 
-/// Triggers a fresh schedule, as Karmada's WorkloadRebalancer does.
+/// Triggers the scheduling of a binding from scratch, as Karmada's WorkloadRebalancer does.
 async fn rebalance(plane: &Plane, name: &str) {
     let bindings = plane.api::<ResourceBinding>();
     let binding = bindings.get(name).await.unwrap();
     let last = binding.status.unwrap().last_scheduled_time.unwrap().0;
-    // API times have whole seconds, and the trigger must be later than the last schedule.
+    // API times have whole seconds, and the trigger must be later than the last scheduling.
     let now = eventually("the next second", async || {
         let now = jiff::Timestamp::now();
         if now.as_second() > last.as_second() {
@@ -53,6 +53,8 @@ async fn rebalance(plane: &Plane, name: &str) {
     plane.edit(&bindings, name, trigger).await;
 }
 
+/// The binding moves to the second group when the first group has no cluster. A new cluster in the first group does not
+/// move the binding back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_fitting_group_is_used_and_only_a_rebalance_returns_to_it() {
     let plane = Plane::start().await;
@@ -91,6 +93,7 @@ async fn the_first_fitting_group_is_used_and_only_a_rebalance_returns_to_it() {
     plane.stop().await;
 }
 
+/// A ClusterRole moves to the second group when the first group has no cluster.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn affinity_groups_apply_to_cluster_scoped_templates() {
     let plane = Plane::start().await;
@@ -109,6 +112,7 @@ async fn affinity_groups_apply_to_cluster_scoped_templates() {
     plane.stop().await;
 }
 
+/// The only cluster of the first group has a NoExecute taint.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tainted_group_is_skipped() {
     let plane = Plane::start().await;
@@ -146,6 +150,7 @@ async fn if_no_group_fits_the_condition_describes_the_first() {
     plane.stop().await;
 }
 
+/// The binding follows a policy whose placement changes from `clusterAffinity` to `clusterAffinities` and back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn edits_between_a_single_affinity_and_groups_move_the_workload() {
     let plane = Plane::start().await;
@@ -170,6 +175,8 @@ async fn edits_between_a_single_affinity_and_groups_move_the_workload() {
     plane.stop().await;
 }
 
+/// Replicas that do not fit into the first cluster are placed in the overflow group. They are removed there when the
+/// workload is scaled down.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_overflow_and_return() {
     let plane = Plane::start().await;
@@ -218,6 +225,7 @@ async fn replicas_overflow_and_return() {
     plane.stop().await;
 }
 
+/// A changed capacity of the members has no effect on the division until a rebalance.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rebalance_divides_replicas_from_scratch() {
     let plane = Plane::start().await;

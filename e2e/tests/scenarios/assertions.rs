@@ -1,4 +1,4 @@
-//! Functions that wait for results of a scenario or read them.
+//! Functions that wait for the results of a scenario, or read fields of these results.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,10 +16,11 @@ use serde_json::{Value, json};
 
 use crate::manifests::{config_map, merged, on_all_clusters, on_labelled_clusters, policy};
 
-/// Limit for reactions to an event. They take under a second on an idle machine; a missed event costs minutes.
+/// Time limit for the reaction to an event. A reaction takes less than a second on an idle machine. After a missed
+/// event, it takes minutes.
 pub(crate) const REACTION_LIMIT: Duration = Duration::from_secs(10);
 
-/// The two kinds of binding.
+/// A ResourceBinding or a ClusterResourceBinding.
 pub(crate) trait Binding:
     kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug
 {
@@ -47,7 +48,7 @@ impl Binding for ClusterResourceBinding {
     }
 }
 
-/// Returns the clusters and replicas of a binding, sorted by name.
+/// Returns the names and replicas of the clusters in a binding, sorted by name.
 pub(crate) fn targets(binding: &impl Binding) -> Vec<(&str, i32)> {
     let mut targets: Vec<(&str, i32)> = binding
         .spec()
@@ -68,7 +69,7 @@ pub(crate) fn scheduled(binding: &impl Binding) -> Option<&Condition> {
         .find(|condition| condition.type_ == "Scheduled")
 }
 
-/// Reports whether the scheduler has placed the current generation.
+/// Reports whether the scheduler has placed the current generation of a binding.
 pub(crate) fn is_settled(binding: &impl Binding) -> bool {
     binding
         .status()
@@ -77,7 +78,7 @@ pub(crate) fn is_settled(binding: &impl Binding) -> bool {
         && scheduled(binding).is_some_and(|condition| condition.status == "True")
 }
 
-/// Waits until a ResourceBinding is placed on exactly the wanted clusters.
+/// Waits until a ResourceBinding is placed on exactly the wanted clusters, and its status is up to date.
 pub(crate) async fn wait_until_placed(
     plane: &Plane,
     name: &str,
@@ -86,7 +87,7 @@ pub(crate) async fn wait_until_placed(
     wait_until_placed_in(plane, &plane.api(), name, wanted).await
 }
 
-/// Waits until a binding is placed on exactly the wanted clusters and its status is up to date.
+/// Waits until a binding of either kind is placed on exactly the wanted clusters, and its status is up to date.
 pub(crate) async fn wait_until_placed_in<B: Binding>(
     plane: &Plane,
     api: &Api<B>,
@@ -100,7 +101,7 @@ pub(crate) async fn wait_until_placed_in<B: Binding>(
         .await
 }
 
-/// Waits until scheduling of a ResourceBinding has failed with a reason.
+/// Waits until the condition `Scheduled` of a ResourceBinding is false with this reason.
 pub(crate) async fn wait_for_failure(plane: &Plane, name: &str, reason: &str) -> ResourceBinding {
     plane
         .until(
@@ -123,18 +124,20 @@ pub(crate) fn message(binding: &impl Binding) -> String {
 
 static NEXT_MARKER: AtomicUsize = AtomicUsize::new(0);
 
-/// Waits until detector and scheduler have handled all earlier changes, by placing a new marker workload.
+/// Creates a marker workload and waits until it is placed. By then, the detector and the scheduler have handled all
+/// earlier changes.
 ///
-/// Afterwards, a test can check that something did not happen, or rely on the detector knowing a policy.
+/// Afterwards, a test can check that something did not happen, or rely on the detector to know a policy.
 pub(crate) async fn wait_for_pending_work(plane: &Plane) {
     let name = format!("marker-{}", NEXT_MARKER.fetch_add(1, Ordering::Relaxed));
     place_marker(plane, &name, on_all_clusters()).await;
 }
 
-/// Waits until the scheduler has received all changes of members, by placing a workload with a new member label.
+/// Adds a label to a member, creates a workload that selects the label, and waits until the workload is placed. By
+/// then, the scheduler has received all earlier changes of members.
 ///
-/// Members and bindings arrive on separate watches. A binding that is placed with an old state of a member often
-/// stays there.
+/// Members and bindings arrive on separate watches. A binding that is placed with an outdated state of a member may
+/// keep this placement.
 pub(crate) async fn wait_for_member_changes(plane: &Plane) {
     let name = format!(
         "member-marker-{}",
@@ -152,7 +155,7 @@ pub(crate) async fn wait_for_member_changes(plane: &Plane) {
     .await;
 }
 
-/// Creates a ConfigMap with a policy, and waits until it is placed.
+/// Creates a ConfigMap and its policy, and waits until the ConfigMap is placed.
 async fn place_marker(plane: &Plane, name: &str, placement: Value) {
     let template = config_map(name);
     plane
@@ -168,10 +171,10 @@ async fn place_marker(plane: &Plane, name: &str, placement: Value) {
         .await;
 }
 
-/// Returns the events on an object.
+/// Returns the events about an object.
 pub(crate) async fn events_about(plane: &Plane, kind: &str, name: &str) -> Vec<Event> {
     let mut found = Vec::new();
-    // Events on cluster-scoped objects are in `default`.
+    // Events about cluster-scoped objects are in the namespace `default`.
     for namespace in [plane.namespace.as_str(), "default"] {
         let api: Api<Event> = Api::namespaced(plane.client.clone(), namespace);
         let events = api.list(&ListParams::default()).await.unwrap();
@@ -183,7 +186,7 @@ pub(crate) async fn events_about(plane: &Plane, kind: &str, name: &str) -> Vec<E
     found
 }
 
-/// Waits for an event on an object with a reason and a text in its message.
+/// Waits for an event about an object with this reason. Its message must contain `text`.
 pub(crate) async fn wait_for_event(
     plane: &Plane,
     kind: &str,

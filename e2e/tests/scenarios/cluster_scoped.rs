@@ -1,4 +1,4 @@
-//! Cluster-scoped templates, custom resources, and kinds without replicas.
+//! Scenarios with cluster-scoped templates, custom resources, and kinds without replicas.
 
 use berth_api::well_known::{
     CLUSTER_PROPAGATION_POLICY_NAME, CLUSTER_PROPAGATION_POLICY_PERMANENT_ID,
@@ -20,6 +20,7 @@ use crate::manifests::{
     policy, selector_for,
 };
 
+/// The binding follows its policy, stays after the policy's deletion, and is deleted with its template.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_role_gets_a_cluster_resource_binding() {
     let plane = Plane::start().await;
@@ -61,7 +62,7 @@ async fn a_cluster_role_gets_a_cluster_resource_binding() {
     plane.edit(&policies, &name, placement).await;
     wait_until_placed_in(&plane, &bindings, &binding_name, &[("member3", 0)]).await;
 
-    // Deleting the policy releases the binding; deleting the template deletes the binding.
+    // The deletion of the policy releases the binding. The deletion of the template deletes the binding.
     policies
         .delete(&name, &DeleteParams::default())
         .await
@@ -84,6 +85,7 @@ async fn a_cluster_role_gets_a_cluster_resource_binding() {
     plane.stop().await;
 }
 
+/// A ClusterPropagationPolicy selects a Deployment by its namespace and name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_policy_selects_namespaced_templates() {
     let plane = Plane::start().await;
@@ -110,7 +112,7 @@ async fn a_cluster_policy_selects_namespaced_templates() {
     plane.stop().await;
 }
 
-/// A definition of a kind in an API group that is unique to the test.
+/// Returns the definition of a kind in an API group that is unique to the test.
 fn definition(group: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -126,6 +128,7 @@ fn definition(group: &str) -> Value {
     })
 }
 
+/// An object of the new kind is placed once a member reports that it serves the kind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kind_defined_at_run_time_is_propagated() {
     let plane = Plane::start().await;
@@ -179,6 +182,7 @@ async fn a_kind_defined_at_run_time_is_propagated() {
     plane.stop().await;
 }
 
+/// The policy divides replicas, and each of the four bindings names all members with zero replicas.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kinds_without_replicas_are_propagated_to_all_members() {
     let plane = Plane::start().await;
@@ -207,6 +211,7 @@ async fn kinds_without_replicas_are_propagated_to_all_members() {
     plane.stop().await;
 }
 
+/// A Pod is duplicated to the clusters of its policy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_has_one_replica() {
     let plane = Plane::start().await;

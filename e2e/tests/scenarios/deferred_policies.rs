@@ -1,4 +1,5 @@
-//! Policies that take effect later: they wait for a priority class, an override policy or an edit of the template.
+//! Scenarios with policies that take effect later: after the creation of a priority class or an override policy, or
+//! with the next edit of the template.
 
 use berth_api::{PropagationPolicy, ResourceBinding};
 use berth_e2e::Plane;
@@ -12,7 +13,7 @@ use crate::assertions::{
 };
 use crate::manifests::{deployment, merged, on_clusters, policy};
 
-/// Checks that the Deployment `nginx` has no binding after all earlier changes are handled.
+/// Waits until all earlier changes are handled, and checks that the Deployment `nginx` has no binding.
 async fn assert_no_binding(plane: &Plane) {
     wait_for_pending_work(plane).await;
     let bindings = plane.api::<ResourceBinding>();
@@ -20,6 +21,7 @@ async fn assert_no_binding(plane: &Plane) {
     assert!(binding.is_none(), "{binding:?}");
 }
 
+/// The binding is created once the priority class exists.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_priority_class_gives_the_binding_its_priority() {
     let plane = Plane::start().await;
@@ -30,7 +32,7 @@ async fn a_priority_class_gives_the_binding_its_priority() {
             "priorityClassSource": "KubePriorityClass", "priorityClassName": class } } }),
     );
     plane.create_all([with_class, nginx]).await;
-    // Without the class, there is no binding, and an event on the template gives the reason.
+    // While the class is missing, an event on the template gives the reason, and there is no binding.
     wait_for_event(&plane, "Deployment", "nginx", "ApplyPolicyFailed", &class).await;
     assert_no_binding(&plane).await;
 
@@ -50,7 +52,7 @@ async fn a_priority_class_gives_the_binding_its_priority() {
     plane.stop().await;
 }
 
-/// A minimal definition of OverridePolicy that suffices for the detector.
+/// Returns a minimal definition of the kind OverridePolicy, which suffices for the detector.
 fn override_definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -67,6 +69,7 @@ fn override_definition() -> Value {
     })
 }
 
+/// The binding is created once the OverridePolicy in `dependentOverrides` exists.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_template_waits_for_the_overrides_that_its_policy_depends_on() {
     let plane = Plane::start().await;
@@ -96,7 +99,7 @@ fn with_lazy_activation(policy: Value) -> Value {
     )
 }
 
-/// Adds an annotation to the template, as a user's edit.
+/// Edits the template as a user does: adds an annotation.
 async fn annotate_template(plane: &Plane) {
     let change = json!({ "metadata": { "annotations": { "touched": "yes" } } });
     plane
@@ -104,6 +107,7 @@ async fn annotate_template(plane: &Plane) {
         .await;
 }
 
+/// The binding is created at once, because the template is created after the policy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lazy_policy_applies_to_templates_created_after_it() {
     let plane = Plane::start().await;
@@ -115,7 +119,7 @@ async fn a_lazy_policy_applies_to_templates_created_after_it() {
             on_clusters(&["member1"]),
         ))])
         .await;
-    // Policy and template arrive on separate watches, and the policy must arrive first.
+    // The policy and the template arrive on separate watches. The policy must arrive first.
     wait_for_pending_work(&plane).await;
     plane.create_all([nginx]).await;
     wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
@@ -147,7 +151,7 @@ async fn a_lazy_policy_created_later_waits_for_an_edit_of_the_template() {
             on_clusters(&["member1"]),
         ))])
         .await;
-    // The template is claimed at once, and gets its binding with the next edit.
+    // The policy claims the template at once. The template gets its binding with its next edit.
     plane
         .until(&plane.api::<Deployment>(), "nginx", "claimed", |template| {
             annotation(template, "propagationpolicy.karmada.io/name") == Some("p")
@@ -167,7 +171,7 @@ async fn edits_of_a_lazy_policy_wait_for_an_edit_of_the_template() {
         .create_all([policy("p", &[&nginx], on_clusters(&["member1"])), nginx])
         .await;
     wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
-    // Otherwise, the detector could still be handling the creation of the template under the lazy policy.
+    // The detector must have handled the creation of the template before the policy becomes lazy.
     wait_for_pending_work(&plane).await;
     let edit = json!({ "spec": {
         "activationPreference": "Lazy", "placement": on_clusters(&["member1", "member2"]), "propagateDeps": true } });
@@ -188,6 +192,7 @@ async fn edits_of_a_lazy_policy_wait_for_an_edit_of_the_template() {
     plane.stop().await;
 }
 
+/// An edit changes the placement of the policy, and its activation preference from lazy to immediate.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lazy_policy_made_immediate_moves_its_workload_at_once() {
     let plane = Plane::start().await;
@@ -211,6 +216,7 @@ async fn a_lazy_policy_made_immediate_moves_its_workload_at_once() {
     plane.stop().await;
 }
 
+/// An edit of these settings in the policy changes the binding.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn policy_settings_are_copied_to_the_binding() {
     let plane = Plane::start().await;

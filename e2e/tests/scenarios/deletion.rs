@@ -1,4 +1,4 @@
-//! Deletion of policies, templates and bindings, and deletion protection.
+//! Scenarios of deletion: policies, templates, bindings and namespaces, and the label for deletion protection.
 
 use berth_api::well_known::{DELETION_PROTECTED, PROPAGATION_POLICY_PERMANENT_ID};
 use berth_api::{PropagationPolicy, ResourceBinding};
@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::assertions::{annotation, label, targets, wait_for_pending_work, wait_until_placed};
 use crate::manifests::{deployment, merged, on_clusters, policy};
 
+/// The template and its binding lose the label and the annotations of the policy. The binding keeps its clusters.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deleted_policy_releases_its_workload_and_the_workload_stays() {
     let plane = Plane::start().await;
@@ -37,7 +38,7 @@ async fn a_deleted_policy_releases_its_workload_and_the_workload_stays() {
         assert_eq!(annotation(&binding, &key), None);
         assert_eq!(annotation(&template, &key), None);
     }
-    // The released binding is not scheduled any more and keeps its placement.
+    // The scheduler ignores the released binding, so the binding keeps its placement.
     let replicas = json!({ "spec": { "replicas": 5 } });
     plane.edit(&deployments, "nginx", replicas).await;
     wait_for_pending_work(&plane).await;
@@ -72,6 +73,7 @@ async fn a_deleted_template_removes_its_binding() {
     plane.stop().await;
 }
 
+/// The detector creates the binding again, and the scheduler places it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deleted_binding_is_recreated() {
     let plane = Plane::start().await;
@@ -86,7 +88,7 @@ async fn a_deleted_binding_is_recreated() {
         .await
         .unwrap();
     plane
-        .until(&bindings, "nginx-deployment", "another one", |binding| {
+        .until(&bindings, "nginx-deployment", "the new binding", |binding| {
             binding.metadata.uid != first.metadata.uid
         })
         .await;
@@ -94,6 +96,7 @@ async fn a_deleted_binding_is_recreated() {
     plane.stop().await;
 }
 
+/// The namespace contains a template, its policy and its binding.
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_namespace_is_deleted_with_its_contents() {
@@ -131,7 +134,7 @@ async fn a_protected_object_cannot_be_deleted() {
         "{refusal}"
     );
 
-    // The deletion of its namespace is accepted, but the namespace keeps terminating.
+    // The server accepts the deletion of the namespace, but the namespace keeps terminating.
     namespaces
         .delete(&plane.namespace, &DeleteParams::default())
         .await
@@ -150,6 +153,7 @@ async fn a_protected_object_cannot_be_deleted() {
     plane.stop().await;
 }
 
+/// The namespace can be deleted once its label is removed.
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_protected_namespace_cannot_be_deleted() {

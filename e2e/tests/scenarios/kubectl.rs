@@ -1,4 +1,4 @@
-//! User scenarios with the real kubectl.
+//! Scenarios in which the user runs the real kubectl.
 
 use berth_e2e::Plane;
 use berth_test_requirements::needs;
@@ -19,6 +19,8 @@ fn apply(plane: &Plane, manifest: &serde_json::Value) {
     );
 }
 
+/// The binding follows each command. `kubectl get` prints the columns of bindings, and finds them in the category
+/// `karmada-io`.
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workloads_can_be_applied_listed_described_scaled_and_deleted() {
@@ -89,6 +91,7 @@ async fn workloads_can_be_applied_listed_described_scaled_and_deleted() {
     plane.stop().await;
 }
 
+/// The bindings follow the labels, taints and deletions of clusters.
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clusters_can_be_labelled_tainted_and_deleted() {
@@ -142,6 +145,7 @@ async fn clusters_can_be_labelled_tainted_and_deleted() {
     plane.stop().await;
 }
 
+/// Neither a scale command nor an applied policy moves a suspended binding. The resumed binding is moved.
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scheduling_can_be_suspended_and_resumed() {
@@ -163,7 +167,7 @@ async fn scheduling_can_be_suspended_and_resumed() {
     };
     patch(json!(true));
     plane.kubectl(&["scale", "deployment", "nginx", "--replicas=3"]);
-    // Applying an edited policy keeps the suspension.
+    // The applied policy does not remove the suspension.
     apply(&plane, &policy("p", &[&nginx], on_clusters(&["member2"])));
     wait_for_pending_work(&plane).await;
     let clusters = [
@@ -182,6 +186,7 @@ async fn scheduling_can_be_suspended_and_resumed() {
     plane.stop().await;
 }
 
+/// The workload moves after each edit.
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn policies_can_be_edited_by_patch_server_side_apply_and_replace() {
@@ -204,7 +209,7 @@ async fn policies_can_be_edited_by_patch_server_side_apply_and_replace() {
     plane.kubectl(&["patch", "pp", "p", "--type=json", "-p", edit]);
     wait_until_placed(&plane, "nginx-deployment", &[("member3", 1)]).await;
 
-    // A replacement must contain the permanent id of the policy, as in Karmada.
+    // As in Karmada, a replacement must contain the permanent ID of the policy.
     write("member1");
     if plane.admits_as_karmada() {
         let refusal = plane.try_kubectl(&["replace", "-f", &path]);

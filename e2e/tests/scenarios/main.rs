@@ -1,7 +1,7 @@
 //! End-to-end scenarios of users of the Karmada API.
 //!
-//! Each test starts a control plane with three members, `member1` to `member3`, acts as a user, and waits for results
-//! that a user can see.
+//! Each test starts a control plane with the three members `member1`, `member2` and `member3`. The test acts as a user,
+//! and waits for results that a user can see.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

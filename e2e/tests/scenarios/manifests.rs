@@ -1,8 +1,8 @@
-//! Builders for the manifests of the scenarios.
+//! Builders of the manifests of the scenarios.
 
 use serde_json::{Value, json};
 
-/// A Deployment of nginx without resource requests.
+/// Returns a Deployment of nginx without resource requests.
 pub(crate) fn deployment(name: &str, replicas: i32) -> Value {
     json!({
         "apiVersion": "apps/v1",
@@ -19,7 +19,7 @@ pub(crate) fn deployment(name: &str, replicas: i32) -> Value {
     })
 }
 
-/// A Deployment of nginx with a CPU request per replica.
+/// Returns a Deployment of nginx with a CPU request per replica.
 pub(crate) fn deployment_with_cpu(name: &str, replicas: i32, cpu: &str) -> Value {
     let mut manifest = deployment(name, replicas);
     manifest["spec"]["template"]["spec"]["containers"][0]["resources"] =
@@ -27,7 +27,7 @@ pub(crate) fn deployment_with_cpu(name: &str, replicas: i32, cpu: &str) -> Value
     manifest
 }
 
-/// A Job.
+/// Returns a Job.
 pub(crate) fn job(name: &str, parallelism: i32, completions: i32) -> Value {
     json!({
         "apiVersion": "batch/v1",
@@ -44,12 +44,12 @@ pub(crate) fn job(name: &str, parallelism: i32, completions: i32) -> Value {
     })
 }
 
-/// A ConfigMap, as an example of a kind without replicas.
+/// Returns a ConfigMap, as an example of a kind without replicas.
 pub(crate) fn config_map(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "a": "1" } })
 }
 
-/// A ClusterRole, as an example of a cluster-scoped kind.
+/// Returns a ClusterRole, as an example of a cluster-scoped kind.
 pub(crate) fn cluster_role(name: &str) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -59,7 +59,7 @@ pub(crate) fn cluster_role(name: &str) -> Value {
     })
 }
 
-/// A PropagationPolicy that selects templates by name.
+/// Returns a PropagationPolicy that selects templates by name.
 pub(crate) fn policy(name: &str, templates: &[&Value], placement: Value) -> Value {
     of_kind(
         "PropagationPolicy",
@@ -69,7 +69,7 @@ pub(crate) fn policy(name: &str, templates: &[&Value], placement: Value) -> Valu
     )
 }
 
-/// A ClusterPropagationPolicy that selects templates by name.
+/// Returns a ClusterPropagationPolicy that selects templates by name.
 pub(crate) fn cluster_policy(name: &str, templates: &[&Value], placement: Value) -> Value {
     of_kind(
         "ClusterPropagationPolicy",
@@ -79,7 +79,7 @@ pub(crate) fn cluster_policy(name: &str, templates: &[&Value], placement: Value)
     )
 }
 
-/// A PropagationPolicy with custom selectors.
+/// Returns a PropagationPolicy with these resource selectors.
 pub(crate) fn policy_with_selectors(name: &str, selectors: Value, placement: Value) -> Value {
     of_kind("PropagationPolicy", name, selectors, placement)
 }
@@ -93,7 +93,7 @@ fn of_kind(kind: &str, name: &str, selectors: Value, placement: Value) -> Value 
     })
 }
 
-/// A resource selector that selects a template by name.
+/// Returns a resource selector that selects a template by name.
 pub(crate) fn selector_for(template: &Value) -> Value {
     json!({
         "apiVersion": template["apiVersion"],
@@ -102,7 +102,7 @@ pub(crate) fn selector_for(template: &Value) -> Value {
     })
 }
 
-/// Returns a manifest with changes merged into it.
+/// Returns the manifest after a recursive merge of the changes.
 pub(crate) fn merged(mut manifest: Value, changes: Value) -> Value {
     merge(&mut manifest, changes);
     manifest
@@ -119,27 +119,27 @@ fn merge(target: &mut Value, changes: Value) {
     }
 }
 
-/// A placement on all clusters with all replicas in each.
+/// Returns a placement on all clusters. Each cluster gets all replicas.
 pub(crate) fn on_all_clusters() -> Value {
     json!({ "clusterAffinity": {} })
 }
 
-/// A placement on the named clusters with all replicas in each.
+/// Returns a placement on the named clusters. Each cluster gets all replicas.
 pub(crate) fn on_clusters(clusters: &[&str]) -> Value {
     json!({ "clusterAffinity": { "clusterNames": clusters } })
 }
 
-/// A placement on the clusters with a label.
+/// Returns a placement on the clusters with a label. Each cluster gets all replicas.
 pub(crate) fn on_labelled_clusters(key: &str, value: &str) -> Value {
     json!({ "clusterAffinity": { "labelSelector": { "matchLabels": { key: value } } } })
 }
 
-/// A placement that divides replicas equally among all clusters.
+/// Returns a placement that divides replicas equally among all clusters.
 pub(crate) fn equal_shares() -> Value {
     divided(json!({ "replicaDivisionPreference": "Weighted" }))
 }
 
-/// A placement that divides replicas by static weights.
+/// Returns a placement that divides replicas by static weights of the clusters.
 pub(crate) fn by_weights(weights: &[(&str, i64)]) -> Value {
     let list: Vec<Value> = weights
         .iter()
@@ -153,7 +153,7 @@ pub(crate) fn by_weights(weights: &[(&str, i64)]) -> Value {
     }))
 }
 
-/// A placement that divides replicas by available replicas.
+/// Returns a placement that divides replicas in proportion to the available replicas of the clusters.
 pub(crate) fn by_available_replicas() -> Value {
     divided(json!({
         "replicaDivisionPreference": "Weighted",
@@ -161,7 +161,7 @@ pub(crate) fn by_available_replicas() -> Value {
     }))
 }
 
-/// A placement that uses as few clusters as possible.
+/// Returns a placement that divides replicas among as few clusters as possible.
 pub(crate) fn aggregated() -> Value {
     divided(json!({ "replicaDivisionPreference": "Aggregated" }))
 }
@@ -170,12 +170,12 @@ fn divided(preference: Value) -> Value {
     json!({ "replicaScheduling": merged(json!({ "replicaSchedulingType": "Divided" }), preference) })
 }
 
-/// A placement with a spread constraint on the number of clusters.
+/// Returns a placement with a spread constraint on the number of clusters.
 pub(crate) fn spread(min: i32, max: i32) -> Value {
     json!({ "spreadConstraints": [{ "spreadByField": "cluster", "minGroups": min, "maxGroups": max }] })
 }
 
-/// The status of a member with an amount of free CPU.
+/// Returns the status of a member with this amount of free CPU.
 pub(crate) fn free_cpu(cpu: u32) -> Value {
     json!({ "resourceSummary": {
         "allocatable": { "cpu": cpu.to_string(), "memory": "64Gi", "pods": "110" },

@@ -1,4 +1,4 @@
-//! Effects of member changes: taints, labels, joining, leaving, new APIs and free capacity.
+//! Scenarios in which members change: taints, labels, new members, deleted members, new APIs and free capacity.
 
 use std::time::Instant;
 
@@ -17,6 +17,7 @@ use crate::manifests::{
 
 const FINALIZER: &str = "karmada.io/cluster-controller";
 
+/// After the taint is removed, the new workload is placed on the member, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_no_schedule_taint_rejects_new_workloads_and_keeps_old_ones() {
     let plane = Plane::start().await;
@@ -50,6 +51,7 @@ async fn a_no_schedule_taint_rejects_new_workloads_and_keeps_old_ones() {
     plane.stop().await;
 }
 
+/// One workload tolerates the taint of one member, one tolerates the taints of all members, and one tolerates no taint.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_workload_is_placed_only_where_it_tolerates_the_taint() {
     let plane = Plane::start().await;
@@ -106,11 +108,12 @@ async fn a_workload_is_placed_only_where_it_tolerates_the_taint() {
     plane.stop().await;
 }
 
+/// A finalizer keeps the deleted Cluster. The other members get its replicas.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workloads_move_off_a_member_that_is_being_deleted() {
     let plane = Plane::start().await;
     let clusters = plane.all::<Cluster>();
-    // In Karmada, a finalizer keeps a deleted Cluster until its workloads are gone.
+    // In Karmada, a finalizer keeps a deleted Cluster until its workloads are removed.
     let finalizer = json!({ "metadata": { "finalizers": [FINALIZER] } });
     plane.edit(&clusters, "member3", finalizer).await;
     let (copied, shared) = (deployment("copied", 1), deployment("shared", 6));
@@ -154,6 +157,7 @@ async fn workloads_move_off_a_member_that_is_being_deleted() {
     plane.stop().await;
 }
 
+/// A Cluster without a finalizer is deleted at once. The other member gets its replicas.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workloads_move_off_a_member_that_disappears() {
     let plane = Plane::start().await;
@@ -219,7 +223,7 @@ async fn a_member_is_used_while_its_label_matches() {
     plane.stop().await;
 }
 
-/// A Cluster that joins with a not-ready taint, as with Karmada's controllers.
+/// Returns a Cluster with the not-ready taint that Karmada's controllers add to a new Cluster.
 fn new_member() -> Value {
     json!({
         "apiVersion": "cluster.karmada.io/v1alpha1",
@@ -232,7 +236,7 @@ fn new_member() -> Value {
     })
 }
 
-/// The status of a member that serves Deployments.
+/// Returns the status of a member that serves Deployments.
 fn serving_deployments() -> Value {
     json!({ "apiEnablements": [{
         "groupVersion": "apps/v1",
@@ -240,6 +244,7 @@ fn serving_deployments() -> Value {
     }] })
 }
 
+/// The binding without divided replicas gets a fourth cluster. The binding with divided replicas does not change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_member_gets_workloads_duplicated_to_all_members() {
     let plane = Plane::start().await;
@@ -263,7 +268,7 @@ async fn a_new_member_gets_workloads_duplicated_to_all_members() {
     plane.edit(&plane.all::<Cluster>(), "member9", ready).await;
     let four = [three.as_slice(), &[("member9", 1)]].concat();
     wait_until_placed(&plane, "everyone-deployment", &four).await;
-    // Divided replicas are not redistributed.
+    // The scheduler does not redistribute divided replicas.
     wait_until_placed(&plane, "shared-deployment", &thirds).await;
     plane.stop().await;
 }
@@ -303,7 +308,7 @@ async fn a_pending_workload_is_placed_as_soon_as_capacity_is_free() {
         "failed to assign replicas: failed to scale up: \
          Clusters available replicas 2 are not enough to schedule."
     );
-    // Less capacity, or more capacity in another member, does not help the binding.
+    // Neither less capacity in member1 nor more capacity in another member makes the binding schedulable.
     plane.report("member1", free_cpu(1)).await;
     plane.report("member2", free_cpu(500)).await;
     wait_for_member_changes(&plane).await;

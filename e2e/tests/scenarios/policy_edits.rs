@@ -1,4 +1,5 @@
-//! Effects of policy edits: a new placement moves workloads, and new selectors claim or release templates.
+//! Scenarios in which a user edits policies, templates or bindings. A new placement of a policy moves its workloads.
+//! New selectors claim and release templates.
 
 use berth_api::well_known::{
     PROPAGATION_POLICY_NAME, PROPAGATION_POLICY_NAMESPACE, PROPAGATION_POLICY_PERMANENT_ID,
@@ -38,6 +39,7 @@ async fn a_new_placement_moves_the_workload() {
     plane.stop().await;
 }
 
+/// The new selectors select the second template instead of the first template.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn new_selectors_claim_and_release_templates() {
     let plane = Plane::start().await;
@@ -73,7 +75,7 @@ async fn new_selectors_claim_and_release_templates() {
                 && annotation(template, PROPAGATION_POLICY_NAMESPACE).is_none()
         })
         .await;
-    // The released binding keeps its placement.
+    // The binding of the released template keeps its placement.
     let binding = plane
         .api::<ResourceBinding>()
         .get("first-deployment")
@@ -84,6 +86,7 @@ async fn new_selectors_claim_and_release_templates() {
     plane.stop().await;
 }
 
+/// Two policies select the template. The first policy releases it by a new selector, or by the policy's deletion.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_policy_claims_what_the_first_releases() {
     for deleted in [false, true] {
@@ -100,7 +103,7 @@ async fn a_second_policy_claims_what_the_first_releases() {
         plane
             .create_all([policy("second", &[&nginx], on_clusters(&["member2"]))])
             .await;
-        // The template stays claimed by the first policy.
+        // The first policy keeps its claim on the template.
         wait_for_pending_work(&plane).await;
         wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
 
@@ -124,6 +127,7 @@ async fn a_second_policy_claims_what_the_first_releases() {
     }
 }
 
+/// The name exceeds the 63 characters of a label value.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_policy_can_have_a_long_name() {
     let plane = Plane::start().await;
@@ -137,6 +141,7 @@ async fn a_policy_can_have_a_long_name() {
     plane.stop().await;
 }
 
+/// The binding gets the resource version and the replica requirements of the edited template.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn template_edits_update_the_binding() {
     let plane = Plane::start().await;
@@ -165,6 +170,8 @@ async fn template_edits_update_the_binding() {
     plane.stop().await;
 }
 
+/// A user changes the replicas and the placement of a binding. The detector restores the values of the template and the
+/// policy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn foreign_changes_of_a_binding_are_reverted() {
     let plane = Plane::start().await;
@@ -182,7 +189,7 @@ async fn foreign_changes_of_a_binding_are_reverted() {
         .until(
             &bindings,
             "nginx-deployment",
-            "decided by the policy",
+            "restored by the detector",
             |it| {
                 it.metadata.generation > edited.metadata.generation
                     && it.spec.replicas == 2

@@ -1,4 +1,5 @@
-//! Precedence among several policies for a template.
+//! Scenarios in which several policies select one template. The namespace of the policy, its explicit priority, the
+//! precision of its selector and its name decide which policy claims the template.
 
 use berth_api::well_known::{CLUSTER_PROPAGATION_POLICY_NAME, PROPAGATION_POLICY_NAME};
 use berth_api::{ClusterPropagationPolicy, PropagationPolicy};
@@ -12,7 +13,7 @@ use crate::manifests::{
     cluster_policy, deployment, merged, on_all_clusters, on_clusters, policy, policy_with_selectors,
 };
 
-/// Waits until a policy has claimed the Deployment.
+/// Waits until the policy with this name has claimed the Deployment.
 async fn wait_until_claimed_by(plane: &Plane, name: &str) {
     plane
         .until(
@@ -39,11 +40,13 @@ fn with_priority(policy: Value, priority: i32) -> Value {
     merged(policy, json!({ "spec": { "priority": priority } }))
 }
 
+/// A selector by name precedes a selector by label, which precedes a selector by kind. When a policy is deleted, the
+/// next policy claims the template.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_closest_match_wins_and_the_next_one_takes_over() {
     let plane = Plane::start().await;
     let nginx = deployment("nginx", 1);
-    // The names are in reverse order, so that they do not decide.
+    // The alphabetical order of the names is the reverse of the expected order, so the names do not decide.
     plane
         .create_all([
             by_kind("a-by-kind"),
@@ -51,7 +54,7 @@ async fn the_closest_match_wins_and_the_next_one_takes_over() {
             policy("c-by-name", &[&nginx], on_all_clusters()),
         ])
         .await;
-    // Policies and templates arrive on separate watches.
+    // Policies and templates arrive on separate watches. The policies must arrive first.
     wait_for_pending_work(&plane).await;
     plane.create_all([nginx]).await;
     let policies = plane.api::<PropagationPolicy>();
@@ -76,7 +79,7 @@ async fn a_higher_priority_wins_over_a_closer_match() {
             with_priority(by_kind("by-kind"), -1),
         ])
         .await;
-    // Policies and templates arrive on separate watches.
+    // Policies and templates arrive on separate watches. The policies must arrive first.
     wait_for_pending_work(&plane).await;
     plane.create_all([nginx]).await;
     wait_until_claimed_by(&plane, "by-label").await;
@@ -94,13 +97,14 @@ async fn policies_with_equal_priority_are_ranked_by_match_then_by_name() {
             with_priority(policy("b", &[&nginx], on_all_clusters()), 5),
         ])
         .await;
-    // Policies and templates arrive on separate watches.
+    // Policies and templates arrive on separate watches. The policies must arrive first.
     wait_for_pending_work(&plane).await;
     plane.create_all([nginx]).await;
     wait_until_claimed_by(&plane, "b").await;
     plane.stop().await;
 }
 
+/// The ClusterPropagationPolicy has the higher explicit priority.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_namespaced_policy_wins_over_a_cluster_policy() {
     let plane = Plane::start().await;
@@ -117,13 +121,14 @@ async fn a_namespaced_policy_wins_over_a_cluster_policy() {
             policy("own", &[&nginx], on_clusters(&["member2"])),
         ])
         .await;
-    // Policies and templates arrive on separate watches.
+    // Policies and templates arrive on separate watches. The policies must arrive first.
     wait_for_pending_work(&plane).await;
     plane.create_all([nginx]).await;
     wait_until_placed(&plane, "nginx-deployment", &[("member2", 1)]).await;
     wait_until_claimed_by(&plane, "own").await;
 
-    // After its deletion, the cluster policy takes over, and only its annotations remain.
+    // After the deletion of the PropagationPolicy, the ClusterPropagationPolicy claims the template. The binding loses
+    // the annotations of the deleted policy.
     plane
         .api::<PropagationPolicy>()
         .delete("own", &DeleteParams::default())
@@ -146,9 +151,10 @@ async fn a_namespaced_policy_wins_over_a_cluster_policy() {
     plane.stop().await;
 }
 
+/// The later policy has a higher priority and a more precise selector.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_policy_created_later_does_not_preempt_a_claim() {
-    // `preemption: Always` is accepted, but its feature gate is off by default, as in Karmada.
+    // `preemption: Always` has no effect here, because its feature gate is off by default, as in Karmada.
     for preemption in ["Never", "Always"] {
         let plane = Plane::start().await;
         let nginx = deployment("nginx", 1);

@@ -1,4 +1,4 @@
-//! WorkloadRebalancers, which reschedule workloads on request.
+//! Scenarios with WorkloadRebalancers, which reschedule the listed workloads.
 
 use berth_api::workload_rebalancer::WorkloadRebalancerStatus;
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, WorkloadRebalancer};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::assertions::{wait_for_member_changes, wait_until_placed, wait_until_placed_in};
 use crate::manifests::{cluster_policy, cluster_role, deployment, policy};
 
-/// A placement with two affinity groups, selected by the label `site`.
+/// Returns a placement with two affinity groups. The label `site` of a cluster decides its group.
 fn two_sites() -> Value {
     json!({ "clusterAffinities": [
         { "affinityName": "first", "labelSelector": { "matchLabels": { "site": "one" } } },
@@ -35,7 +35,8 @@ fn rebalancer(name: &str, workloads: &[&Value], ttl: Option<i32>) -> Value {
         "metadata": { "name": name }, "spec": spec })
 }
 
-/// Waits for the next second after the last schedule. API times have whole seconds, and a trigger must be later.
+/// Waits for the next second after the last scheduling. API times have whole seconds, and a trigger must be later than
+/// the last scheduling.
 async fn wait_for_next_second_after(binding: &ResourceBinding) {
     let last = binding.status.as_ref().unwrap().last_scheduled_time.clone();
     let last = last.unwrap().0.as_second();
@@ -73,6 +74,7 @@ fn results(status: &WorkloadRebalancerStatus) -> Vec<(&str, &str, &str)> {
         .collect()
 }
 
+/// A listed workload returns to its first affinity group. A listed workload without a binding is reported as failed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn listed_workloads_are_rescheduled_and_others_stay() {
     let plane = Plane::start().await;
@@ -119,7 +121,7 @@ async fn listed_workloads_are_rescheduled_and_others_stay() {
         stored.metadata.creation_timestamp
     );
 
-    // Another workload is listed. The earlier success stays in the status without a second trigger.
+    // The edit lists another workload. The earlier success stays in the status and triggers no second rescheduling.
     let edit = json!({ "spec": { "workloads": [workload_reference(&plane, "other")] } });
     plane.edit(&rebalancers, &name, edit).await;
     wait_until_placed(&plane, "other-deployment", &[("member1", 2)]).await;
@@ -128,7 +130,7 @@ async fn listed_workloads_are_rescheduled_and_others_stay() {
         results(&status),
         [("moved", "Successful", ""), ("other", "Successful", "")]
     );
-    // A later rebalancer with a TTL is already deleted, and this one without a TTL still exists.
+    // A later rebalancer with a TTL is deleted. The rebalancer without a TTL still exists afterwards.
     let marker = plane.unique("marker");
     plane
         .create_all([rebalancer(
@@ -142,6 +144,7 @@ async fn listed_workloads_are_rescheduled_and_others_stay() {
     plane.stop().await;
 }
 
+/// The rebalancer lists a ClusterRole, whose binding is rescheduled first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_finished_rebalancer_with_a_ttl_is_deleted() {
     let plane = Plane::start().await;
@@ -175,6 +178,7 @@ async fn a_finished_rebalancer_with_a_ttl_is_deleted() {
     plane.stop().await;
 }
 
+/// A WorkloadRebalancer must list at least one workload.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rebalancer_without_workloads_is_refused() {
     let plane = Plane::start().await;

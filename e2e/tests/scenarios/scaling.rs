@@ -1,4 +1,4 @@
-//! Division of replicas, and its update after `kubectl scale`.
+//! Scenarios about the division of replicas among members, and its update when a user scales the workload.
 
 use berth_e2e::Plane;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -22,7 +22,7 @@ async fn scale(plane: &Plane, name: &str, replicas: i32) {
         .unwrap();
 }
 
-/// Returns the replicas of the three members.
+/// Returns the wanted replicas of the three members.
 fn on_members(replicas: [i32; 3]) -> [(&'static str, i32); 3] {
     [
         ("member1", replicas[0]),
@@ -31,7 +31,8 @@ fn on_members(replicas: [i32; 3]) -> [(&'static str, i32); 3] {
     ]
 }
 
-/// Places a Deployment, scales it step by step, and waits for the division after each step.
+/// Creates a Deployment with a policy, scales it step by step, and waits for the wanted division after each step. A
+/// step is the number of replicas and their division.
 async fn check_scaling(placement: Value, steps: &[(i32, &[(&str, i32)])]) {
     let plane = Plane::start().await;
     let nginx = deployment_with_cpu("nginx", steps[0].0, "1");
@@ -47,8 +48,9 @@ async fn check_scaling(placement: Value, steps: &[(i32, &[(&str, i32)])]) {
     plane.stop().await;
 }
 
+/// Without a replica division, each member gets the replicas of the template.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn duplicated_gives_every_member_all_replicas() {
+async fn duplicated_scheduling_gives_every_member_all_replicas() {
     check_scaling(
         on_all_clusters(),
         &[(3, &on_members([3, 3, 3])), (2, &on_members([2, 2, 2]))],
@@ -87,6 +89,7 @@ async fn members_without_a_weight_get_no_replicas() {
     .await;
 }
 
+/// The weights of the members are their available replicas.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dynamic_weights_follow_available_replicas() {
     // The simulated members have 28, 56 and 112 free cores.
@@ -101,8 +104,10 @@ async fn dynamic_weights_follow_available_replicas() {
     .await;
 }
 
+/// Additional replicas first use the free capacity of the current member. After scaling down, one member has all
+/// replicas.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn aggregated_uses_few_members_and_prefers_those_in_use() {
+async fn aggregated_scheduling_uses_few_members_and_prefers_current_members() {
     let plane = Plane::start().await;
     for (member, cpu) in [("member1", 6), ("member2", 4), ("member3", 2)] {
         plane.report(member, free_cpu(cpu)).await;
@@ -113,7 +118,7 @@ async fn aggregated_uses_few_members_and_prefers_those_in_use() {
         .create_all([policy("p", &[&nginx], aggregated()), nginx])
         .await;
     wait_until_placed(&plane, "nginx-deployment", &[("member1", 5)]).await;
-    // member1 has one free core. The rest goes to the member with the most free cores.
+    // member1 has one free core left. The other new replicas are placed on the member with the most free cores.
     plane.report("member1", free_cpu(1)).await;
     wait_for_member_changes(&plane).await;
     scale(&plane, "nginx", 8).await;
@@ -141,6 +146,8 @@ async fn the_parallelism_of_a_job_is_divided() {
     plane.stop().await;
 }
 
+/// Zero replicas remove a workload with resource requests from all members. A workload without requests stays in its
+/// members.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scaling_to_zero_withdraws_workloads_with_requests() {
     let plane = Plane::start().await;

@@ -1,4 +1,4 @@
-//! Choice of the scheduler by `spec.schedulerName` of a policy.
+//! Scenarios with several schedulers. A policy chooses the scheduler with `spec.schedulerName`.
 
 use berth_api::{PropagationPolicy, ResourceBinding};
 use berth_e2e::Plane;
@@ -11,6 +11,7 @@ use crate::assertions::{
 };
 use crate::manifests::{deployment, merged, on_clusters, policy};
 
+/// The events about the binding and the template have the source `default-scheduler`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_policy_without_a_scheduler_name_uses_the_default_scheduler() {
     let plane = Plane::start().await;
@@ -59,6 +60,7 @@ async fn a_policy_can_name_the_default_scheduler() {
     plane.stop().await;
 }
 
+/// The scheduler is started after the binding is created. It is the source of the event about the result.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_workload_waits_for_the_scheduler_that_it_names() {
     let plane = Plane::start().await;
@@ -75,7 +77,7 @@ async fn a_workload_waits_for_the_scheduler_that_it_names() {
         })
         .await;
 
-    // The default scheduler places other bindings and ignores this one.
+    // The default scheduler places other bindings and ignores this binding.
     wait_for_pending_work(&plane).await;
     let binding = bindings.get("nginx-deployment").await.unwrap();
     assert!(binding.spec.clusters.is_empty() && scheduled(&binding).is_none());

@@ -1,4 +1,4 @@
-//! Restarted and duplicate schedulers, which do not repeat writes.
+//! Scenarios with a restarted scheduler, and with two schedulers of one name. Each binding is placed only once.
 
 use berth_api::ResourceBinding;
 use berth_e2e::Plane;
@@ -14,6 +14,7 @@ fn for_my_scheduler(policy: Value) -> Value {
     )
 }
 
+/// The second scheduler changes no binding that the first scheduler placed, and records no event about it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restarted_scheduler_leaves_placed_workloads_alone() {
     let plane = Plane::start().await;
@@ -34,7 +35,7 @@ async fn a_restarted_scheduler_leaves_placed_workloads_alone() {
     ];
     first.cancel();
 
-    // A binding created while no scheduler runs is placed by the next scheduler, after the older bindings.
+    // No scheduler runs when this binding is created. The next scheduler places it after the older bindings.
     let later = deployment("later", 1);
     plane
         .create_all([
@@ -49,7 +50,7 @@ async fn a_restarted_scheduler_leaves_placed_workloads_alone() {
     for before in before {
         let name = before.metadata.name.as_deref().unwrap();
         let now = bindings.get(name).await.unwrap();
-        // Reports of the members also change the status, so only these fields are compared.
+        // Status reports of the members also change the binding, so only these fields are compared.
         let scheduling_state = |binding: &ResourceBinding| {
             let status = binding.status.clone().unwrap_or_default();
             let spec = binding.spec.clone();
@@ -70,8 +71,8 @@ async fn a_restarted_scheduler_leaves_placed_workloads_alone() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_schedulers_with_one_name_place_each_binding_once() {
-    // This is an operator's mistake. Each write carries the resource version that it is based on, so the slower
-    // scheduler gets a conflict and finds the binding placed.
+    // Two schedulers of one name are a mistake of the operator. Each write contains the resource version that it is
+    // based on. Therefore the slower scheduler gets a conflict, and finds that the binding is already placed.
     let plane = Plane::start().await;
     plane.run_scheduler("default-scheduler");
     plane.run_scheduler("default-scheduler");

@@ -1,4 +1,4 @@
-//! Spread constraints, and cluster affinities by field and name.
+//! Scenarios with spread constraints, and with cluster affinities by field and by name.
 
 use berth_api::{PropagationPolicy, ResourceBinding};
 use berth_e2e::{Plane, Setup};
@@ -9,6 +9,7 @@ use crate::manifests::{
     config_map, deployment, job, merged, on_clusters, on_labelled_clusters, policy, spread,
 };
 
+/// A spread constraint requests one or two of three clusters, for kinds with and without replicas.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_requested_number_of_clusters_is_used() {
     let plane = Plane::start().await;
@@ -51,7 +52,7 @@ async fn the_member_with_most_capacity_is_chosen_and_kept() {
         .create_all([policy("p", &[&nginx], spread(1, 1)), nginx])
         .await;
     wait_until_placed(&plane, "nginx-deployment", &[("member3", 3)]).await;
-    // The current member is preferred to one with more capacity.
+    // The scheduler prefers the current member to a member with more capacity.
     plane
         .report("member1", crate::manifests::free_cpu(4000))
         .await;
@@ -73,6 +74,7 @@ fn by_region(regions: i32) -> Value {
     )
 }
 
+/// The policy requests two regions first, then one region.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_requested_number_of_regions_is_used() {
     let plane = Plane::start().await;
@@ -105,7 +107,8 @@ async fn the_requested_number_of_regions_is_used() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_are_selected_by_provider_region_and_zone() {
     let plane = Plane::start_with(Setup { members: 6 }).await;
-    // The first three members have the provider aws, the others gcp. The regions repeat after three members.
+    // The first three members have the provider `aws`, and the other members `gcp`. The regions repeat after three
+    // members.
     let cases = [
         (
             "provider-and-region",
@@ -138,6 +141,7 @@ async fn members_are_selected_by_provider_region_and_zone() {
     plane.stop().await;
 }
 
+/// The policy names the member in `clusterNames` and in `exclude`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_excluded_member_is_never_used() {
     let plane = Plane::start().await;

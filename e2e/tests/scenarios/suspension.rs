@@ -1,4 +1,4 @@
-//! Suspension of scheduling on a binding, and of dispatching through a policy.
+//! Scenarios with suspended scheduling in a binding, and with suspended dispatching in a policy.
 
 use berth_api::{PropagationPolicy, ResourceBinding};
 use berth_e2e::Plane;
@@ -23,7 +23,7 @@ async fn a_suspended_binding_keeps_its_placement_until_resumed() {
         .edit(&bindings, "nginx-deployment", suspend(json!(true)))
         .await;
 
-    // Changes of the policy and the template keep the suspension and the placement.
+    // A change of the policy or the template keeps the suspension and the placement.
     let placement = json!({ "spec": { "placement": on_clusters(&["member2"]) } });
     plane
         .edit(&plane.api::<PropagationPolicy>(), "p", placement)
@@ -51,6 +51,7 @@ async fn a_suspended_binding_keeps_its_placement_until_resumed() {
     plane.stop().await;
 }
 
+/// The binding gets the suspension of its policy, and loses it when the policy is resumed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn suspended_dispatching_follows_the_policy() {
     for resumed in [json!({}), json!(null)] {
@@ -61,12 +62,12 @@ async fn suspended_dispatching_follows_the_policy() {
             json!({ "spec": { "suspension": { "dispatching": true } } }),
         );
         plane.create_all([suspended, nginx]).await;
-        // The workload is scheduled although its dispatching is suspended.
+        // The workload is scheduled although dispatching is suspended.
         let binding = wait_until_placed(&plane, "nginx-deployment", &[("member1", 1)]).await;
         let suspension = binding.spec.suspension.unwrap();
         assert_eq!(suspension.dispatching, Some(true));
 
-        // A merge patch cannot empty a map, so the policy is replaced, as with `kubectl replace`.
+        // A merge patch cannot empty a map. Therefore the policy is replaced, as with `kubectl replace`.
         let policies = plane.api::<PropagationPolicy>();
         let mut stored = serde_json::to_value(policies.get("p").await.unwrap()).unwrap();
         stored["spec"]["suspension"] = resumed.clone();
@@ -90,6 +91,7 @@ async fn suspended_dispatching_follows_the_policy() {
     }
 }
 
+/// The binding gets the names from its policy, and is still scheduled to the suspended member.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dispatching_can_be_suspended_for_named_members() {
     let plane = Plane::start().await;

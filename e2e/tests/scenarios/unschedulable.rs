@@ -1,4 +1,5 @@
-//! Workloads that cannot be placed: conditions of the binding, and events on binding and template.
+//! Scenarios with workloads that the scheduler cannot place. The binding has a condition, and events report the failure
+//! for the binding and the template.
 
 use berth_api::Cluster;
 use berth_e2e::Plane;
@@ -13,6 +14,7 @@ use crate::manifests::{
     on_labelled_clusters, policy, spread,
 };
 
+/// The events are about the binding and the template, and contain the message of the condition.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_failure_has_a_reason_a_message_and_two_events() {
     let plane = Plane::start().await;
@@ -106,6 +108,8 @@ async fn without_members_the_message_reports_no_cluster() {
     plane.stop().await;
 }
 
+/// The only member loses the label that the policy selects. The binding loses its clusters until the member has the
+/// label again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_workload_that_fits_nowhere_any_more_is_withdrawn() {
     let plane = Plane::start().await;
@@ -128,6 +132,7 @@ async fn a_workload_that_fits_nowhere_any_more_is_withdrawn() {
     plane.stop().await;
 }
 
+/// The members have too few free cores for the new number of replicas.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_workload_that_cannot_scale_up_keeps_its_replicas() {
     let plane = Plane::start().await;

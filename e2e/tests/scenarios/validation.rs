@@ -1,4 +1,5 @@
-//! Refusals of invalid objects with the field name, and invalid objects that Karmada accepts.
+//! Scenarios with invalid objects. The API server refuses most of these objects, and names the invalid field. Invalid
+//! objects that Karmada accepts are stored, and affect no other object.
 
 use berth_api::{Cluster, PropagationPolicy, ResourceBinding};
 use berth_e2e::Plane;
@@ -15,7 +16,7 @@ use crate::manifests::{
     on_all_clusters, on_clusters, policy, policy_with_selectors,
 };
 
-/// Returns invalid placements, each with the field that the refusal names.
+/// Returns invalid placements, each with the field that the error message names.
 fn refused_placements() -> Vec<(Value, &'static str)> {
     let spread = |constraints: Value| json!({ "spreadConstraints": constraints });
     let terms = |terms: Value| json!({ "clusterAffinities": terms });
@@ -82,7 +83,7 @@ fn refused_placements() -> Vec<(Value, &'static str)> {
     ]
 }
 
-/// Returns invalid changes of a valid policy, each with the field that the refusal names.
+/// Returns invalid specs of a policy, each with the field that the error message names.
 fn refused_changes() -> Vec<(Value, &'static str)> {
     vec![
         (json!({ "resourceSelectors": [] }), "spec.resourceSelectors"),
@@ -106,6 +107,7 @@ fn refused_changes() -> Vec<(Value, &'static str)> {
     ]
 }
 
+/// Without an admission webhook, an event on the policy names the field.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invalid_policies_are_refused_with_the_field_named() {
     let plane = Plane::start().await;
@@ -126,7 +128,7 @@ async fn invalid_policies_are_refused_with_the_field_named() {
                 assert!(refusal.contains(field), "{field}: {refusal}");
             }
             Ok(_) if plane.admits_as_karmada() => panic!("accepted: {bad}"),
-            // Without an admission webhook, the detector reports the fault as an event.
+            // Without an admission webhook, the detector records an event that names the field.
             Ok(_) => {
                 wait_for_event(&plane, "PropagationPolicy", "bad", "InvalidPolicy", field).await;
                 let policies = plane.api::<PropagationPolicy>();
@@ -138,7 +140,7 @@ async fn invalid_policies_are_refused_with_the_field_named() {
             }
         }
     }
-    // The same rules apply to the cluster-scoped kind, except that its selectors may name any namespace.
+    // The same rules apply to a ClusterPropagationPolicy, except that its selectors may name any namespace.
     let name = plane.unique("bad");
     let mut bad = cluster_policy(&name, &[&nginx], json!({}));
     bad["spec"]["placement"] = refused_placements().swap_remove(0).0;
@@ -149,6 +151,7 @@ async fn invalid_policies_are_refused_with_the_field_named() {
     plane.stop().await;
 }
 
+/// A refused edit does not change the stored policy.
 #[needs(kubectl)]
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -162,7 +165,7 @@ async fn kubectl_prints_the_invalid_field() {
             "{field}: {text}"
         );
     }
-    // A refused edit leaves the stored policy unchanged.
+    // A refused edit does not change the stored policy.
     let valid = policy(
         "good",
         &[&deployment("nginx", 1)],
@@ -209,7 +212,7 @@ async fn invalid_clusters_are_refused_with_the_field_named() {
     plane.stop().await;
 }
 
-/// A label selector with an unknown operator. Karmada stores it, and it matches nothing.
+/// Returns a label selector with an unknown operator. Karmada stores such a selector, which matches nothing.
 fn unknown_operator() -> Value {
     json!({ "matchExpressions": [{ "key": "site", "operator": "Near", "values": ["hall"] }] })
 }
@@ -226,7 +229,7 @@ async fn an_affinity_with_an_unknown_operator_matches_nothing_and_is_reported() 
     let text = "0/3 clusters are available: 3 cluster(s) did not match the placement cluster affinity constraint.";
     assert_eq!(message(&binding), text);
     wait_for_event(&plane, "Deployment", "nginx", "ScheduleBindingFailed", text).await;
-    // Karmada's message does not name the fault, so an event on the policy does.
+    // Karmada's message does not name the faulty field. An event on the policy names it.
     let field = "spec.placement.clusterAffinity.labelSelector";
     let event = wait_for_event(
         &plane,
@@ -238,7 +241,7 @@ async fn an_affinity_with_an_unknown_operator_matches_nothing_and_is_reported() 
     .await;
     assert!(event.message.unwrap().contains("Near"));
 
-    // A change of a member causes no further write.
+    // A change of a member causes no further write to the binding.
     let label = json!({ "metadata": { "labels": { "site": "hall" } } });
     plane.edit(&plane.all::<Cluster>(), "member1", label).await;
     wait_for_pending_work(&plane).await;
@@ -275,7 +278,7 @@ async fn a_resource_selector_with_an_unknown_operator_selects_nothing_and_is_rep
         "Near",
     )
     .await;
-    // The other selector of the policy works.
+    // The valid selector of the policy takes effect.
     let all = [("member1", 0), ("member2", 0), ("member3", 0)];
     wait_until_placed(&plane, "settings-configmap", &all).await;
     wait_for_pending_work(&plane).await;
@@ -292,10 +295,11 @@ async fn a_resource_selector_with_an_unknown_operator_selects_nothing_and_is_rep
     plane.stop().await;
 }
 
+/// The malformed quantity is in the requirements of a binding, or in the status of a member.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_malformed_quantity_does_not_affect_other_bindings() {
     let plane = Plane::start().await;
-    // This text matches the pattern of the schema, but is no valid quantity.
+    // This text matches the pattern of the schema, but is not a valid quantity.
     let malformed = "1e1.5";
     let handwritten = json!({
         "apiVersion": "work.karmada.io/v1alpha2",
@@ -323,7 +327,7 @@ async fn a_malformed_quantity_does_not_affect_other_bindings() {
         }
         Err(refusal) => assert!(refusal.to_string().contains("cpu"), "{refusal}"),
     }
-    // A member with a malformed quantity has no capacity; the other members are used.
+    // The malformed quantity of member3 does not affect a workload in the other members.
     let status = Patch::Merge(
         json!({ "status": { "resourceSummary": { "allocatable": { "cpu": malformed } } } }),
     );

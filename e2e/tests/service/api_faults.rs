@@ -1,4 +1,5 @@
-//! Faults between the scheduler and the API server. After each fault, all bindings are placed exactly once.
+//! Tests of faults between the scheduler and the API server. After each fault, the scheduler has placed each binding
+//! with exactly one write.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use crate::assertions::{is_settled, scheduled};
 use crate::fault_fixture::FaultFixture;
 use crate::objects::{binding, cluster, on_cluster};
 
+/// Three of four requests get a response with status 500.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn internal_errors_are_retried() {
     let mut fixture = FaultFixture::start().await;
@@ -36,6 +38,7 @@ async fn internal_errors_are_retried() {
         .await;
 }
 
+/// Writes of bindings get a response with status 429 and `Retry-After: 2`. At least two seconds pass before each retry.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn retry_after_is_respected() {
     let mut fixture = FaultFixture::start().await;
@@ -68,6 +71,7 @@ async fn retry_after_is_respected() {
     fixture.assert_recovers("429 with Retry-After: 2").await;
 }
 
+/// Another client writes each binding 40 times while the scheduler places it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conflicting_writes_are_retried() {
     let mut fixture = FaultFixture::start_with(|_| Fault::Delay(Duration::from_millis(5))).await;
@@ -99,6 +103,7 @@ async fn conflicting_writes_are_retried() {
         .await;
 }
 
+/// The connection of each watch breaks within a line of the response.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watches_cut_in_the_middle_of_a_line_are_restarted() {
     let mut fixture = FaultFixture::start_with(|request| {
@@ -121,6 +126,7 @@ async fn watches_cut_in_the_middle_of_a_line_are_restarted() {
         .await;
 }
 
+/// The API server ends each watch with status 410.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn expired_watches_are_restarted() {
     let mut fixture = FaultFixture::start_with(|request| {
@@ -141,6 +147,7 @@ async fn expired_watches_are_restarted() {
         .await;
 }
 
+/// No new request gets a response, and no new watch gets an event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unanswered_requests_time_out_and_are_retried() {
     let mut fixture = FaultFixture::start().await;
@@ -152,7 +159,7 @@ async fn unanswered_requests_time_out_and_are_retried() {
     fixture.assert_recovers("no response at all").await;
 }
 
-/// Existing watches go on, so the scheduler learns of new bindings, and each write times out and is retried.
+/// The watches that are already open still receive new bindings. Each write times out and is retried.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_scheduler_recovers_from_silence_that_outlasts_several_attempts() {
     const LATE: usize = 10;
@@ -160,7 +167,7 @@ async fn the_scheduler_recovers_from_silence_that_outlasts_several_attempts() {
     assert_eq!(
         defaults.request.as_secs(),
         15,
-        "docs/compatibility.md has another limit"
+        "docs/compatibility.md documents another time limit"
     );
     let timeouts = Timeouts {
         request: Duration::from_secs(1),
@@ -171,7 +178,7 @@ async fn the_scheduler_recovers_from_silence_that_outlasts_several_attempts() {
     let began = Instant::now();
     fixture.proxy.rule(|_| Fault::Silence);
     fixture.add("late", 10).await;
-    // The third attempt for a binding follows two timeouts.
+    // The third attempt to write a binding follows two timeouts.
     fixture
         .wait_for_requests(LATE + 1, RecordedRequest::writes_a_binding)
         .await;
@@ -186,6 +193,7 @@ async fn the_scheduler_recovers_from_silence_that_outlasts_several_attempts() {
         .await;
 }
 
+/// Existing connections no longer transmit data. The scheduler opens new connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dead_connections_are_replaced() {
     let mut fixture = FaultFixture::start().await;
@@ -198,7 +206,7 @@ async fn dead_connections_are_replaced() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_scheduler_recovers_from_a_server_restart() {
     let mut fixture = FaultFixture::start().await;
-    // This binding waits for a cluster that joins during the outage.
+    // This binding waits for a cluster that is created during the outage.
     let bindings = fixture.bare.bindings("default");
     fixture
         .bare
@@ -231,6 +239,7 @@ async fn the_scheduler_recovers_from_a_server_restart() {
     fixture.assert_recovers("the server restarts").await;
 }
 
+/// Each response takes 200 milliseconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_responses_delay_but_do_not_fail_scheduling() {
     let mut fixture = FaultFixture::start_with(|_| Fault::Delay(Duration::from_millis(200))).await;
@@ -238,6 +247,7 @@ async fn slow_responses_delay_but_do_not_fail_scheduling() {
     fixture.assert_recovers("every response takes 200 ms").await;
 }
 
+/// The API server executes every other request, but its response is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_responses_do_not_duplicate_writes() {
     let mut fixture = FaultFixture::start().await;
@@ -254,6 +264,7 @@ async fn lost_responses_do_not_duplicate_writes() {
         .await;
 }
 
+/// Both schedulers write through the same slow proxy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_schedulers_with_one_name_place_each_binding_once() {
     let mut fixture = FaultFixture::start_with(|_| Fault::Delay(Duration::from_millis(3))).await;
@@ -264,12 +275,13 @@ async fn two_schedulers_with_one_name_place_each_binding_once() {
     fixture.add("late", 60).await;
     fixture.wait_until_placed().await;
     let writes = fixture.proxy.count(RecordedRequest::writes_a_binding);
-    // Stopping one scheduler and placing a marker with the other completes the writes in progress.
+    // The stopped scheduler completes its running writes, and the other scheduler completes its own before it places
+    // the marker.
     other.stop().await.unwrap();
     fixture.add("marker", 1).await;
     fixture.wait_until_placed().await;
     let later = fixture.proxy.count(RecordedRequest::writes_a_binding) - writes;
-    // Up to 64 writes in progress, and two for the marker.
+    // The limit counts up to 64 running writes, and two writes for the marker.
     assert!(later <= 66, "{later} writes after all bindings were placed");
     fixture
         .assert_recovers("two schedulers with one name")

@@ -1,4 +1,4 @@
-//! Functions that wait for results of the scheduler or check them.
+//! Functions that wait for the results of the scheduler, or check these results.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 
-/// Replicas of a binding, keyed by cluster.
+/// The replicas of a binding, keyed by cluster.
 pub(crate) type Targets = BTreeMap<String, i32>;
 
-/// Returns the clusters and replicas of a binding.
+/// Returns the replicas of a binding, keyed by cluster.
 pub(crate) fn targets(binding: &ResourceBinding) -> Targets {
     let clusters = binding.spec.clusters.iter();
     clusters.map(|t| (t.name.clone(), t.replicas)).collect()
@@ -25,14 +25,14 @@ pub(crate) fn scheduled(binding: &ResourceBinding) -> Option<&Condition> {
     conditions.iter().find(|c| c.type_ == "Scheduled")
 }
 
-/// Reports whether the scheduler has placed the current generation.
+/// Reports whether the scheduler has placed the current generation of a binding.
 pub(crate) fn is_settled(binding: &ResourceBinding) -> bool {
     let status = binding.status.as_ref();
     status.and_then(|status| status.scheduler_observed_generation) == binding.metadata.generation
         && scheduled(binding).is_some_and(|condition| condition.status == "True")
 }
 
-/// Returns the engine's decision for a binding.
+/// Returns the clusters that the engine chooses for a binding. The engine runs in the test, apart from the scheduler.
 pub(crate) fn engine_decision(fleet: &mut Fleet, binding: &ResourceBinding) -> Targets {
     let mut engine = Engine::new(EngineOptions::default()).unwrap();
     let request = Request::new(
@@ -47,7 +47,7 @@ pub(crate) fn engine_decision(fleet: &mut Fleet, binding: &ResourceBinding) -> T
     targets.map(|t| (t.name.to_string(), t.replicas)).collect()
 }
 
-/// Returns the engine's decisions for bindings, keyed by name.
+/// Returns the clusters that the engine chooses for each binding, keyed by the name of the binding.
 pub(crate) async fn engine_decisions(
     bare: &BareControlPlane,
     bindings: &[ResourceBinding],
@@ -63,7 +63,7 @@ pub(crate) async fn engine_decisions(
         .collect()
 }
 
-/// Waits until all bindings are placed as expected, and returns them.
+/// Waits until all bindings in `expected` are placed as expected, and returns the bindings.
 pub(crate) async fn wait_until_all_placed(
     bare: &BareControlPlane,
     expected: &BTreeMap<String, Targets>,
@@ -103,7 +103,8 @@ pub(crate) async fn wait_until_all_placed(
     .await
 }
 
-/// Checks that each binding was placed with one write: generation 1 is its creation, and generation 2 its placement.
+/// Checks that the scheduler placed each binding with one write. Generation 1 is the creation of a binding, and
+/// generation 2 its placement.
 pub(crate) fn assert_each_placed_once(bindings: &[ResourceBinding]) {
     let moved: Vec<_> = bindings
         .iter()
@@ -119,7 +120,7 @@ pub(crate) async fn events(bare: &BareControlPlane) -> Vec<Event> {
     api.list(&ListParams::default()).await.unwrap().items
 }
 
-/// Waits until each binding has an event with a reason.
+/// Waits until each binding has an event with this reason.
 pub(crate) async fn wait_for_events(
     bare: &BareControlPlane,
     names: &BTreeMap<String, Targets>,

@@ -1,4 +1,4 @@
-//! Jumps of the wall clock of a running scheduler. They change recorded times, and nothing else.
+//! A test of jumps of the wall clock while a scheduler runs. The jumps change the recorded times only.
 
 pub(crate) mod wall_clock;
 
@@ -14,10 +14,10 @@ use wall_clock::Clock;
 
 /// One hour in seconds.
 const HOUR: i64 = 3600;
-/// Tolerance in seconds: far more than a test takes, and far less than a jump.
+/// Tolerance in seconds, which is much longer than the test and much shorter than a jump.
 const NEAR: i64 = 1200;
 
-/// Returns the number of seconds that a time is ahead of the machine's clock.
+/// Returns the difference in seconds between a time and the machine's clock. It is positive for a time in the future.
 fn seconds_ahead(time: Timestamp) -> i64 {
     time.as_second() - Timestamp::now().as_second()
 }
@@ -33,7 +33,8 @@ async fn lease(bare: &BareControlPlane) -> (String, Timestamp) {
     )
 }
 
-/// Waits until the lease is renewed several times by a clock with an offset, and returns the holder.
+/// Waits until the lease has been renewed several times with the time of a clock with this offset in seconds. Returns
+/// the holder of the lease.
 async fn wait_for_renewals_at(bare: &BareControlPlane, offset: i64) -> String {
     let mut seen = Vec::new();
     eventually(
@@ -53,7 +54,8 @@ async fn wait_for_renewals_at(bare: &BareControlPlane, offset: i64) -> String {
     .await
 }
 
-/// Waits until a new binding is placed, and returns how many seconds its recorded time is ahead.
+/// Creates a binding, waits until it is placed, and returns the difference in seconds between its recorded time and the
+/// machine's clock.
 async fn bind_and_wait(bare: &BareControlPlane, name: &str) -> i64 {
     bare.bind(&binding(name, 1, on_cluster("m1"))).await;
     eventually("a new binding to be placed", async || {
@@ -70,13 +72,14 @@ async fn bind_and_wait(bare: &BareControlPlane, name: &str) -> i64 {
     .await
 }
 
+/// The clock of the leader jumps three times. The standby takes over only after the leader is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_whose_clock_jumps_keeps_its_lease_and_schedules() {
     let bare = BareControlPlane::start(&fleet(2)).await;
     let clock = Clock::make(bare.folder());
     let arguments = [
         &ANY_PORT[..],
-        // With short durations, a standby that trusted the times in the lease would take over quickly.
+        // With these short durations, a standby that trusted the times in the lease would quickly take over.
         &[
             "--leader-elect-lease-duration=6s",
             "--leader-elect-renew-deadline=5s",
@@ -109,7 +112,7 @@ async fn a_leader_whose_clock_jumps_keeps_its_lease_and_schedules() {
         standby.log()
     );
 
-    // A renew time in the future does not keep the standby from taking over.
+    // Although the last renew time is in the future, the standby takes over.
     leader.signal("KILL");
     standby.wait_for_log("became leader").await;
     assert!(bind_and_wait(&bare, "after").await.abs() < NEAR);

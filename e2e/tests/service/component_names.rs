@@ -1,4 +1,5 @@
-//! Component names in requests and field managers, and log lines about an unreachable API server.
+//! Tests of the names of components in user agents and field managers, and of the log lines about an unreachable API
+//! server.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,6 +22,8 @@ fn managers<K: Resource>(object: &K) -> BTreeSet<String> {
     fields.filter_map(|entry| entry.manager.clone()).collect()
 }
 
+/// The user agent of each request and the field manager of each write contain the name of the scheduler, of the
+/// controllers, or of the command-line program.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_request_and_write_names_its_component() {
     let bare = BareControlPlane::start(&fleet(1)).await;
@@ -94,16 +97,18 @@ async fn every_request_and_write_names_its_component() {
     bare.stop().await;
 }
 
-/// Returns the warnings and errors of a log.
+/// Returns the lines of a log with the level warning or error.
 fn warnings_and_errors(log: &str) -> Vec<&str> {
     let levels = [" WARN ", " ERROR "];
     let is_problem = |line: &&str| levels.iter().any(|level| line.contains(level));
     log.lines().filter(is_problem).collect()
 }
 
-/// Number of connections that are closed at once during the outage: several of each watch and each lease.
+/// Number of connections that the server closes at once during the outage, so that each watch and each lease is retried
+/// several times.
 const RETRIES: usize = 40;
 
+/// The scheduler and the controllers log one warning when the outage begins, and one line when it ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outage_of_the_api_server_is_logged_once_and_so_is_its_end() {
     let bare = BareControlPlane::start(&fleet(0)).await;
@@ -133,7 +138,7 @@ async fn an_outage_of_the_api_server_is_logged_once_and_so_is_its_end() {
     for program in [&scheduler, &controllers] {
         program.wait_for_log("the API server does not answer").await;
     }
-    // Meanwhile, all watches and the lease are retried without further log lines.
+    // During the outage, the retries of all watches and of the lease add no further log lines.
     let broken = TcpListener::bind(proxy.address()).await.unwrap();
     let retries = async {
         for _ in 0..RETRIES {

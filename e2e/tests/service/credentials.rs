@@ -1,4 +1,4 @@
-//! Tokens and client certificates: reloading, and absence from logs.
+//! Tests of tokens and client certificates: they are reloaded from files, and no token is logged.
 
 use berth_e2e::proxy::{Fault, Proxy};
 use berth_e2e::{BareControlPlane, eventually};
@@ -14,7 +14,7 @@ use crate::process::{ANY_PORT, Process};
 
 const SECRET: &str = "eyJ-this-must-not-be-seen";
 
-/// Creates a binding and waits until it is placed.
+/// Creates a binding, and waits until it is placed.
 async fn bind_and_wait(bare: &BareControlPlane, name: &str) {
     bare.bind(&binding(name, 1, on_cluster("m1"))).await;
     eventually("a binding to be placed", async || {
@@ -27,6 +27,7 @@ async fn bind_and_wait(bare: &BareControlPlane, name: &str) {
     .await;
 }
 
+/// The scheduler logs at the highest verbosity, and some of its requests fail.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_token_is_ever_logged() {
     let bare = BareControlPlane::start(&fleet(1)).await;
@@ -37,7 +38,7 @@ async fn no_token_is_ever_logged() {
     let arguments = ["-v=10", ANY_PORT[0], ANY_PORT[1]];
     let mut program = Process::start(bare.folder(), &kubeconfig, &arguments);
     bind_and_wait(&bare, "first").await;
-    // Failed requests are logged too.
+    // Failed requests are logged, too.
     proxy.rule(|request| match request.number % 3 {
         0 => Fault::Respond(StatusCode::INTERNAL_SERVER_ERROR, None),
         1 => Fault::LoseResponse,
@@ -65,7 +66,8 @@ async fn no_token_is_ever_logged() {
     bare.stop().await;
 }
 
-/// The token of a file is used for 50 s. The clock of the process jumps by more.
+/// The scheduler uses a token for 50 seconds before it reads the file again. The test moves the clock of the process by
+/// 60 seconds.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_changed_token_file_is_reloaded() {
@@ -94,6 +96,7 @@ async fn a_changed_token_file_is_reloaded() {
     bare.stop().await;
 }
 
+/// The user of the first certificate has no permissions. The renewed certificate belongs to an administrator.
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_renewed_client_certificate_is_loaded_without_a_restart() {

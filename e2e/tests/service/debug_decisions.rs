@@ -1,4 +1,5 @@
-//! The record of decisions of a running scheduler, at `/debug/decisions`.
+//! Tests of `/debug/decisions`, the record of the last decisions of a running scheduler, and of the commands that read
+//! it.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use crate::metrics_access::{addresses, allow, get, token};
 use crate::objects::{binding, by_available_replicas, fleet, raw_binding};
 use crate::process::{Process, run};
 
-/// A profile whose Expression keeps workloads out of `m2`.
+/// A configuration file whose plugin Expression rejects the cluster `m2`.
 const CONFIG: &str = r#"
 apiVersion: scheduler.config.berth/v1alpha1
 kind: SchedulerConfiguration
@@ -45,7 +46,7 @@ async fn settled(bare: &BareControlPlane, program: &Process, count: usize) {
     .await;
 }
 
-/// Runs `berth explain`. Returns its exit code, and its output or error.
+/// Runs `berth explain`. Returns its exit code, and its standard output followed by its errors.
 fn explain(bare: &BareControlPlane, arguments: &[&str]) -> (Option<i32>, String) {
     let kubeconfig = bare.kubeconfig().display().to_string();
     let arguments = [&["explain", "--kubeconfig", &kubeconfig], arguments].concat();
@@ -54,9 +55,9 @@ fn explain(bare: &BareControlPlane, arguments: &[&str]) -> (Option<i32>, String)
     (output.status.code(), String::from_utf8(texts).unwrap())
 }
 
-/// Explains and simulates with the scheduler at a URL, which has the configuration file `config`.
+/// Checks `berth explain` and `berth simulate` with the scheduler at `url`, which uses the configuration file `config`.
 fn the_commands_use_record_and_configuration(bare: &BareControlPlane, config: &Path, url: &str) {
-    // The command reads the record, and decides again with the configuration of the scheduler.
+    // The command reads the recorded decision, and repeats the decision with the configuration of the scheduler.
     let (code, text) = explain(bare, &["default/web1", "--scheduler-url", url]);
     assert_eq!(code, Some(0), "{text}");
     let lines: Vec<&str> = text.lines().collect();
@@ -71,14 +72,15 @@ fn the_commands_use_record_and_configuration(bare: &BareControlPlane, config: &P
     assert!(first.starts_with("Recomputed"), "{text}");
     assert!(first.ends_with("has no record of it"), "{text}");
     assert!(text.contains("m2 is reserved (Expression)"), "{text}");
-    // A configuration file has the same effect without the scheduler, and the flags alone have none.
+    // With a configuration file, the command needs no scheduler. Without a file and a scheduler, it uses the default
+    // configuration.
     let file = config.display().to_string();
     let (_, text) = explain(bare, &["default/web1", "--config", &file]);
     assert!(text.contains("m2 is reserved (Expression)"), "{text}");
     let (_, text) = explain(bare, &["default/web1"]);
     assert!(!text.contains("m2 is reserved"), "{text}");
 
-    // A simulation uses it, too.
+    // A simulation uses the configuration of the scheduler, too.
     let items: Vec<Value> = fleet(3)
         .iter()
         .map(|cluster| serde_json::to_value(cluster).unwrap())
@@ -104,6 +106,8 @@ async fn document(url: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
+/// The scheduler records the last two of three decisions. Its configuration can be saved as a file for another
+/// scheduler.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_decisions_are_explained_and_the_record_is_bounded() {
     let bare = BareControlPlane::start(&fleet(3)).await;
@@ -155,7 +159,7 @@ async fn the_last_decisions_are_explained_and_the_record_is_bounded() {
         (&score["weight"], &score["weighted"]),
         (&3.into(), &21.into())
     );
-    // The explanation belongs to the result that was written.
+    // The recorded explanation belongs to the result that the scheduler has written.
     let bound = bare.bindings("default").get("web1").await.unwrap();
     let written = serde_json::to_value(&bound.spec.clusters).unwrap();
     assert_eq!(decision["result"]["clusters"], written);
@@ -168,7 +172,7 @@ async fn the_last_decisions_are_explained_and_the_record_is_bounded() {
     assert_eq!(active["featureGates"]["SpreadByAllFields"], true);
     let file = bare.folder().join("active.yaml");
     std::fs::write(&file, active["configuration"].to_string()).unwrap();
-    // Saved as a file, it configures a scheduler in the same way.
+    // The active configuration, saved as a file, configures another scheduler in the same way.
     let again = [
         "--leader-elect=false",
         &format!("--config={}", file.display()),
@@ -184,8 +188,9 @@ async fn the_last_decisions_are_explained_and_the_record_is_bounded() {
     bare.stop().await;
 }
 
+/// With `--metrics-secure`, the user of the token needs the permission to read the path.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn secure_decisions_need_a_token_with_the_right() {
+async fn secure_decisions_need_a_token_with_permission() {
     let bare = BareControlPlane::start(&fleet(1)).await;
     let (reader, stranger) = (token(&bare, "reader").await, token(&bare, "stranger").await);
     allow(&bare, "reader", "/debug/decisions").await;
@@ -227,7 +232,7 @@ async fn secure_decisions_need_a_token_with_the_right() {
         explain(&bare, &[&flags[..], more].concat())
     };
     let (code, text) = with_token(&reader, &["--insecure-skip-scheduler-verify"]);
-    // The configuration is another path.
+    // The command also reads the path of the configuration, for which this user has no permission.
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("/debug/configuration (403)"), "{text}");
     let (code, text) = with_token("wrong", &["--insecure-skip-scheduler-verify"]);
@@ -239,7 +244,8 @@ async fn secure_decisions_need_a_token_with_the_right() {
     let (code, text) = with_token(&reader, &[]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("certificate"), "{text}");
-    // The right to one path is no right to another one, and the probe address serves neither.
+    // The permission for one path does not include another path. The address for probes serves neither of the two
+    // paths.
     let configuration = format!("https://{metrics}/debug/configuration");
     assert_eq!(get(&configuration, Some(&reader)).await.0, 403);
     let (status, _) = get(&format!("http://{probes}/debug/decisions"), None).await;
@@ -247,8 +253,9 @@ async fn secure_decisions_need_a_token_with_the_right() {
     bare.stop().await;
 }
 
+/// Without `--metrics-secure`, other addresses and other host names get status 403.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn open_decisions_are_served_to_this_machine_by_its_own_names() {
+async fn plain_decisions_are_served_only_to_this_machine_under_its_own_names() {
     let bare = BareControlPlane::start(&[]).await;
     let arguments = [
         "--leader-elect=false",
@@ -266,7 +273,7 @@ async fn open_decisions_are_served_to_this_machine_by_its_own_names() {
     assert!(text.contains("--debug-decisions is 0"), "{text}");
     let url = format!("http://127.0.0.1:{port}/debug/configuration");
     assert_eq!(get(&url, None).await.0, 200);
-    // A page whose host name was rebound to this machine.
+    // A browser sends this request if an attacker's host name resolves to this machine.
     let request = "GET /debug/configuration HTTP/1.1\r\nHost: attacker.example:80\r\nConnection: close\r\n\r\n";
     let response = exchange(format!("127.0.0.1:{port}"), request).await;
     assert!(response.starts_with("HTTP/1.1 403"), "{response}");
@@ -287,10 +294,10 @@ async fn exchange(address: String, request: &str) -> String {
     response
 }
 
-/// Returns an address of this machine that is not a loopback address, if there is one.
+/// Returns an address of this machine that is not a loopback address, or `None` if the machine has no such address.
 fn other_address() -> Option<std::net::IpAddr> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
-    // Connecting a datagram socket selects a route and sends nothing.
+    // The connection of a datagram socket selects a route and sends no packet.
     socket.connect("192.0.2.1:9").ok()?;
     let address = socket.local_addr().ok()?.ip();
     (!address.is_loopback() && !address.is_unspecified()).then_some(address)

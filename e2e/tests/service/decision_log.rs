@@ -1,4 +1,4 @@
-//! The decision log of a running scheduler, and its replay after a kill.
+//! Tests of the decision log of a scheduler, and of its replay with `berth replay`.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use crate::assertions::is_settled;
 use crate::objects::{binding, by_available_replicas, fleet, mixed, on_cluster};
 use crate::process::{Process, program, run};
 
-/// Gates with which decisions depend on decisions that clusters do not report yet.
+/// Feature gates with which a decision depends on earlier decisions, even before the clusters report them.
 const GATES: &str = "--feature-gates=SchedulingOvercommitProtection=true,WorkloadAffinity=true";
 
-/// A scheduler with a decision log, and the control plane that it works on.
+/// A scheduler with a decision log, and its control plane.
 struct Recorded {
     bare: BareControlPlane,
     scheduler: Process,
@@ -44,7 +44,7 @@ impl Recorded {
         }
     }
 
-    /// Waits until the log contains a number of decisions, and returns the number of changed clusters in it.
+    /// Waits until the log contains at least `wanted` decisions. Returns the number of cluster changes in the log.
     async fn wait_for_decisions(&self, wanted: usize) -> usize {
         eventually("the decisions in the log", async || {
             let files = files_of(&[self.log.clone().into()]).map_err(|error| error.to_string())?;
@@ -65,7 +65,8 @@ impl Recorded {
         .await
     }
 
-    /// Places ten bindings, changes the fleet, places two more, and kills the scheduler.
+    /// Places ten bindings, changes a cluster, places two more bindings, and kills the scheduler. Returns the control
+    /// plane and the path of the log.
     async fn place_and_kill(self) -> (BareControlPlane, String) {
         self.bare.bind_all(&mixed("web", 10)).await;
         let settled = async |count: usize| {
@@ -104,7 +105,7 @@ impl Recorded {
     }
 }
 
-/// Runs the commands of docs/replay.md beside the log, except for the scheduler.
+/// Checks that the commands of `docs/replay.md` succeed with this log. The command that starts a scheduler is not run.
 fn documented_commands_work(folder: &Path, log: &str) {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/replay.md");
     let page = std::fs::read_to_string(page).unwrap();
@@ -132,7 +133,7 @@ fn documented_commands_work(folder: &Path, log: &str) {
     }
 }
 
-/// Replays, and returns the report with the exit code.
+/// Runs `berth replay`. Returns its report and its exit code.
 fn replay(arguments: &[&str]) -> (Value, i32) {
     let output = run("berth", &[&["replay", "-o", "json"], arguments].concat());
     let text = String::from_utf8(output.stdout).unwrap();
@@ -149,6 +150,8 @@ fn write(folder: &Path, name: &str, text: &str) -> String {
     path.display().to_string()
 }
 
+/// A replay of the log repeats all decisions. With another configuration or another cluster list, the report contains
+/// the differences.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_log_of_a_killed_scheduler_is_replayed() {
     let (bare, log) = Recorded::start().await.place_and_kill().await;
@@ -164,7 +167,7 @@ async fn the_log_of_a_killed_scheduler_is_replayed() {
     let notes = report["notes"].to_string();
     assert!(notes.contains("has no end"), "{notes}");
 
-    // Without its filter, the bindings of one cluster go to all clusters.
+    // Without the plugin ClusterAffinity, the bindings for one cluster are placed in all clusters.
     let config = json!({
         "apiVersion": "scheduler.config.berth/v1alpha1", "kind": "SchedulerConfiguration",
         "profiles": [{ "plugins": { "multiPoint": { "disabled": [{ "name": "ClusterAffinity" }] } } }],
@@ -189,7 +192,7 @@ async fn the_log_of_a_killed_scheduler_is_replayed() {
         assert!(text.contains(expected), "{expected}: {text}");
     }
 
-    // One decision as a file of its own.
+    // Extract one decision into a file of its own.
     let case = bare.folder().join("case.json").display().to_string();
     let arguments = [
         "replay",
@@ -209,7 +212,7 @@ async fn the_log_of_a_killed_scheduler_is_replayed() {
     let text = std::fs::read_to_string(&case).unwrap();
     assert!(text.contains(r#""assumed":{"m1""#), "{text}");
 
-    // The same decision without m2.
+    // Replay the extracted decision without the cluster m2.
     let mut changed: Value = serde_json::from_str(&text).unwrap();
     let clusters = changed["clusters"].as_array_mut().unwrap();
     clusters.retain(|cluster| cluster["metadata"]["name"] != "m2");
@@ -227,8 +230,9 @@ async fn the_log_of_a_killed_scheduler_is_replayed() {
     bare.stop().await;
 }
 
+/// A replay of the recorded cases in `data/decisions` repeats each recorded decision.
 #[test]
-fn recorded_cases_are_decided_as_then() {
+fn a_replay_of_recorded_cases_repeats_their_decisions() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/decisions");
     let cases = std::fs::read_dir(folder).unwrap();
     let cases: Vec<String> = cases
@@ -265,6 +269,7 @@ fn errors_of_a_replay_have_exit_code_2() {
     }
 }
 
+/// A regular file has the name of the parent folder, so the scheduler cannot create the folder and exits with code 1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_that_cannot_be_created_stops_the_start() {
     let bare = BareControlPlane::start(&[]).await;

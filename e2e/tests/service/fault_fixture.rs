@@ -1,11 +1,12 @@
-//! Fixture of the fault tests: four clusters, a fault-injecting proxy, and a scheduler that connects through it.
+//! The fixture of the tests with faults: four clusters, a proxy that injects faults, and a scheduler that connects
+//! through the proxy.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use berth_e2e::proxy::{Fault, Proxy, RecordedRequest};
 use berth_e2e::{BareControlPlane, RunningScheduler};
-use berth_scheduler::connect::limit_silence;
+use berth_component_base::connect::limit_silence;
 use berth_scheduler::{Options, Timeouts};
 
 use crate::assertions::{
@@ -13,13 +14,13 @@ use crate::assertions::{
 };
 use crate::objects::{fleet, mixed};
 
-/// Short timeouts of the scheduler in these tests.
+/// Timeouts of the scheduler, which are short so that the tests end soon.
 pub(crate) const TIMEOUTS: Timeouts = Timeouts {
     request: Duration::from_millis(500),
     watch: Duration::from_secs(1),
 };
 
-/// Four clusters, a proxy, and a scheduler that connects through it.
+/// Four clusters, a proxy that injects faults, and a scheduler that connects through the proxy.
 pub(crate) struct FaultFixture {
     pub(crate) bare: BareControlPlane,
     pub(crate) proxy: Proxy,
@@ -36,19 +37,19 @@ pub(crate) fn short_timeouts() -> Options {
 }
 
 impl FaultFixture {
-    /// Starts a scheduler without faults, and creates 20 bindings.
+    /// Starts a scheduler whose requests reach the API server without faults, and creates 20 bindings.
     pub(crate) async fn start() -> Self {
         Self::start_with(|_| Fault::None).await
     }
 
-    /// Starts a scheduler whose requests are subject to a fault rule, and creates 20 bindings.
+    /// Starts a scheduler whose requests are subject to a rule for faults, and creates 20 bindings.
     pub(crate) async fn start_with(
         rule: impl Fn(&RecordedRequest) -> Fault + Send + Sync + 'static,
     ) -> Self {
         Self::start_as(short_timeouts(), rule).await
     }
 
-    /// Starts a scheduler with these timeouts and without faults, and creates 20 bindings.
+    /// Starts a scheduler with these timeouts and no faults, and creates 20 bindings.
     pub(crate) async fn start_with_timeouts(timeouts: Timeouts) -> Self {
         let options = Options {
             timeouts,
@@ -77,7 +78,7 @@ impl FaultFixture {
         fixture
     }
 
-    /// Creates more bindings.
+    /// Creates `count` bindings, and computes their expected clusters.
     pub(crate) async fn add(&mut self, prefix: &str, count: u32) {
         let bindings = mixed(prefix, count);
         self.expected
@@ -85,12 +86,12 @@ impl FaultFixture {
         self.bare.bind_all(&bindings).await;
     }
 
-    /// Waits until all bindings created so far are placed.
+    /// Waits until all bindings of this fixture are placed.
     pub(crate) async fn wait_until_placed(&self) {
         wait_until_all_placed(&self.bare, &self.expected).await;
     }
 
-    /// Waits until the scheduler has sent a number of further matching requests.
+    /// Waits until the scheduler has sent `count` matching requests after this call.
     pub(crate) async fn wait_for_requests(
         &self,
         count: usize,
@@ -108,14 +109,14 @@ impl FaultFixture {
         .await;
     }
 
-    /// Checks, after a fault is over, that every binding is placed as the engine decides, with exactly one write and
-    /// an event. Prints the recovery time.
+    /// Checks that the scheduler recovers after a fault: each binding is placed as the engine decides, with exactly one
+    /// write, and has an event. Prints the recovery time.
     pub(crate) async fn assert_recovers(self, fault: &str) {
         let began = Instant::now();
         let placed = wait_until_all_placed(&self.bare, &self.expected).await;
         let took = began.elapsed();
         wait_for_events(&self.bare, &self.expected, "ScheduleBindingSucceed").await;
-        // A second check finds bindings that were moved again.
+        // A second check finds bindings that the scheduler has moved since.
         let placed_later = wait_until_all_placed(&self.bare, &self.expected).await;
         assert_each_placed_once(&placed);
         assert_each_placed_once(&placed_later);

@@ -1,4 +1,5 @@
-//! Feature gates for overcommit protection and workload affinity, under concurrent decisions.
+//! Tests of the feature gates for overcommit protection and workload affinity. The scheduler must respect both in
+//! concurrent decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +23,7 @@ fn with_overcommit_protection() -> Options {
     options(|options| options.gates.scheduling_overcommit_protection = true)
 }
 
-/// Waits until a number of bindings have a scheduling result, and returns all bindings.
+/// Waits until `count` bindings have a condition `Scheduled`, and returns all bindings.
 async fn wait_until_decided(bare: &BareControlPlane, count: usize) -> Vec<ResourceBinding> {
     eventually("all bindings to be decided", async || {
         let stored = bare.all_bindings().await;
@@ -36,7 +37,7 @@ async fn wait_until_decided(bare: &BareControlPlane, count: usize) -> Vec<Resour
     .await
 }
 
-/// Returns the placed replicas of each cluster.
+/// Returns the number of placed replicas by cluster.
 fn placed_replicas(bindings: &[ResourceBinding]) -> BTreeMap<String, i32> {
     let mut replicas_by_cluster = BTreeMap::new();
     for (cluster, replicas) in bindings.iter().flat_map(targets) {
@@ -74,6 +75,7 @@ async fn wait_until_waiting(bare: &BareControlPlane, count: usize) {
     .await;
 }
 
+/// The clusters have capacity for 150 of the 200 bindings. Capacity is freed by reports and by a deletion.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_concurrent_bindings_do_not_overcommit_a_cluster() {
     let capacity = BTreeMap::from([("m1", 70), ("m2", 50), ("m3", 30)]);
@@ -98,14 +100,14 @@ async fn two_hundred_concurrent_bindings_do_not_overcommit_a_cluster() {
         placed_replicas(&placed)
     );
 
-    // After a restart, assumed capacity still counts although no cluster has reported: nothing more fits.
+    // After a restart, the scheduler still counts the replicas that no cluster has reported yet, so nothing more fits.
     first.stop().await.unwrap();
     let second = RunningScheduler::start(with_overcommit_protection(), bare.remote_client().await);
     bare.bind(&binding("one-more", 1, aggregated())).await;
     let placed = wait_until_decided(&bare, 201).await;
     assert_eq!(waiting(&placed), 51);
 
-    // Ten replicas of m1 run and are reported. Reported replicas are not counted twice.
+    // Ten replicas in m1 run, and m1 reports them. The scheduler does not count reported replicas twice.
     let on_m1 = placed.iter().filter(|b| targets(b).contains_key("m1"));
     let healthy = Patch::Merge(json!({ "status": { "aggregatedStatus": [
         { "clusterName": "m1", "applied": true, "health": "Healthy" } ] } }));
@@ -116,8 +118,8 @@ async fn two_hundred_concurrent_bindings_do_not_overcommit_a_cluster() {
             .await
             .unwrap();
     }
-    // Only a report after the scheduler has received the health of all ten counts. A test cannot see that moment, so
-    // the report is repeated, as a real cluster does.
+    // A report counts only if it arrives after the scheduler has received the health of all ten replicas. The test
+    // cannot observe this moment. Therefore it repeats the report, as a real cluster does.
     let mut stored_gigabytes = 0;
     eventually("46 bindings to wait", async || {
         stored_gigabytes += 1;
@@ -134,7 +136,7 @@ async fn two_hundred_concurrent_bindings_do_not_overcommit_a_cluster() {
     .await;
     assert_eq!(placed_replicas(&bare.all_bindings().await)["m1"], 75);
 
-    // The deletion of a binding that was never reported frees capacity.
+    // The deletion of a binding that no cluster has reported frees capacity.
     let deleted = placed
         .iter()
         .find(|b| targets(b).contains_key("m2"))
@@ -148,6 +150,8 @@ async fn two_hundred_concurrent_bindings_do_not_overcommit_a_cluster() {
     bare.stop().await;
 }
 
+/// Six bindings of an anti-affinity group are placed in different clusters. Six bindings of an affinity group are
+/// placed in one cluster.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn affinity_groups_apply_to_concurrent_bindings() {
     let clusters: Vec<_> = (1..=6).map(|n| cluster(&format!("m{n}"), 1000)).collect();
@@ -178,7 +182,7 @@ async fn affinity_groups_apply_to_concurrent_bindings() {
     assert_eq!(clusters_of("apart").len(), 6, "each on its own cluster");
     assert_eq!(clusters_of("together").len(), 1, "all on one cluster");
 
-    // A seventh binding of the anti-affinity group is unschedulable.
+    // The seventh binding of the anti-affinity group is unschedulable.
     let mut seventh = binding("apart6", 1, one_cluster);
     seventh.spec.workload_affinity_groups =
         serde_json::from_value(json!({ "antiAffinityGroup": "zk" })).unwrap();

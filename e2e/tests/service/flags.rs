@@ -1,6 +1,7 @@
-//! Command-line flags: their effect, and errors in one line.
+//! Tests of command-line flags.
 //!
-//! `table` maps each flag to options. `effects` checks the effect of options on running processes.
+//! [`table`] checks the options that each flag sets. [`effects`] checks the effects of flags on running processes, and
+//! the errors for invalid arguments.
 
 mod effects;
 mod table;

@@ -1,4 +1,4 @@
-//! Scheduler processes that end in the middle of their work.
+//! Tests of schedulers that end before all of their bindings are placed or all of their results are written.
 
 use std::time::Instant;
 
@@ -16,6 +16,8 @@ use crate::process::{ANY_PORT, Process};
 
 const BINDINGS: u32 = 1000;
 
+/// The first process has placed some of 1000 bindings when it receives the signal. It stores no result without its
+/// status, and the second process places the other bindings.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_completes_the_work_interrupted_by_sigterm() {
     let bare = BareControlPlane::start(&fleet(4)).await;
@@ -68,6 +70,8 @@ async fn a_restart_completes_the_work_interrupted_by_sigterm() {
     bare.stop().await;
 }
 
+/// A scheduler has moved a binding to its second affinity group, and has not written the status. The next scheduler
+/// writes the status and keeps the clusters.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_status_after_a_group_change_is_written() {
     let bare = BareControlPlane::start(&fleet(2)).await;
@@ -94,7 +98,8 @@ async fn a_missing_status_after_a_group_change_is_written() {
     first.stop().await.unwrap();
     assert_eq!(targets(&settled), [("m1".to_owned(), 2)].into());
 
-    // The state after a scheduler moved the binding to the second group and ended before writing the status.
+    // This write simulates a scheduler that moves the binding to the second affinity group and ends before it writes
+    // the status.
     let result = json!({
         "metadata": { "annotations": {
             APPLIED_PLACEMENT: settled.metadata.annotations.as_ref().unwrap()[APPLIED_PLACEMENT] } },

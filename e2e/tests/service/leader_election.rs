@@ -1,4 +1,5 @@
-//! Leader election among scheduler processes.
+//! Tests of the leader election among scheduler processes. A standby is a scheduler that waits for the lease of the
+//! leader.
 
 use std::time::{Duration, Instant};
 
@@ -14,14 +15,14 @@ use crate::assertions::{
 use crate::objects::{binding, fleet, mixed, on_cluster};
 use crate::process::{ANY_PORT, Process};
 
-/// Short lease duration, renew deadline and retry period.
+/// A lease duration, a renew deadline and a retry period that are short.
 const SHORT: [&str; 3] = [
     "--leader-elect-lease-duration=2s",
     "--leader-elect-renew-deadline=1200ms",
     "--leader-elect-retry-period=300ms",
 ];
 
-/// Durations that are short, but long enough for a leader on a busy machine to renew its lease.
+/// Short durations, with which a leader can still renew its lease on a busy machine.
 const MODERATE: [&str; 3] = [
     "--leader-elect-lease-duration=6s",
     "--leader-elect-renew-deadline=5s",
@@ -38,7 +39,7 @@ async fn lease(bare: &BareControlPlane) -> Value {
     serde_json::to_value(lease).unwrap()["spec"].clone()
 }
 
-/// Waits until another process holds the lease.
+/// Waits until a process other than the holder in `before` has the lease. Returns the spec of the Lease, and the time.
 async fn next_holder(bare: &BareControlPlane, before: &Value) -> (Value, Instant) {
     eventually("another leader", async || {
         let spec = lease(bare).await;
@@ -57,7 +58,7 @@ fn start(bare: &BareControlPlane, arguments: &[&str]) -> Process {
     Process::start(bare.folder(), &bare.kubeconfig(), &all)
 }
 
-/// Creates a binding and waits until it is placed.
+/// Creates a binding, and waits until it is placed.
 async fn bind_and_wait(bare: &BareControlPlane, name: &str) {
     bare.bind(&binding(name, 1, on_cluster("m1"))).await;
     eventually("a new binding to be placed", async || {
@@ -82,7 +83,7 @@ async fn a_standby_takes_over_at_once_after_sigterm() {
     let signalled = Instant::now();
     let (after, at) = next_holder(&bare, &before).await;
     let took = at - signalled;
-    // A standby that only polls with the retry period would take up to two seconds.
+    // A standby that only retries after each retry period would take up to two seconds.
     assert!(took < Duration::from_millis(1900), "{took:?}");
     assert_eq!(after["leaseTransitions"], json!(1));
     assert!(leader.wait_for_exit().await.success());
@@ -91,6 +92,8 @@ async fn a_standby_takes_over_at_once_after_sigterm() {
     bare.stop().await;
 }
 
+/// Bindings are created all the time. The standby becomes the leader within four seconds, and writes a binding within
+/// another four seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_takes_over_and_schedules_at_once_under_load() {
     let bare = BareControlPlane::start(&fleet(4)).await;
@@ -106,7 +109,7 @@ async fn a_standby_takes_over_and_schedules_at_once_under_load() {
     let settled = mixed("settled", 300);
     bare.bind_all(&settled).await;
     let (client, count) = (bare.bindings("default"), std::cell::Cell::new(0));
-    // Creates a hundred bindings per second, more than the default request rate can place.
+    // Creates a hundred bindings per second, which is more than the default request rate can place.
     let load = async {
         let mut pace = tokio::time::interval(Duration::from_millis(10));
         loop {
@@ -141,7 +144,8 @@ async fn a_standby_takes_over_and_schedules_at_once_under_load() {
         took = takeover => took,
     };
     println!("under load a standby leads {led:.1?} after SIGTERM and places {placed:.1?} later");
-    // Both take well under a second on an idle machine. The limits allow for other tests.
+    // Both durations are well under a second on an idle machine. The limits allow for other tests that run at the same
+    // time.
     assert!(led < Duration::from_secs(4), "{led:?}");
     assert!(placed < Duration::from_secs(4), "{placed:?}");
     assert!(leader.wait_for_exit().await.success());
@@ -160,13 +164,15 @@ async fn a_killed_leader_is_replaced_within_the_lease_duration() {
     let signalled = Instant::now();
     let (_, at) = next_holder(&bare, &before).await;
     let took = at - signalled;
-    // The lease lasts two seconds. The limit allows for the retry period and other tests.
+    // The lease lasts two seconds. The limit allows for the retry period and for other tests.
     assert!(took < Duration::from_secs(5), "{took:?}");
     bind_and_wait(&bare, "next").await;
     println!("a standby leads {took:.1?} after kill -9 of a leader with a lease of 2 s");
     bare.stop().await;
 }
 
+/// Requests for the lease get no response. The leader sends its last write before the standby becomes the leader, and
+/// exits with code 1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_cannot_renew_stops_writing_before_the_next_leader_starts() {
     let bare = BareControlPlane::start(&fleet(2)).await;
@@ -181,7 +187,7 @@ async fn a_leader_that_cannot_renew_stops_writing_before_the_next_leader_starts(
     let standby = start(&bare, &SHORT);
     standby.wait_for_log("caches are filled").await;
 
-    // Only requests for the lease hang, while bindings are created continuously.
+    // Only requests for the lease get no response. New bindings are created continuously.
     proxy.rule(|request| {
         if request.path.contains("leases") {
             Fault::Silence
@@ -210,7 +216,7 @@ async fn a_leader_that_cannot_renew_stops_writing_before_the_next_leader_starts(
         .at;
     assert!(
         last < at,
-        "the old leader wrote {:?} into the next term",
+        "the old leader wrote {:?} after the next leader had the lease",
         last - at
     );
     assert_eq!(
@@ -221,13 +227,14 @@ async fn a_leader_that_cannot_renew_stops_writing_before_the_next_leader_starts(
     );
     let writes = proxy.count(RecordedRequest::writes_a_binding);
     println!(
-        "a leader cut off from the lease wrote its last binding (of {writes} writes) {:.1?} before the \
-         next one led",
+        "a leader that could not renew its lease sent the last of {writes} writes {:.1?} before the \
+         next leader had the lease",
         at - last
     );
     bare.stop().await;
 }
 
+/// The leader is paused until the standby leads, and then resumed. Each binding is placed with one write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resumed_stale_leader_overwrites_nothing() {
     let bare = BareControlPlane::start(&fleet(4)).await;
@@ -258,7 +265,7 @@ async fn a_resumed_stale_leader_overwrites_nothing() {
     };
     tokio::join!(bare.bind_all(&bindings), paused);
     let (_, at) = next_holder(&bare, &before).await;
-    // Resumes the old leader while the new one is scheduling.
+    // The old leader is resumed while the new leader is scheduling.
     let writes = proxy.count(RecordedRequest::writes_a_binding);
     stale.signal("CONT");
     let all = wait_until_all_placed(&bare, &expected).await;
@@ -275,16 +282,18 @@ async fn a_resumed_stale_leader_overwrites_nothing() {
     let late = late.filter(RecordedRequest::writes_a_binding).count();
     assert_each_placed_once(&all);
     println!(
-        "a leader paused after {writes} writes and resumed in the next term sent {late} more, which changed nothing; \
-         300 bindings were placed once each"
+        "a leader paused after {writes} writes and resumed under the next leader sent {late} more writes, \
+         which changed nothing; 300 bindings were placed once each"
     );
     bare.stop().await;
 }
 
+/// A scheduler takes over a lease that a client-go program holds. The scheduler writes the lease as client-go does, and
+/// releases the lease when it ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_lease_has_the_format_of_client_go() {
     let bare = BareControlPlane::start(&fleet(1)).await;
-    // The lease is held by a client-go candidate that has just renewed it.
+    // A client-go candidate holds the lease and has just renewed it.
     let now = || {
         let now = jiff::Timestamp::now();
         json!(format!("{now:.6}"))

@@ -1,5 +1,5 @@
-//! End-to-end tests of the scheduler service: its writes, its flags and leader election, and its behaviour when the
-//! API server, the network or the process fails.
+//! End-to-end tests of the scheduler service. They cover the scheduler's writes, its flags and leader election, and
+//! failures of the API server, of connections and of the scheduler process.
 
 #![expect(
     clippy::unwrap_used,

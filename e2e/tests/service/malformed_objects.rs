@@ -1,4 +1,4 @@
-//! Malformed bindings and clusters, which must not affect other bindings.
+//! A test of malformed bindings and clusters, which must not affect other bindings.
 
 use berth_e2e::{BareControlPlane, eventually};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
@@ -9,7 +9,7 @@ use crate::assertions::events;
 use crate::fault_fixture::short_timeouts;
 use crate::objects::{by_available_replicas, fleet, mixed, on_cluster, raw_binding};
 
-/// Removes the schemas of bindings and clusters, so that the server stores any JSON.
+/// Removes the schemas of bindings and clusters, so that the server stores any JSON object.
 async fn remove_schemas(bare: &BareControlPlane) {
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     let api: Api<CustomResourceDefinition> = Api::all(bare.client.clone());
@@ -63,7 +63,7 @@ async fn bind(bare: &BareControlPlane, object: Value) {
     .await;
 }
 
-/// Waits until the status or an event of a binding contains a text.
+/// Waits until the status or an event of a binding contains `text`.
 async fn wait_for_error(bare: &BareControlPlane, name: &str, text: &str) {
     eventually(&format!("an error on {name}"), async || {
         let raw: Api<DynamicObject> = Api::namespaced_with(
@@ -87,6 +87,7 @@ async fn wait_for_error(bare: &BareControlPlane, name: &str, text: &str) {
     .await;
 }
 
+/// Each malformed binding has an error in its status or an event. All valid bindings are placed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn malformed_objects_do_not_affect_other_bindings() {
     let bare = BareControlPlane::start(&fleet(4)).await;
@@ -128,7 +129,7 @@ async fn malformed_objects_do_not_affect_other_bindings() {
     )
     .await;
 
-    // The valid bindings are created after the malformed ones.
+    // The valid bindings are created after the malformed objects.
     let bindings = mixed("fine", 20);
     let mut readable = Vec::new();
     for index in 1..=4 {

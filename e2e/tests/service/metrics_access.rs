@@ -1,4 +1,4 @@
-//! Tests of the access to metrics and configuration.
+//! Tests of the access to metrics and to the configuration of running components.
 
 use berth_e2e::bare_control_plane::BareControlPlane;
 use berth_e2e::eventually;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::process::Process;
 
-/// Creates an account, and returns a token of it.
+/// Creates a service account, and returns a token of this account.
 pub(crate) async fn token(bare: &BareControlPlane, name: &str) -> String {
     let accounts: Api<ServiceAccount> = Api::namespaced(bare.client.clone(), "default");
     let account = json!({ "metadata": { "name": name } });
@@ -25,7 +25,7 @@ pub(crate) async fn token(bare: &BareControlPlane, name: &str) -> String {
     issued.await.unwrap().status.unwrap().token.unwrap()
 }
 
-/// Lets an account get a path, as the role of a Prometheus does for the metrics.
+/// Permits a service account to read a path, as the role of Prometheus permits the path of the metrics.
 pub(crate) async fn allow(bare: &BareControlPlane, name: &str, path: &str) {
     let parameters = PostParams::default();
     let role = json!({ "metadata": { "name": "metrics-reader" },
@@ -41,7 +41,7 @@ pub(crate) async fn allow(bare: &BareControlPlane, name: &str, path: &str) {
     bindings.create(&parameters, &binding).await.unwrap();
 }
 
-/// Returns the addresses of the probes and of the metrics.
+/// Waits for the log lines with the address of the probes and the address of the metrics. Returns both addresses.
 pub(crate) async fn addresses(program: &Process) -> (String, String) {
     eventually("both addresses in the log", async || {
         let log = program.log();
@@ -57,7 +57,7 @@ pub(crate) async fn addresses(program: &Process) -> (String, String) {
     .await
 }
 
-/// Returns the status code of a GET and the body.
+/// Sends a GET request with a token. Returns the status code and the body of the response.
 pub(crate) async fn get(url: &str, token: Option<&str>) -> (u16, String) {
     let (scheme, rest) = url.split_once("://").unwrap();
     let (host, path) = rest.split_once('/').unwrap();
@@ -76,8 +76,10 @@ pub(crate) async fn get(url: &str, token: Option<&str>) -> (u16, String) {
     (status, String::from_utf8(body.to_vec()).unwrap())
 }
 
+/// With `--metrics-secure`, the user of the token needs the permission to read the path. The address of the probes does
+/// not serve metrics.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn secure_metrics_need_a_token_with_the_right() {
+async fn secure_metrics_need_a_token_with_permission() {
     let bare = BareControlPlane::start(&[]).await;
     let (reader, stranger) = (token(&bare, "reader").await, token(&bare, "stranger").await);
     allow(&bare, "reader", "/metrics").await;
@@ -102,7 +104,7 @@ async fn secure_metrics_need_a_token_with_the_right() {
             assert_eq!(status, expected, "{component}, {token:?}: {text}");
             assert!(!text.contains("karmada_build_info"), "{component}: {text}");
         }
-        // The right to one path is no right to another one.
+        // The permission for one path does not include another path.
         let configuration = format!("https://{metrics}/configz");
         assert_eq!(
             get(&configuration, Some(&reader)).await.0,
@@ -117,6 +119,7 @@ async fn secure_metrics_need_a_token_with_the_right() {
     bare.stop().await;
 }
 
+/// Without `--metrics-secure`, metrics need no token, and requests from this machine can read the configuration.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plain_metrics_are_open_and_this_machine_reads_the_configuration() {
     let bare = BareControlPlane::start(&[]).await;

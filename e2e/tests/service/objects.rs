@@ -1,9 +1,9 @@
-//! Clusters and bindings of the service tests.
+//! Clusters, placements and bindings for the service tests.
 
 use berth_api::{Cluster, ResourceBinding};
 use serde_json::{Value, json};
 
-/// A ready cluster with a number of free CPUs.
+/// Returns a ready cluster with a number of free CPUs.
 pub(crate) fn cluster(name: &str, cpus: u32) -> Cluster {
     let now = "2026-01-01T00:00:00Z";
     let condition = |kind: &str| {
@@ -30,14 +30,14 @@ pub(crate) fn cluster(name: &str, cpus: u32) -> Cluster {
     .unwrap()
 }
 
-/// Clusters named `m1`, `m2` and so on with different capacity.
+/// Returns clusters named `m1`, `m2` and so on with increasing capacity.
 pub(crate) fn fleet(count: u32) -> Vec<Cluster> {
     (1..=count)
         .map(|index| cluster(&format!("m{index}"), 100 * index))
         .collect()
 }
 
-/// A placement that divides replicas by available replicas.
+/// Returns a placement that divides replicas in proportion to the available replicas of the clusters.
 pub(crate) fn by_available_replicas() -> Value {
     json!({ "replicaScheduling": {
         "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
@@ -45,24 +45,24 @@ pub(crate) fn by_available_replicas() -> Value {
     }})
 }
 
-/// A placement on one cluster.
+/// Returns a placement on one cluster.
 pub(crate) fn on_cluster(cluster: &str) -> Value {
     json!({ "clusterAffinity": { "clusterNames": [cluster] } })
 }
 
-/// A placement that uses as few clusters as possible.
+/// Returns a placement that divides replicas among as few clusters as possible.
 pub(crate) fn aggregated() -> Value {
     json!({ "replicaScheduling": {
         "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated",
     }})
 }
 
-/// A binding of a Deployment, as the detector creates it. Each replica requests one CPU.
+/// Returns a binding of a Deployment, as the detector creates it. Each replica requests one CPU.
 pub(crate) fn binding(name: &str, replicas: i32, placement: Value) -> ResourceBinding {
     serde_json::from_value(raw_binding(name, replicas, placement)).unwrap()
 }
 
-/// The JSON of a binding of a Deployment.
+/// Returns the JSON of a binding of a Deployment. Each replica requests one CPU.
 pub(crate) fn raw_binding(name: &str, replicas: i32, placement: Value) -> Value {
     json!({
         "apiVersion": "work.karmada.io/v1alpha2",
@@ -84,7 +84,7 @@ pub(crate) fn raw_binding(name: &str, replicas: i32, placement: Value) -> Value 
     })
 }
 
-/// Bindings with different replicas and placements for the clusters of [`fleet`].
+/// Returns bindings with different replicas and placements for the clusters of [`fleet`].
 pub(crate) fn mixed(prefix: &str, count: u32) -> Vec<ResourceBinding> {
     (0..count)
         .map(|index| {

@@ -1,4 +1,4 @@
-//! Schedulers and other programs as separate processes.
+//! Schedulers and other programs that a test runs as separate processes.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use berth_e2e::eventually;
 
-/// Arguments that avoid port conflicts between processes.
+/// Arguments with which processes listen at free ports or at no port, so that their ports do not conflict.
 pub(crate) const ANY_PORT: [&str; 2] = [
     "--health-probe-bind-address=127.0.0.1:0",
     "--metrics-bind-address=0",
 ];
 
-/// A running process. Dropping it kills the process.
+/// A running process, which is killed when this value is dropped.
 pub(crate) struct Process {
     child: Child,
     log: PathBuf,
@@ -27,7 +27,7 @@ impl Drop for Process {
     }
 }
 
-/// Returns a command for the program under a name, without the user's configuration in its environment.
+/// Returns a command that runs Berth's program under this name. The command ignores the configuration of the user.
 pub(crate) fn program(name: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_berth-program"));
     command
@@ -39,18 +39,18 @@ pub(crate) fn program(name: &str) -> Command {
     command
 }
 
-/// Runs the program until it exits.
+/// Runs Berth's program under this name until it exits, and returns its output.
 pub(crate) fn run(name: &str, arguments: &[&str]) -> Output {
     program(name).args(arguments).output().unwrap()
 }
 
 impl Process {
-    /// Starts `karmada-scheduler`. Its log is written to a file in the folder.
+    /// Starts a scheduler under the name `karmada-scheduler`. Its log is written to a file in the folder.
     pub(crate) fn start(folder: &Path, kubeconfig: &Path, arguments: &[&str]) -> Self {
         Self::start_in(folder, kubeconfig, arguments, &[])
     }
 
-    /// Starts `karmada-scheduler` with more environment variables.
+    /// Starts a scheduler as [`Self::start`] does, with additional environment variables.
     pub(crate) fn start_in(
         folder: &Path,
         kubeconfig: &Path,
@@ -62,7 +62,7 @@ impl Process {
         Self::spawn(command, folder, kubeconfig, arguments)
     }
 
-    /// Starts the program under another name.
+    /// Starts Berth's program under another name.
     pub(crate) fn start_as(
         name: &str,
         folder: &Path,
@@ -87,12 +87,12 @@ impl Process {
         Self { child, log }
     }
 
-    /// Returns the log so far.
+    /// Returns the content of the log so far.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Waits until the log contains a text, and returns the rest of that line.
+    /// Waits until the log contains a text, and returns the rest of the line after this text.
     pub(crate) async fn wait_for_log(&self, text: &str) -> String {
         eventually(&format!("{text:?} in the log"), async || {
             let log = self.log();
@@ -105,7 +105,7 @@ impl Process {
         .await
     }
 
-    /// Sends the process a signal by name.
+    /// Sends a signal to the process. `name` is the name of the signal without `SIG`.
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill")
             .args(["-s", name, &self.child.id().to_string()])

@@ -1,4 +1,4 @@
-//! Comparison of the scheduler's writes with recorded writes of Karmada's scheduler.
+//! A comparison of the scheduler's writes with recorded writes of Karmada's scheduler.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::assertions::events;
 
-/// A recording from a Karmada control plane.
+/// Objects of a Karmada control plane, and the writes of Karmada's scheduler to them.
 #[derive(Deserialize)]
 pub(crate) struct Recording {
     pub(crate) clusters: Vec<Cluster>,
@@ -25,7 +25,7 @@ pub(crate) struct Recording {
     pub(crate) results: BTreeMap<String, RecordedBinding>,
 }
 
-/// A binding after Karmada's scheduler handled it.
+/// A binding after Karmada's scheduler has handled it, and the events about it.
 #[derive(Deserialize)]
 pub(crate) struct RecordedBinding {
     pub(crate) annotations: Option<BTreeMap<String, String>>,
@@ -35,7 +35,7 @@ pub(crate) struct RecordedBinding {
     events: Vec<RecordedEvent>,
 }
 
-/// A recorded event.
+/// A recorded event about a binding or its template.
 #[derive(Deserialize)]
 struct RecordedEvent {
     on: String,
@@ -58,7 +58,7 @@ impl Recording {
     }
 }
 
-/// The comparable fields of an event. The order of a result list and the counted reasons of a message are ignored.
+/// The fields of an event that are compared, with a normalized message.
 type EventKey = (String, String, String, String, String, String);
 
 fn event_key(
@@ -75,7 +75,8 @@ fn event_key(
         .into()
 }
 
-/// Returns a message with its result list sorted, or without the reasons that it counts.
+/// Returns a message in a form that can be compared. The clusters of a result are sorted, and the counted reasons of a
+/// failure are removed.
 fn normalized(message: &str) -> String {
     if let Some((head, _)) = message.split_once(" clusters are available: ") {
         return head.to_owned();
@@ -107,7 +108,7 @@ fn recorded_event_keys(recorded: &RecordedBinding) -> BTreeSet<EventKey> {
         .collect()
 }
 
-/// Returns the keys of the events on a binding and on its template.
+/// Returns the keys of the events about a binding and about its template.
 fn event_keys_of(binding: &ResourceBinding, events: &[Event]) -> BTreeSet<EventKey> {
     let name = binding.name_any();
     let resource = &binding.spec.resource;
@@ -137,7 +138,7 @@ fn event_keys_of(binding: &ResourceBinding, events: &[Event]) -> BTreeSet<EventK
     keys
 }
 
-/// Returns a status without times and generations, and with normalized messages.
+/// Returns the compared fields of a status, without times and generations, and with normalized messages.
 fn normalized_status(status: &Value) -> Value {
     let conditions: Vec<Value> = status["conditions"]
         .as_array()
@@ -168,7 +169,7 @@ fn by_name(clusters: &[Value]) -> Vec<Value> {
     sorted
 }
 
-/// Returns the differences between a binding and the recorded one.
+/// Returns the differences between a binding with its events and the recorded binding.
 fn differences(
     binding: &ResourceBinding,
     recorded: &RecordedBinding,
@@ -208,7 +209,7 @@ fn differences(
     found
 }
 
-/// Returns the differences of all recorded bindings.
+/// Returns the differences between all bindings and their recorded counterparts.
 pub(crate) async fn all_differences(bare: &BareControlPlane, recording: &Recording) -> Vec<String> {
     let stored = bare.bindings("default").list(&ListParams::default()).await;
     let stored = stored.unwrap().items;
@@ -220,6 +221,7 @@ pub(crate) async fn all_differences(bare: &BareControlPlane, recording: &Recordi
         .collect()
 }
 
+/// The annotations, clusters, status and events of 90 bindings equal the recorded values.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_equal_those_of_karmadas_scheduler() {
     let recording = Recording::read();
@@ -227,7 +229,8 @@ async fn writes_equal_those_of_karmadas_scheduler() {
     let bare = BareControlPlane::start(&recording.clusters).await;
     bare.bind_all(&recording.bindings).await;
     let scheduler = RunningScheduler::start(Options::embedded(), bare.remote_client().await);
-    // Events can be written after the status, so everything is compared until all of it is equal.
+    // The scheduler may write events after the status. Therefore the comparison is repeated until there is no
+    // difference.
     eventually("the writes of Karmada", async || {
         let found = all_differences(&bare, &recording).await;
         if found.is_empty() {

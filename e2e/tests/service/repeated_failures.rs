@@ -1,4 +1,4 @@
-//! Retries that fail in the same way again: they write nothing and add no event.
+//! Tests of retries that fail for an unchanged reason. Such a retry writes nothing and adds no event.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::objects::{aggregated, binding, fleet, on_cluster};
 use crate::process::Process;
 use crate::requeue_events::{patch_cluster, wait_for_failure};
 
-/// Retries to wait for.
+/// Number of retries to wait for.
 const RETRIES: u64 = 2;
 
-/// Returns the number of attempts to schedule a binding, whatever their result.
+/// Returns the number of attempts to schedule a binding, with any result.
 async fn attempts(address: &str) -> u64 {
     let (_, text) = get(&format!("http://{address}/metrics"), None).await;
     text.lines()
@@ -26,8 +26,8 @@ async fn attempts(address: &str) -> u64 {
         .sum()
 }
 
-/// Schedules a binding that fails for the given reason, changes a cluster until the binding was retried, and asserts that
-/// the retries left the binding and its event as they were.
+/// Schedules a binding that fails for the given reason, and changes a cluster until the binding has been retried.
+/// Checks that the retries change neither the binding nor its event.
 async fn assert_reported_once(failing: ResourceBinding, reason: &str) {
     let bare = BareControlPlane::start(&fleet(3)).await;
     let arguments = [
@@ -50,7 +50,7 @@ async fn assert_reported_once(failing: ResourceBinding, reason: &str) {
             return Ok(());
         }
         memory += 1;
-        // The bindings request only CPUs, so the number of replicas that fit, and with it the message, stays.
+        // The bindings request CPUs only. Therefore the number of replicas that fit and the message do not change.
         let allocatable = json!({ "memory": format!("{memory}Gi") });
         let status = json!({ "resourceSummary": { "allocatable": allocatable } });
         patch_cluster(&bare, "m1", json!({ "status": status })).await;
@@ -58,7 +58,7 @@ async fn assert_reported_once(failing: ResourceBinding, reason: &str) {
     })
     .await;
 
-    // The writes and events of one process are sent in order.
+    // One process sends its writes and events in order, so an event about the marker follows all earlier events.
     bare.bind_all(&[binding("marker", 1, on_cluster("m1"))])
         .await;
     let marker = BTreeMap::from([("marker".to_owned(), BTreeMap::new())]);
@@ -77,6 +77,7 @@ async fn assert_reported_once(failing: ResourceBinding, reason: &str) {
     bare.stop().await;
 }
 
+/// The reason is `Unschedulable`: the cluster is too small for the replicas.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_lack_of_capacity_is_reported_once() {
     let mut on_m1 = aggregated();
@@ -84,6 +85,7 @@ async fn a_repeated_lack_of_capacity_is_reported_once() {
     assert_reported_once(binding("too-large", 1_000_000, on_m1), "Unschedulable").await;
 }
 
+/// The reason is `SchedulerError`: the spread constraint requires more clusters than exist.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_error_is_reported_once() {
     let spread_out = json!({ "spreadConstraints": [

@@ -1,4 +1,4 @@
-//! Events that requeue unschedulable bindings, the reaction time, and the latency of other bindings.
+//! Tests of cluster events that requeue unschedulable bindings: the reaction time, and the latency of other bindings.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use crate::assertions::{is_settled, scheduled};
 use crate::objects::{aggregated, binding, cluster, on_cluster};
 
-/// Limit for placing a binding after the change that it waits for. Without the event, it would be retried after five
-/// minutes. Debug builds get more time, because other tests run at the same time.
+/// Time limit between the change of a cluster and the placement of the binding that waits for this change. Without the
+/// event, the scheduler would retry the binding after five minutes. Debug builds get more time, because other tests run
+/// at the same time.
 const REACTION_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
 
 pub(crate) async fn wait_for_failure(bare: &BareControlPlane, name: &str, reason: &str) {
@@ -25,7 +26,7 @@ pub(crate) async fn wait_for_failure(bare: &BareControlPlane, name: &str, reason
     .await;
 }
 
-/// Waits until a binding is placed, and returns the time that it took.
+/// Waits until a binding is placed, and returns the waiting time.
 async fn time_until_placed(bare: &BareControlPlane, name: &str) -> Duration {
     let began = Instant::now();
     eventually(&format!("{name} to be placed"), async || {
@@ -52,6 +53,7 @@ pub(crate) async fn patch_cluster(bare: &BareControlPlane, name: &str, change: V
     }
 }
 
+/// Five bindings wait for a new cluster, capacity, an API, the removal of a taint, and a label.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiting_binding_is_placed_within_a_second_of_its_event() {
     let mut tainted = cluster("tainted", 10);
@@ -123,15 +125,16 @@ async fn a_waiting_binding_is_placed_within_a_second_of_its_event() {
     bare.stop().await;
 }
 
-/// Number of waiting bindings. The load generator measures with 10,000.
+/// Number of unschedulable bindings. The load generator measures with 10,000.
 const WAITING: u32 = 1000;
-/// Number of bindings created while a cluster flaps.
+/// Number of bindings that are created while the capacity of a cluster changes.
 const NEW: usize = 100;
 
+/// A cluster changes its capacity 20 times per second, which requeues 1000 unschedulable bindings each time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_bindings_and_a_flapping_cluster_do_not_delay_new_bindings() {
     let bare = BareControlPlane::start(&[cluster("m1", 1000), cluster("flapping", 10)]).await;
-    // None of these bindings ever fits, and each change of the flapping cluster requeues all of them.
+    // None of these bindings ever fits. Each change of the cluster `flapping` requeues all of them.
     let mut on_flapping = aggregated();
     on_flapping["clusterAffinity"] = json!({ "clusterNames": ["flapping"] });
     let waiting: Vec<_> = (0..WAITING)
@@ -185,9 +188,9 @@ async fn waiting_bindings_and_a_flapping_cluster_do_not_delay_new_bindings() {
     println!(
         "{WAITING} waiting bindings and a flapping cluster: new ones placed in {p50:.1?} (p50), {p90:.1?} (p90), {slowest:.1?} at most"
     );
-    // The load generator limits the p99 of a release build to 100 ms. Here, other tests run at the same time, so the
-    // test limits the median: a starved queue delays most bindings. A kube-apiserver on the same machine is too slow
-    // for this limit, so there only starvation fails the test.
+    // The load generator limits the p99 of a release build to 100 ms. Other tests run at the same time as this test, so
+    // this test limits the median: a starved queue would delay most bindings. A kube-apiserver on the same machine is
+    // too slow for this limit. With a kube-apiserver, only the limit of 20 seconds applies.
     let limit = if cfg!(debug_assertions) { 1000 } else { 100 };
     assert!(
         bare.is_real() || p50 < Duration::from_millis(limit),

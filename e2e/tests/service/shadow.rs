@@ -1,4 +1,5 @@
-//! Shadow mode: comparison with another scheduler, without writes.
+//! Tests of the shadow mode, in which a scheduler compares its decisions with those of another scheduler, and writes
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,7 +32,7 @@ struct Shadow {
 }
 
 impl Shadow {
-    /// Starts the program, and waits until it has listed everything.
+    /// Starts the scheduler, and waits until it has listed all objects.
     async fn start(bare: &BareControlPlane) -> Self {
         let program = Process::start(bare.folder(), &bare.kubeconfig(), &ARGUMENTS);
         let address = program.wait_for_log("serving health and metrics").await;
@@ -40,7 +41,7 @@ impl Shadow {
         Self { program, metrics }
     }
 
-    /// Returns the response to a request for a path.
+    /// Returns the body of the response to a GET request.
     async fn get(&self, path: &str) -> String {
         let config = kube::Config::new(format!("http://{}", self.metrics).parse().unwrap());
         let client = kube::Client::try_from(config).unwrap();
@@ -48,7 +49,7 @@ impl Shadow {
         client.request_text(request).await.unwrap()
     }
 
-    /// Returns the samples of the metrics whose name begins with `berth_shadow_`, without the prefix.
+    /// Returns the samples of the metrics with the prefix `berth_shadow_`, keyed by their name without this prefix.
     async fn samples(&self) -> BTreeMap<String, f64> {
         let text = self.get("/metrics").await;
         text.lines()
@@ -57,7 +58,8 @@ impl Shadow {
             .collect()
     }
 
-    /// Waits until at least `count` decisions are compared, and none is waited for.
+    /// Waits until at least `count` decisions are compared, and no binding waits for the decision of the other
+    /// scheduler.
     async fn wait_for_comparisons(&self, count: f64) -> BTreeMap<String, f64> {
         eventually("all comparisons", async || {
             let samples = self.samples().await;
@@ -73,7 +75,8 @@ impl Shadow {
     }
 }
 
-/// Returns `count` bindings that vary the recorded ones in name, tie-break and replicas.
+/// Returns `count` variations of the recorded bindings, with different names, UIDs and replicas. The UID of the
+/// template breaks ties.
 fn drawn(recording: &Recording, count: usize) -> Vec<ResourceBinding> {
     let recorded = &recording.bindings;
     let number = |index: usize| i32::try_from(index / recorded.len()).unwrap();
@@ -91,6 +94,7 @@ fn drawn(recording: &Recording, count: usize) -> Vec<ResourceBinding> {
         .collect()
 }
 
+/// The other scheduler is Berth with the same configuration. All 120 decisions are equal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn decisions_of_an_equal_scheduler_agree() {
     let recording = Recording::read();
@@ -110,12 +114,14 @@ async fn decisions_of_an_equal_scheduler_agree() {
     bare.stop().await;
 }
 
+/// The other scheduler lacks two plugins. The log and `/debug/shadow` list each difference, and name the plugin that
+/// rejects a cluster.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_different_decision_is_counted_and_explained() {
     let recording = Recording::read();
     let bare = BareControlPlane::start(&recording.clusters).await;
     let shadow = Shadow::start(&bare).await;
-    // Its bindings go to all clusters, whatever their taints and affinities.
+    // The other scheduler ignores taints and affinities, so it places bindings in all clusters.
     let mut options = Options::embedded();
     options.declared =
         berth_scheduler::config::Declared::from_flags(berth_scheduler::config::ProfileFlags {
@@ -186,12 +192,14 @@ async fn shadow_mode_writes_nothing() {
         }
     })
     .await;
-    // A write would have to follow the decision. The program ends after it, and nothing is pending then.
+    // A write would follow its decision. The scheduler completes its writes before it exits, so none is pending
+    // afterwards.
     shadow.program.signal("TERM");
     let mut program = shadow.program;
     assert!(program.wait_for_exit().await.success());
     assert_eq!(before, versions().await);
-    // A kube-apiserver has a lease of its own, and records events about its Services. A scheduler's are on bindings, too.
+    // A kube-apiserver also writes a lease and events about its Services. Only a scheduler records events about
+    // bindings.
     let of_bindings =
         |event: &Event| event.involved_object.kind.as_deref() == Some("ResourceBinding");
     let written: Vec<Event> = events(&bare)
@@ -206,7 +214,7 @@ async fn shadow_mode_writes_nothing() {
     bare.stop().await;
 }
 
-/// Karmada's scheduler, killed when dropped.
+/// A process of Karmada's scheduler, which is killed when this value is dropped.
 struct KarmadaScheduler(Child);
 
 impl Drop for KarmadaScheduler {
@@ -216,6 +224,7 @@ impl Drop for KarmadaScheduler {
     }
 }
 
+/// The other scheduler is Karmada's scheduler. All 600 decisions are equal.
 #[needs(karmada)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn decisions_of_karmadas_scheduler_agree() {

@@ -1,4 +1,5 @@
-//! Takeover of placed bindings by another scheduler, which must write nothing.
+//! Tests of a scheduler that takes over placed bindings from another scheduler. The second scheduler must write nothing
+//! to these bindings.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::assertions::{events, is_settled};
 use crate::objects::{binding, on_cluster};
 use crate::recorded_writes::{Recording, all_differences};
 
-/// Returns the resource version of every object that a scheduler may write.
+/// Returns the resource versions of the bindings and events, which are the objects that a scheduler may write.
 async fn resource_versions(bare: &BareControlPlane) -> BTreeMap<String, String> {
     let bindings = bare.all_bindings().await;
     let mut versions: BTreeMap<_, _> = bindings
@@ -31,7 +32,8 @@ async fn resource_versions(bare: &BareControlPlane) -> BTreeMap<String, String> 
     versions
 }
 
-/// Runs a scheduler until it has handled all bindings. A marker binding with the lowest priority is placed last.
+/// Creates a marker binding with the lowest priority, and runs a scheduler until the marker is placed. By then, the
+/// scheduler has handled all other bindings.
 async fn take_over(bare: &BareControlPlane) {
     let mut last = binding("zz-last", 1, on_cluster("member1"));
     last.spec.schedule_priority = serde_json::from_value(json!({ "priority": -1000 })).unwrap();
@@ -46,7 +48,7 @@ async fn take_over(bare: &BareControlPlane) {
         }
     })
     .await;
-    // The scheduler stops after it has written its last event.
+    // The scheduler has written its last event when it stops.
     scheduler.stop().await.unwrap();
 }
 
@@ -69,6 +71,7 @@ async fn assert_takeover_writes_nothing(bare: &BareControlPlane) {
     assert_eq!(before.len(), after.len());
 }
 
+/// The first scheduler is Berth.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_scheduler_writes_nothing() {
     let recording = Recording::read();
@@ -89,6 +92,7 @@ async fn a_second_scheduler_writes_nothing() {
     bare.stop().await;
 }
 
+/// The bindings contain the clusters, annotations and status that Karmada's scheduler wrote.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bindings_placed_by_karmada_are_not_written() {
     let mut recording = Recording::read();
@@ -103,7 +107,7 @@ async fn bindings_placed_by_karmada_are_not_written() {
     bare.bind_all(&recording.bindings).await;
     for (name, recorded) in &recording.results {
         let mut status = recorded.status.clone();
-        // The binding is newly created, so its generation is 1.
+        // The binding has just been created, so its generation is 1.
         if status.get("schedulerObservedGeneration").is_some() {
             status["schedulerObservedGeneration"] = json!(1);
         }

@@ -1,4 +1,4 @@
-//! Tests of `berth webhook` as an API server calls it.
+//! Tests of `berth webhook` with an API server that calls it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -28,7 +28,7 @@ fn start(bare: &BareControlPlane) -> Process {
     Process::start_as("berth", bare.folder(), &bare.kubeconfig(), &ARGUMENTS)
 }
 
-/// Waits until the webhook serves, and returns its address.
+/// Waits until the webhook server listens, and returns its address.
 async fn address(program: &Process) -> String {
     let line = program.wait_for_log("serving admission webhooks").await;
     let address = line.trim().strip_prefix("address=").unwrap().to_owned();
@@ -39,7 +39,7 @@ fn object<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
-/// Returns a webhook for PropagationPolicies.
+/// Returns the configuration of an admission webhook for PropagationPolicies. `call` is its `clientConfig`.
 fn hook(name: &str, call: Value) -> Value {
     json!({
         "name": name, "clientConfig": call,
@@ -56,7 +56,7 @@ fn policy(name: &str, spec: Value) -> PropagationPolicy {
     }))
 }
 
-/// Creates the namespace of the Secret, unless it exists.
+/// Creates the namespace `karmada-system` unless it exists. The webhook server stores its certificate there.
 async fn add_system_namespace(bare: &BareControlPlane) {
     let namespaces: Api<Namespace> = Api::all(bare.client.clone());
     if namespaces
@@ -69,7 +69,7 @@ async fn add_system_namespace(bare: &BareControlPlane) {
     }
 }
 
-/// Returns the parts of the Secret once it has them.
+/// Waits until the Secret with the certificates exists, and returns it.
 async fn certificates(bare: &BareControlPlane) -> Secret {
     let secrets: Api<Secret> = Api::namespaced(bare.client.clone(), "karmada-system");
     eventually("the certificates", async || {
@@ -79,6 +79,7 @@ async fn certificates(bare: &BareControlPlane) -> Secret {
     .await
 }
 
+/// The mutating webhook adds the permanent ID to a policy. The validating webhook refuses an invalid policy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_api_server_refuses_and_completes_policies_by_the_webhook() {
     let bare = BareControlPlane::start(&[]).await;
@@ -118,7 +119,7 @@ async fn an_api_server_refuses_and_completes_policies_by_the_webhook() {
         "{labels:?}"
     );
 
-    // No rule of the schema refuses a group that is both a minimum and above its maximum.
+    // The schema permits a minimum above the maximum, so only the webhook refuses this policy.
     let constraints = json!([{ "spreadByField": "cluster", "minGroups": 3, "maxGroups": 2 }]);
     let placement = json!({ "spreadConstraints": constraints });
     let invalid = policy(
@@ -135,6 +136,8 @@ async fn an_api_server_refuses_and_completes_policies_by_the_webhook() {
     bare.stop().await;
 }
 
+/// Two replicas of the webhook server use one certificate from a Secret. The replicas write its certificate authority
+/// into the webhook configurations for their own Service.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_share_a_certificate_and_publish_its_authority() {
     let bare = BareControlPlane::start(&[]).await;
@@ -173,7 +176,7 @@ async fn replicas_share_a_certificate_and_publish_its_authority() {
         }
     })
     .await;
-    // The replica that lost the race for the Secret serves its certificate, too.
+    // The replica that did not write the Secret serves with its certificate, too.
     for replica in &replicas {
         let probes = replica.wait_for_log("serving health and metrics").await;
         let probes = probes.trim().strip_prefix("address=").unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Validation of cluster affinities.
+//! Validation of cluster affinities, which select clusters in propagation policies and override policies.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Admission of bindings: the permanent id, the annotation with the dependencies and the names of components.
+//! Admission rules of bindings. They set the permanent id, and check the annotation with the dependencies and the names
+//! of the components.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +45,7 @@ fn check_dependencies(binding: &Value) -> Vec<FieldError> {
     }
 }
 
-/// Rejects components without a name and components with the name of an earlier one.
+/// Rejects components with an empty name and components with the name of an earlier component.
 fn check_components(binding: &Value) -> Vec<FieldError> {
     let path = Path::new("spec.components");
     let components = binding.pointer("/spec/components");

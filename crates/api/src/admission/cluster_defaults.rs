@@ -1,4 +1,5 @@
-//! Defaults of Clusters: resource models, the time of `NoExecute` taints, `zones` from `zone`.
+//! Defaults of Clusters: resource models, and the time of `NoExecute` taints. The value of the deprecated field `zone`
+//! is moved to `zones`.
 
 use serde_json::{Value, json};
 

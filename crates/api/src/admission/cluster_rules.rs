@@ -13,12 +13,13 @@ use super::{Operation, Reason};
 use crate::cluster::{ClusterSpec, LocalSecretReference, SyncMode};
 use crate::selector::{validate_label_key, validate_label_value};
 
-/// Maximum length of the name. The prefix of the execution namespace and the name must fit into 63 characters.
+/// Maximum length of a Cluster's name, as in Karmada. With this limit, the name of the execution namespace fits into 63
+/// characters.
 const MAX_NAME: usize = 48;
 
 pub(super) fn check(operation: Operation, old: Option<&Value>, cluster: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    // Status writes and label edits must not fail because of a spec that was accepted before.
+    // An update with the same spec must succeed, even if the stored spec violates a rule.
     if operation == Operation::Update && old.and_then(|old| old.get("spec")) == cluster.get("spec")
     {
         return errors;

@@ -1,8 +1,8 @@
 //! The syntax of DNS names.
 
-/// Maximum length of a label.
+/// Maximum length of a DNS label.
 const MAX_LABEL: usize = 63;
-/// Maximum length of a subdomain.
+/// Maximum length of a DNS subdomain.
 const MAX_SUBDOMAIN: usize = 253;
 
 /// Reports whether a text is an RFC 1123 label in lower case.
@@ -20,7 +20,7 @@ pub(super) fn is_dns_1035_label(text: &str) -> bool {
     is_dns_label(text) && text.as_bytes().first().is_some_and(u8::is_ascii_lowercase)
 }
 
-/// Reports whether a text is an RFC 1123 subdomain, whose labels have no limit of their own.
+/// Reports whether a text is an RFC 1123 subdomain. As in Kubernetes, the length of each label is unlimited.
 pub(super) fn is_dns_subdomain(text: &str) -> bool {
     let allowed = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     text.len() <= MAX_SUBDOMAIN

@@ -1,13 +1,13 @@
-//! Rejected fields and their paths.
+//! Errors about the fields of an object, and the paths of these fields.
 
 use std::fmt;
 
-/// The class of a rejection, after the causes in Kubernetes' `Status`.
+/// The class of a field error. Each class has a reason in the causes of Kubernetes' `Status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// The value is not allowed.
     Invalid,
-    /// A value is missing.
+    /// A required value is missing.
     Required,
     /// The value is not one of the supported values.
     NotSupported,
@@ -20,7 +20,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Returns the reason for a cause in `Status`.
+    /// Returns the reason that Kubernetes' `Status` uses for this class.
     pub fn as_cause(self) -> &'static str {
         match self {
             Self::Invalid => "FieldValueInvalid",

@@ -2,19 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
-/// Returns a string in a map of `metadata`, such as `("labels", key)` or `("annotations", key)`.
+/// Returns the string at a key of a map in `metadata`. The map is `labels` or `annotations`.
 pub(super) fn entry<'a>(object: &'a Value, map: &str, key: &str) -> Option<&'a str> {
     object.get("metadata")?.get(map)?.get(key)?.as_str()
 }
 
-/// Sets a label and creates missing parents.
+/// Sets a label. Creates `metadata` and `labels` if they are missing.
 pub(super) fn set_label(object: &mut Value, key: &str, value: String) {
     if let Some(labels) = child_map(object, "metadata").and_then(|m| map_in(m, "labels")) {
         labels.insert(key.to_owned(), Value::String(value));
     }
 }
 
-/// Adds a finalizer if it is missing. Reports whether it was added.
+/// Adds a finalizer if it is missing. Reports whether the finalizer was added.
 pub(super) fn add_finalizer(object: &mut Value, finalizer: &str) -> bool {
     let Some(metadata) = child_map(object, "metadata") else {
         return false;
@@ -33,7 +33,8 @@ pub(super) fn add_finalizer(object: &mut Value, finalizer: &str) -> bool {
     true
 }
 
-/// Returns the object at a key and creates it if it is missing or null. Returns `None` for any other value.
+/// Returns the JSON object at a key. Creates the object if the value is missing or null. Returns `None` if the value
+/// has another type.
 pub(super) fn child_map<'a>(
     object: &'a mut Value,
     key: &str,

@@ -12,10 +12,10 @@ use crate::override_policy::{
 };
 use crate::selector::{validate_label_key, validate_label_value};
 
-/// Maximum bytes of all annotations of an object.
+/// Maximum total size of the annotations of an object, in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// Sets the namespace of the selectors of an OverridePolicy.
+/// Completes an OverridePolicy: a resource selector without a namespace gets the namespace of the policy.
 pub(super) fn mutate(kind: GuardedKind, policy: &mut Value) {
     if kind != GuardedKind::OverridePolicy {
         return;
@@ -54,7 +54,7 @@ pub(super) fn check(kind: GuardedKind, policy: &Value) -> Vec<FieldError> {
                     .invalid("overrideRules and targetCluster can't co-exist"),
             );
         }
-        // Like Karmada, ignore a fieldOverrider of the deprecated field.
+        // Karmada ignores `fieldOverrider` in the deprecated field `overriders`. This check does the same.
         let old = Overriders {
             field_overrider: Vec::new(),
             ..spec.overriders.clone()
@@ -191,7 +191,7 @@ mod tests {
 
     #[expect(
         clippy::needless_pass_by_value,
-        reason = "json! literals are handed over"
+        reason = "json! literals are passed by value"
     )]
     fn refused(spec: Value) -> Vec<String> {
         let policy = json!({"metadata": {"namespace": "shop"}, "spec": spec});
@@ -201,7 +201,7 @@ mod tests {
 
     #[expect(
         clippy::needless_pass_by_value,
-        reason = "json! literals are handed over"
+        reason = "json! literals are passed by value"
     )]
     fn rule(overriders: Value) -> Vec<String> {
         refused(json!({"overrideRules": [{"overriders": overriders}]}))

@@ -44,7 +44,8 @@ pub(super) fn check_placement(placement: &Placement, path: &Path, errors: &mut V
     );
 }
 
-/// Reports whether overflow groups are allowed: replicas must be divided by capacity.
+/// Reports whether overflow affinities are allowed. Overflow affinities require that the scheduler divides replicas by
+/// the free capacity of clusters.
 fn allows_overflow(scheduling: &ReplicaScheduling) -> bool {
     if scheduling.replica_scheduling_type != Some(ReplicaSchedulingType::Divided) {
         return false;

@@ -1,4 +1,4 @@
-//! Defaults of policies: ids, finalizers and fields.
+//! Defaults of propagation policies: the permanent id, the finalizer, and fields of the spec.
 
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,8 @@ use super::metadata::{add_finalizer, entry, set_label};
 use super::{Environment, GuardedKind, Operation, drop_empty_values};
 use crate::policy::PropagationSpec;
 
-/// Default seconds that a graceful failover waits for the new copy.
+/// Default of `gracePeriodSeconds`: the maximum time that a graceful failover waits for healthy replicas in the new
+/// clusters.
 const GRACE_PERIOD_SECONDS: i32 = 600;
 
 pub(super) fn mutate(
@@ -23,7 +24,7 @@ pub(super) fn mutate(
         drop_empty_values(spec, &typed);
     }
     if operation == Operation::Create {
-        // Always overwrite: the id may come from a copied manifest of another policy.
+        // An existing id is overwritten, because it may come from a copied manifest of another policy.
         if let Some(label) = kind.permanent_id_label() {
             set_label(policy, label, environment.new_id());
         }
@@ -35,7 +36,7 @@ pub(super) fn mutate(
 
 /// Completes a policy that was stored without the mutating phase.
 ///
-/// Sets defaults and, where missing, the id and the finalizer (unless the policy is being deleted). A complete
+/// Sets missing defaults and a missing id. Adds a missing finalizer unless the policy is being deleted. A complete
 /// policy stays unchanged.
 pub fn complete_policy(kind: GuardedKind, policy: &mut Value, environment: &mut dyn Environment) {
     fill_spec(kind, policy);
@@ -52,7 +53,8 @@ pub fn complete_policy(kind: GuardedKind, policy: &mut Value, environment: &mut 
     }
 }
 
-/// Sets the defaults of the webhook, after the schema defaults that they depend on.
+/// Sets the defaults of the schema, and then the defaults of Karmada's webhook, which depend on the defaults of the
+/// schema.
 fn fill_spec(kind: GuardedKind, policy: &mut Value) {
     let namespace = policy
         .get("metadata")
@@ -152,7 +154,7 @@ fn fill_failover(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Sets a field that is missing or null. Where the default is a string, an empty string counts as missing, because empty
+/// Sets a field that is missing or null. If the default is a string, an empty string is also replaced, because empty
 /// strings are dropped before the object is stored.
 fn default(map: &mut Map<String, Value>, key: &str, value: Value) {
     let slot = map.entry(key).or_insert(Value::Null);

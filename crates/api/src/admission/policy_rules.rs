@@ -1,4 +1,4 @@
-//! Validation of policies.
+//! Validation of propagation policies.
 
 use serde_json::Value;
 
@@ -32,7 +32,6 @@ pub(super) fn check(
 }
 
 impl PropagationSpec {
-    /// Deserialises a spec without consuming the JSON.
     fn deserialize_from(raw: &Value) -> Result<Self, serde_json::Error> {
         serde::Deserialize::deserialize(raw)
     }
@@ -123,7 +122,7 @@ fn check_names(selectors: &[ResourceSelector], path: &Path, errors: &mut Vec<Fie
     for (index, selector) in selectors.iter().enumerate() {
         if selector.name.is_empty() {
             errors.push(path.index(index).child("name").invalid(
-                "must not be empty when preemption is Always: resources could be taken unexpectedly",
+                "must not be empty when preemption is Always: the policy could preempt unintended resources",
             ));
         }
     }

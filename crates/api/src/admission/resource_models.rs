@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::cluster::ResourceModel;
 
-/// The upper bounds of CPU cores and GiB of memory in all default grades but the last.
+/// The upper bounds of the default grades, in CPU cores and GiB of memory. The last grade has no upper bound and is not
+/// listed.
 const DEFAULT_BOUNDS: [(u32, u32); 8] = [
     (1, 4),
     (2, 16),
@@ -15,10 +16,10 @@ const DEFAULT_BOUNDS: [(u32, u32); 8] = [
     (64, 512),
     (128, 1024),
 ];
-/// The upper bound of an unbounded range, as Karmada writes it.
+/// The upper bound that Karmada writes for an unlimited range.
 const UNBOUNDED: &str = "9223372036854775807";
 
-/// Returns the models of a Cluster that declares none.
+/// Returns the resource models for a Cluster that declares no models.
 pub(super) fn default_models() -> Value {
     let memory = |gib: u32| match gib {
         0 => "0".to_owned(),
@@ -49,7 +50,8 @@ pub(super) fn default_models() -> Value {
     Value::Array(models)
 }
 
-/// Sorts the models by grade, extends the first to zero and removes the upper bound of the last.
+/// Sorts the models by grade. Sets the lower bounds of the first model to zero and the upper bounds of the last model
+/// to [`UNBOUNDED`].
 pub(super) fn standardize(models: &mut [Value]) {
     models.sort_by_key(|model| model.get("grade").and_then(Value::as_u64));
     if let Some(first) = models.first_mut() {
@@ -69,7 +71,7 @@ fn set_in_ranges(model: &mut Value, bound: &str, value: &str) {
     }
 }
 
-/// Returns the first problem of a list of models.
+/// Returns the first problem in a list of models, or `None` if the list is valid.
 pub(super) fn first_problem(models: &[ResourceModel]) -> Option<&'static str> {
     for (index, model) in models.iter().enumerate() {
         let previous = index.checked_sub(1).and_then(|index| models.get(index));

@@ -1,4 +1,5 @@
-//! Validation of ClusterTaintPolicies. [`check`] allows `NoExecute`: failover flags decide whether it evicts.
+//! Validation of ClusterTaintPolicies. [`check`] accepts the effect `NoExecute`. [`check_no_execute`] rejects it, for
+//! control planes whose administrators have not allowed it.
 
 use serde_json::Value;
 
@@ -13,8 +14,8 @@ fn path(index: usize) -> Path {
     Path::new("spec").child("taints").index(index)
 }
 
-/// Returns an error for each taint with the effect `NoExecute`, for control planes where administrators have to enable
-/// it first.
+/// Returns an error for each taint with the effect `NoExecute`. Call this function if the administrators have not set
+/// `--allow-no-execute-taint-policy`.
 pub fn check_no_execute(policy: &Value) -> Vec<FieldError> {
     let taints = taints(policy).iter().enumerate();
     taints
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_taint_that_evicts_is_rejected_if_administrators_did_not_enable_it() {
+    fn each_no_execute_taint_is_rejected_unless_administrators_allow_it() {
         let taint = |effect: &str| json!({ "key": "a", "effect": effect });
         let taints = json!([taint("NoExecute"), taint("NoSchedule"), taint("NoExecute")]);
         let errors = check_no_execute(&json!({ "spec": { "taints": taints } }));

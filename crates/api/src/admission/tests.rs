@@ -1,16 +1,16 @@
-//! The admission rules by kind: accepted objects, and the rejected fields of others.
+//! Tests of the admission rules, by kind: accepted objects, defaults, and rejected fields.
 
 #![expect(
     clippy::needless_pass_by_value,
     clippy::too_many_lines,
-    reason = "json! literals are handed over as they are, and a table is as long as its rules"
+    reason = "json! literals are passed by value, and the tables have many rows"
 )]
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// Counts ids up and stops the clock.
+/// An environment with consecutive ids and a constant time.
 #[derive(Debug, Default)]
 struct Counted(u32);
 
@@ -132,7 +132,7 @@ fn updates_keep_the_id_and_restore_defaults() {
 }
 
 #[test]
-fn an_empty_text_takes_the_default_at_once() {
+fn an_empty_string_is_replaced_by_the_default() {
     let mut policy = placed(json!({"replicaScheduling": {"replicaSchedulingType": ""}}));
     policy["spec"]["preemption"] = json!("");
     let once = created(GuardedKind::PropagationPolicy, policy);
@@ -309,7 +309,7 @@ fn invalid_policies_are_rejected_by_field() {
                 "dispatching": true, "dispatchingOnClusters": {"clusterNames": ["m1"]}}})),
             vec!["spec.suspension"],
         ),
-        // An operator that label selectors lack is accepted and matches nothing.
+        // An unknown operator in a label selector is accepted. Such a selector matches no cluster.
         (
             placed(
                 json!({"clusterAffinity": {"labelSelector": {"matchExpressions": [

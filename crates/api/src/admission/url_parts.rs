@@ -1,6 +1,6 @@
-//! The parts of URLs.
+//! A parser for the parts of URLs that the admission rules check.
 
-/// The parts of a URL that the rules examine.
+/// The parts of a URL that the admission rules check.
 pub(super) struct UrlParts {
     pub(super) scheme: String,
     pub(super) host: String,
@@ -10,7 +10,7 @@ pub(super) struct UrlParts {
 }
 
 impl UrlParts {
-    /// Parses a URL with an authority.
+    /// Parses a URL. Returns `None` if the URL lacks `//` or contains a blank or a control character.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if text.chars().any(|c| c.is_ascii_control() || c == ' ') {
             return None;

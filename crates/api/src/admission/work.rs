@@ -1,4 +1,5 @@
-//! Defaults of Works: the permanent id, and manifests that are pruned and marked as managed.
+//! Defaults of Works. They set the permanent id, and prepare the manifests for the member cluster as described in
+//! [`manifest`].
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Writes the CustomResourceDefinitions to a folder: `crdgen DIR`.
+//! A program that generates Karmada's CustomResourceDefinitions. `crdgen DIR` writes the files to the folder `DIR`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

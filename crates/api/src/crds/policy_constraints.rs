@@ -1,12 +1,14 @@
-//! CEL rules, minima and a default in the policies' schemas, for API servers without a webhook.
+//! CEL rules, minimum values and a default in the schemas of propagation policies. They protect API servers that have
+//! no admission webhook for policies.
 //!
-//! The rules must not depend on fields that a webhook would default, so that no valid policy is rejected. Their
-//! cost must be bounded without list limits, which Karmada's schema lacks. Bindings share the types but not the
-//! rules.
+//! A rule must not depend on a field that the webhook would default, because such a rule would reject valid policies.
+//! The API server estimates the cost of a rule: the cost must be bounded although Karmada's schema has no limits on the
+//! length of lists. The schemas of bindings contain the same types, but not these constraints.
 
 use serde_json::{Value, json};
 
-/// The rules: path in the schema, rule, message, and path of the rejected field below.
+/// The CEL rules. Each row has the path of a schema, a rule, a message, and the path of the rejected field below that
+/// schema.
 const RULES: [(&str, &str, &str, Option<&str>); 5] = [
     (
         "/properties/schedulerName",
@@ -60,7 +62,7 @@ const MINIMA: [(&str, i64); 4] = [
     ),
 ];
 
-/// The path of `minGroups`, whose default does not depend on other fields.
+/// The path of `minGroups`. The schema can set its default, because the default does not depend on other fields.
 const MIN_GROUPS: &str =
     "/properties/placement/properties/spreadConstraints/items/properties/minGroups";
 

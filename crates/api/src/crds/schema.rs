@@ -1,4 +1,4 @@
-//! Structural schemas of types, as controller-gen writes them.
+//! Structural schemas of API types, in the form that controller-gen writes.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -20,7 +20,7 @@ pub(super) fn of<T: JsonSchema>() -> Value {
     generator.into_root_schema_for::<T>().to_value()
 }
 
-/// Returns the schema of a status whose conditions have the bounds of Kubernetes.
+/// Returns the schema of a status type. The conditions in this schema have the bounds that Kubernetes prescribes.
 pub(super) fn of_status<T: JsonSchema>() -> Value {
     let mut schema = of::<T>();
     for (field, keyword, bound) in condition_bounds() {
@@ -32,7 +32,7 @@ pub(super) fn of_status<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Returns the bounds of `metav1.Condition`: field, keyword, value.
+/// Returns the bounds of `metav1.Condition`. Each row has a field, a keyword and a value.
 fn condition_bounds() -> [(&'static str, &'static str, Value); 8] {
     let kind = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
     [
@@ -51,14 +51,15 @@ fn condition_bounds() -> [(&'static str, &'static str, Value); 8] {
     ]
 }
 
-/// Aligns the output of schemars with controller-gen.
+/// A transform that aligns the output of schemars with controller-gen.
 ///
-/// It removes nullability (an absent optional field is omitted, never null), unsigned formats and titles. It
-/// adds keywords that the Kubernetes types lack.
+/// It removes `nullable`, because an absent optional field is omitted and never null. It removes titles and unwanted
+/// defaults. It adds keywords that the Kubernetes types lack.
 #[derive(Clone, Debug)]
 struct AsControllerGen;
 
-/// The parts of a node selector that server-side apply treats as a whole.
+/// The parts of a node selector that server-side apply replaces as a whole. Each row has a path and the keyword that is
+/// set to `atomic`.
 const NODE_SELECTOR: [(&str, &str); 6] = [
     ("/properties/nodeSelectorTerms", "x-kubernetes-list-type"),
     (
@@ -91,7 +92,7 @@ impl Transform for AsControllerGen {
         if let Some(Value::Array(values)) = schema.get_mut("enum") {
             values.retain(|value| !value.is_null());
         }
-        // The API server must not store a default that only serde fills in.
+        // This default exists for serde only. The API server would store the default if the schema contained it.
         if schema.remove("x-no-default").is_some() {
             schema.remove("default");
         }

@@ -1,4 +1,4 @@
-//! The `omitempty` tags of Karmada's Go types: the JSON of objects whose fields all have zero values.
+//! Tests of zero values. Objects with a zero value in every field must be serialized as by Karmada's Go types.
 
 use proptest::prelude::*;
 use serde::Serialize;
@@ -16,7 +16,7 @@ use crate::taint_policy::ClusterTaintPolicySpec;
 use crate::work::{WorkSpec, WorkStatus};
 use crate::workload_rebalancer::{WorkloadRebalancerSpec, WorkloadRebalancerStatus};
 
-/// Deserialises and serialises an object.
+/// Deserializes an object, and serializes the result.
 fn round_trip<T: DeserializeOwned + Serialize>(written: &Value) -> Value {
     let typed: T = serde_json::from_value(written.clone()).unwrap();
     serde_json::to_value(typed).unwrap()
@@ -311,7 +311,7 @@ fn text() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Each empty string is omitted regardless of the others.
+    /// Each empty string is omitted, whether the other strings are empty or not.
     #[test]
     fn empty_strings_are_omitted_independently(
         key in text(), operator in text(), value in text(), effect in text(),

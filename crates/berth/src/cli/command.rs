@@ -1,21 +1,21 @@
-//! The `berth` program as a library, for programs that add plugins.
+//! The entry point of the `berth` program, public for programs that add their own scheduler plugins.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use berth_component_base::process::command_line;
 use berth_scheduler::SchedulerCommand;
 use berth_scheduler::framework::{Args, FactoryError, Handle, Plugin};
-use berth_scheduler::process::command_line;
 use clap::CommandFactory as _;
 
 use super::{Cli, Command, Failure, stand_in, with_levels};
 use crate::program_name::{self, Program};
 use crate::version::VERSION;
 
-/// The `berth` program, with or without plugins of your own.
+/// The `berth` program, optionally with your own scheduler plugins.
 ///
-/// The plugins count in `scheduler`, and in the commands that decide as a scheduler does: `simulate`, `explain` and
-/// `dashboard` with `--config` or `--scheduler-url`, and `replay`.
+/// Plugins run in `berth scheduler` and `berth replay`. They also run in `simulate`, `explain` and `dashboard` if these
+/// commands use a scheduler configuration, from `--config` or `--scheduler-url`.
 ///
 /// ```no_run
 /// use berth::cli::BerthCommand;
@@ -35,12 +35,12 @@ pub struct BerthCommand {
 }
 
 impl BerthCommand {
-    /// Creates the program without plugins of your own.
+    /// Creates the program with the built-in plugins only.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a plugin. [`Self::run`] fails if the name is taken.
+    /// Adds a plugin. [`Self::run`] fails if another plugin has this name.
     #[must_use]
     pub fn with_plugin(
         mut self,
@@ -51,13 +51,13 @@ impl BerthCommand {
         self
     }
 
-    /// Runs the program that the name of the binary selects, with the arguments of the process.
+    /// Runs the program that the file name of the executable selects, with the arguments of the process.
     pub fn run(self) -> ExitCode {
         let words: Vec<OsString> = std::env::args_os().collect();
         self.run_with(words)
     }
 
-    /// Runs the program that the first word selects, with the other words as arguments.
+    /// Runs the program that the first word selects. The other words are its arguments.
     pub fn run_with(self, words: Vec<OsString>) -> ExitCode {
         let out_of_tree = match self.scheduler.into_plugins() {
             Ok(registry) => registry,

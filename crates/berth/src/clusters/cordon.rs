@@ -1,4 +1,5 @@
-//! `berth cordon` and `berth uncordon`: exclude members from new placements, or include them again.
+//! The commands `berth cordon` and `berth uncordon`. They add or remove the taint that keeps new workloads away from
+//! members.
 
 use berth_api::well_known::UNSCHEDULABLE;
 use clap::Args;
@@ -22,7 +23,7 @@ pub struct CordonArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// The control plane.
+    /// Flags that select the control plane.
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
 }
@@ -30,9 +31,9 @@ pub struct CordonArgs {
 /// Desired state of the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CordonState {
-    /// No new workloads are placed; existing ones stay.
+    /// The scheduler places no new workloads on the members. Existing workloads stay.
     Cordoned,
-    /// New workloads may be placed.
+    /// The scheduler may place new workloads on the members.
     Uncordoned,
 }
 
@@ -45,7 +46,7 @@ pub(super) fn is_cordoned(taints: &[Taint]) -> bool {
     taints.iter().any(is_cordon)
 }
 
-/// Returns the changed taints, or none if the member has the desired state.
+/// Returns the changed taints, or `None` if the member already has the desired state.
 fn changed(taints: &[Taint], desired: CordonState) -> Option<Vec<Taint>> {
     let mut changed = taints.to_vec();
     match (desired, is_cordoned(taints)) {
@@ -63,7 +64,7 @@ fn changed(taints: &[Taint], desired: CordonState) -> Option<Vec<Taint>> {
 /// Cordons or uncordons members, one after the other.
 ///
 /// # Errors
-/// With the first member that cannot be changed.
+/// Returns the error of the first member that cannot be changed. The members after it are not changed.
 pub async fn run(args: CordonArgs, desired: CordonState) -> Result<(), ClustersError> {
     let clusters = Api::all(args.control_plane.client().await?);
     let word = match desired {

@@ -1,4 +1,4 @@
-//! `berth get clusters`: lists the members as a table, JSON or YAML.
+//! The command `berth get clusters`. It prints the members as a table, as names, as JSON or as YAML.
 
 use std::io;
 
@@ -35,7 +35,7 @@ pub struct ListArgs {
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Output,
 
-    /// The control plane.
+    /// Flags that select the control plane.
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
 }
@@ -58,7 +58,7 @@ pub enum Output {
 /// Prints the members.
 ///
 /// # Errors
-/// When they cannot be read, or a named member does not exist.
+/// Fails if the members cannot be read, or if a named member does not exist.
 pub async fn run(get: Get) -> Result<(), ClustersError> {
     let Get::Clusters(args) = get;
     let clusters: Api<Cluster> = Api::all(args.control_plane.client().await?);
@@ -92,7 +92,7 @@ pub async fn run(get: Get) -> Result<(), ClustersError> {
     Ok(())
 }
 
-/// Returns the objects as a List, as kubectl prints them.
+/// Returns the objects as a List, the format that kubectl prints.
 fn list(clusters: &[Cluster]) -> Value {
     json!({ "apiVersion": "v1", "kind": "List", "items": clusters })
 }
@@ -155,7 +155,7 @@ pub(crate) fn age(seconds: i64) -> String {
     const UNITS: [(i64, &str); 3] = [(86_400, "d"), (3_600, "h"), (60, "m")];
     let seconds = seconds.max(0);
     for (unit, letter) in UNITS {
-        // `119m` is more precise than `1h`, so a unit is used from two upwards.
+        // A unit is used from two upwards, because `119m` is more precise than `1h`.
         if seconds >= 2 * unit {
             return format!("{}{letter}", seconds / unit);
         }
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_use_the_largest_unit_from_two_upwards() {
+    fn an_age_uses_the_largest_unit_that_fits_at_least_twice() {
         for (seconds, text) in [
             (-5, "0s"),
             (119, "119s"),

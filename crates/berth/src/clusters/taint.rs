@@ -1,4 +1,5 @@
-//! `berth taint`: changes the taints of members.
+//! The command `berth taint`, which adds and removes taints of members. The module `taint_change` parses and applies
+//! one change.
 
 use clap::Args;
 use k8s_openapi::api::core::v1::Taint;
@@ -24,12 +25,12 @@ pub struct TaintArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// The control plane.
+    /// Flags that select the control plane.
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
 }
 
-/// Reports whether a word of the command line is a change of a taint. Other words name members.
+/// Reports whether a word of the command line is a change of a taint. Any other word is the name of a member.
 fn is_change(word: &str) -> bool {
     word.contains(['=', ':']) || word.ends_with('-')
 }
@@ -69,7 +70,7 @@ fn parse_words(words: &[String]) -> Result<(Vec<String>, Vec<TaintChange>), Stri
 /// Changes the taints of members, one member after the other.
 ///
 /// # Errors
-/// With the first member that cannot be changed.
+/// Returns the error of the first member that cannot be changed. The members after it are not changed.
 pub async fn run(args: TaintArgs) -> Result<(), ClustersError> {
     let (names, changes) = parse_words(&args.words).map_err(ClustersError::Usage)?;
     let clusters = Api::all(args.control_plane.client().await?);

@@ -1,4 +1,5 @@
-//! Changes of taints in kubectl's syntax: `key=value:Effect` and `key:Effect` add, a `-` at the end removes.
+//! Changes of taints in kubectl's syntax. `key=value:Effect` and `key:Effect` add a taint. `key-` and `key:Effect-`
+//! remove taints.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,9 +7,9 @@ use std::str::FromStr;
 use k8s_openapi::api::core::v1::Taint;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-/// Maximum length of the name in a key, and of a value.
+/// Maximum length of a value, and of the part of a key after the `/`.
 const MAX_NAME_LENGTH: usize = 63;
-/// Maximum length of the prefix in a key.
+/// Maximum length of the part of a key before the `/`.
 const MAX_PREFIX_LENGTH: usize = 253;
 
 /// A change of one or more taints.
@@ -20,7 +21,7 @@ pub(super) enum TaintChange {
     Remove {
         /// Key of the taints.
         key: String,
-        /// Effect of the taint; none for all effects.
+        /// Effect of the taints, or `None` for every effect.
         effect: Option<String>,
     },
 }
@@ -144,10 +145,10 @@ impl fmt::Display for TaintChange {
     }
 }
 
-/// Checks that no two changes apply to the same taint.
+/// Checks that each taint is the subject of at most one change.
 ///
 /// # Errors
-/// With the first change that overlaps an earlier one.
+/// Returns a message about the first change that overlaps an earlier change.
 pub(super) fn check(changes: &[TaintChange]) -> Result<(), String> {
     for (index, change) in changes.iter().enumerate() {
         if changes[..index].iter().any(|other| change.overlaps(other)) {
@@ -157,10 +158,11 @@ pub(super) fn check(changes: &[TaintChange]) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the changed taints, or none if nothing changes.
+/// Returns the taints after the changes, or `None` if the changes leave the taints as they are.
 ///
 /// # Errors
-/// When a taint to remove does not exist, or a taint has another value and `overwrite` is not set.
+/// Fails if a taint to remove does not exist. Also fails if a taint to add exists with another value and `overwrite` is
+/// not set.
 pub(super) fn apply(
     taints: &[Taint],
     changes: &[TaintChange],

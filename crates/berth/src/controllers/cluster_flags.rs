@@ -1,14 +1,14 @@
-//! Flags of the cluster controllers.
+//! Flags of the controllers that manage Cluster objects: the cluster controller and the cluster status controller.
 
 use std::time::Duration;
 
+use berth_component_base::go_bool::go_bool;
+use berth_component_base::go_duration::go_duration;
 use berth_controllers::cluster::HeartbeatOptions;
 use berth_controllers::cluster_status::ClusterStatusOptions;
-use berth_scheduler::go_bool::go_bool;
-use berth_scheduler::go_duration::go_duration;
 use clap::Args;
 
-/// Flags of the cluster controllers, with Karmada's names and defaults.
+/// Flags of the cluster controller and the cluster status controller, with Karmada's names and defaults.
 #[derive(Args, Clone, Debug)]
 pub struct ClusterArgs {
     /// Interval between collections of the cluster status

@@ -1,7 +1,8 @@
-//! The set of controllers that `berth controllers` and `berth up` run, and its wiring: each controller with its
-//! options, grouped into the components that users see.
+//! The set of controllers that `berth controllers` and `berth up` run. [`ControllerSet`] reads the options of the
+//! controllers from the flags, and groups the controllers into [`Component`]s. `berth status` shows the names of the
+//! components.
 //!
-//! The set does not depend on the command that runs it, nor on where the API server is.
+//! This module does not know which of the two commands runs the set, or where the API server is.
 
 use berth_controllers::cluster_status;
 use berth_controllers::detector::{self, DetectorOptions, OptionsError};
@@ -31,17 +32,17 @@ const BINDINGS: &str = "binding controllers";
 const CLUSTERS: &str = "cluster controllers";
 const FAILOVER: &str = "failover";
 
-/// The names of the components, in display order.
+/// Names of the components, in the order in which they are displayed.
 pub const NAMES: [&str; 5] = [DETECTOR, PROPAGATION, BINDINGS, CLUSTERS, FAILOVER];
 
 /// Flags of the controllers.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ControllerFlags {
-    /// Controllers to run: `*` for those on by default, NAME for one, -NAME for all but one
+    /// Controllers to run: `*` enables the default controllers, NAME enables one controller, -NAME disables one
     ///
     /// The names are applicationFailover, binding, bindingStatus, cluster, clusterStatus, clustertaintpolicy,
     /// deploymentReplicasSyncer, execution, gracefulEviction, hpaScaleTargetMarker, namespace, unifiedAuth and
-    /// workloadRebalancer. Off by default: deploymentReplicasSyncer, hpaScaleTargetMarker. Karmada's other names are
+    /// workloadRebalancer. `*` omits deploymentReplicasSyncer and hpaScaleTargetMarker. Karmada's other names are
     /// accepted without effect.
     #[arg(
         long = "controllers",
@@ -63,26 +64,27 @@ pub struct ControllerFlags {
     #[command(flatten)]
     pub clusters: ClusterArgs,
 
-    /// Flags of the propagation.
+    /// Flags of the propagation controllers.
     #[command(flatten)]
     pub propagation: PropagationArgs,
 }
 
-/// An error that ended a controller.
+/// An error of a controller. It ends the controller.
 #[derive(Debug, thiserror::Error)]
 pub enum ControllerSetError {
-    /// A controller failed.
+    /// A controller ended with this error.
     #[error(transparent)]
     Controller(#[from] ControllerError),
 }
 
-/// The name of a component, and the future that runs it until the token is cancelled.
+/// A group of controllers: its name in [`NAMES`], and the future that runs its controllers until the token is
+/// cancelled.
 pub type Component = (
     &'static str,
     BoxFuture<'static, Result<(), ControllerSetError>>,
 );
 
-/// All controllers with their options.
+/// The options of all controllers, and the selection of the controllers that run.
 #[derive(Clone, Debug)]
 pub struct ControllerSet {
     detector: DetectorOptions,
@@ -90,16 +92,16 @@ pub struct ControllerSet {
     selection: Selection,
     clusters: ClusterArgs,
     failover: FailoverOptions,
-    /// True if ClusterTaintPolicies take effect.
+    /// True if the controller of ClusterTaintPolicies runs.
     taint_policies: bool,
     gates: ControllerGates,
 }
 
 impl ControllerSet {
-    /// Reads the options of all controllers.
+    /// Reads the options of all controllers from the flags.
     ///
     /// # Errors
-    /// When a flag is invalid.
+    /// Fails if a flag is invalid.
     pub fn new(
         flags: &ControllerFlags,
         gates: FeatureGates,
@@ -135,7 +137,7 @@ impl ControllerSet {
         })
     }
 
-    /// Returns the components, in the order of [`NAMES`].
+    /// Returns the components, in the order of [`NAMES`]. Each component runs until `cancel` is cancelled.
     pub fn components(
         self,
         client: &Client,
@@ -175,10 +177,11 @@ impl ControllerSet {
     }
 }
 
-/// Runs the dependencies distributor, if its gate is on, and the controllers of bindings that are on by default until the token is cancelled.
+/// Runs the component "binding controllers" with the controllers that are on by default, until the token is cancelled.
+/// The dependencies distributor runs only if its feature gate is on.
 ///
 /// # Errors
-/// When one of them fails.
+/// Fails if a controller fails.
 pub async fn run_binding_controllers(
     client: Client,
     gates: ControllerGates,
@@ -220,14 +223,14 @@ async fn run_selected_binding_controllers(
         }
         Ok(())
     };
-    // Keeps the component running without controllers.
+    // Without this future, the component would end at once if no controller is selected.
     let cancelled = cancel.cancelled().map(Ok::<(), ControllerError>);
     tokio::try_join!(dependencies, rebalancer, marker, syncer, cancelled)?;
     Ok(())
 }
 
-/// Runs the selected cluster controllers until the token is cancelled. Namespaces that the detector skips are not
-/// synced.
+/// Runs the selected cluster controllers until the token is cancelled. The namespace controller skips the namespaces
+/// that the detector skips.
 async fn run_cluster_controllers(
     client: Client,
     args: ClusterArgs,
@@ -275,13 +278,14 @@ async fn run_cluster_controllers(
         }
         Ok(())
     };
-    // Keeps the component running without selected controllers.
+    // Without this future, the component would end at once if no controller is selected.
     let cancelled = cancel.cancelled().map(Ok::<(), ControllerError>);
     tokio::try_join!(cluster, status, namespaces, impersonation, cancelled)?;
     Ok(())
 }
 
-/// Runs the failover and, if enabled, the taint policy controllers until the token is cancelled.
+/// Runs the failover controllers until the token is cancelled, and the controller of ClusterTaintPolicies if it is
+/// enabled.
 async fn run_failover(
     client: Client,
     options: FailoverOptions,

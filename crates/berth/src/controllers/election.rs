@@ -1,25 +1,27 @@
-//! Leader election of `berth controllers`, with the Lease of karmada-controller-manager, so that only one of the two
+//! Leader election of `berth controllers`. The Lease is that of karmada-controller-manager, so that only one of the two
 //! programs works at a time.
 
-use berth_scheduler::lease::{Candidate, LeaseOptions};
+use berth_component_base::lease::{Candidate, LeaseOptions};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use super::leader_gate::LeaderGate;
 
-/// The outcome of a leadership.
+/// The result of an election and of the work that the leader did.
 #[derive(Debug)]
 pub(super) enum Term<E> {
-    /// It never began: the token was cancelled before.
+    /// The token was cancelled before this process became the leader.
     Never,
-    /// The work ended with this result.
+    /// The leader's work ended with this result.
     Worked(Result<(), E>),
-    /// The leadership was lost.
+    /// This process lost the leadership while it worked.
     Lost,
 }
 
-/// Acquires the leadership, and works until the work ends, the token is cancelled, or the leadership is lost. The work gets
-/// a gate for its writes and a token that stops it. It is abandoned when the leadership is lost.
+/// Waits for the leadership, then runs `work` until it ends or the leadership is lost.
+///
+/// `work` receives a gate and a token. The gate rejects writes after the leadership is lost. The token is cancelled
+/// together with `cancel`, and `work` then has to end. When the leadership is lost, `work` is dropped.
 pub(super) async fn lead<E, F>(
     client: Client,
     lease: LeaseOptions,
@@ -44,7 +46,7 @@ where
             None
         }
     };
-    // Writes in flight finish before the Lease is released.
+    // The Lease is released after the running writes end.
     let worked = match worked {
         Some(worked) => worked,
         None => working.await,

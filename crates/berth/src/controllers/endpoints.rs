@@ -1,15 +1,16 @@
-//! The endpoints of `berth controllers` for probes and metrics. Standbys serve them too.
+//! The HTTP endpoints of `berth controllers` for health probes and metrics. A process that waits for the leadership
+//! serves them too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use berth_api::component::Component;
 use berth_component_base::bind_address::BindAddress;
 use berth_component_base::endpoints::{Addresses, Endpoints, ListenError};
 use berth_component_base::metrics::requests::Requests;
 use berth_component_base::metrics::{build_info, leader_election, process};
+use berth_component_base::metrics_access::{MetricsAccessError, MetricsAccessFlags};
+use berth_component_base::user_agent::Component;
 use berth_controllers::monitor::Monitor;
-use berth_scheduler::metrics_access::{MetricsAccessError, MetricsAccessFlags};
 use clap::Args;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
@@ -29,13 +30,13 @@ pub(super) struct EndpointFlags {
     metrics_access: MetricsAccessFlags,
 }
 
-/// An error that prevents the endpoints.
+/// An error that prevents the start of the endpoints.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// The metrics cannot be protected.
+    /// The access check of the metrics cannot be set up.
     #[error(transparent)]
     Access(#[from] MetricsAccessError),
-    /// An address cannot be listened on.
+    /// The process cannot listen on an address.
     #[error(transparent)]
     Listen(#[from] ListenError),
 }
@@ -44,7 +45,7 @@ impl EndpointFlags {
     /// Serves the endpoints until the token is cancelled.
     ///
     /// # Errors
-    /// When the metrics cannot be protected, or an address cannot be bound.
+    /// Fails if the access check of the metrics cannot be set up, or if the process cannot listen on an address.
     pub(super) async fn serve(
         &self,
         state: &ProcessState,
@@ -64,7 +65,7 @@ impl EndpointFlags {
     }
 }
 
-/// The state of the process that its endpoints show. Cheap to clone.
+/// The state that the endpoints report. Clones are cheap and share the state.
 #[derive(Clone, Debug)]
 pub(super) struct ProcessState {
     monitor: Monitor,
@@ -74,7 +75,7 @@ pub(super) struct ProcessState {
 }
 
 impl ProcessState {
-    /// Returns the state of a standby for the Lease of this name.
+    /// Creates the state of a process that does not lead. `lease` is the name of the Lease in the metrics.
     pub(super) fn new(monitor: Monitor, requests: Requests, lease: String) -> Self {
         Self {
             monitor,
@@ -84,7 +85,7 @@ impl ProcessState {
         }
     }
 
-    /// Sets whether this process leads.
+    /// Stores whether this process leads.
     pub(super) fn set_leading(&self, leading: bool) {
         self.leading.store(leading, Ordering::Release);
     }

@@ -1,13 +1,14 @@
-//! Flags of the failover controllers. Those that karmada-controller-manager also has keep its names and defaults.
+//! Flags of the failover controllers. Except `--move-budget`, they have the names of karmada-controller-manager's
+//! flags. For real members, they also have the same defaults.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use berth_api::policy::PurgeMode;
+use berth_component_base::go_bool::go_bool;
+use berth_component_base::go_duration::go_duration;
 use berth_controllers::failover::{FailoverOptions, TaintEviction};
 use berth_scheduler::gates::ControllerGates;
-use berth_scheduler::go_bool::go_bool;
-use berth_scheduler::go_duration::go_duration;
 use clap::{Args, ValueEnum};
 
 /// Flags of the failover controllers.
@@ -18,7 +19,7 @@ pub struct FailoverArgs {
         value_parser = go_bool)]
     pub enable_no_execute_taint_eviction: Option<bool>,
 
-    /// Evict bindings by taints at all
+    /// Evict bindings because of NoExecute taints; `false` overrides --enable-no-execute-taint-eviction
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set,
         value_parser = go_bool, hide = true)]
@@ -33,11 +34,11 @@ pub struct FailoverArgs {
     )]
     pub no_execute_taint_eviction_purge_mode: Purge,
 
-    /// Evictions by taints per second; 0 for one in 30 minutes
+    /// Bindings evicted per second because of taints; 0 means one in 30 minutes
     #[arg(long, value_name = "RATE", default_value_t = 0.5)]
     pub resource_eviction_rate: f32,
 
-    /// Default time for which old copies wait for the new ones
+    /// Default time after which old copies are deleted even if the new copies are not healthy
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = go_duration)]
     pub graceful_eviction_timeout: Duration,
 
@@ -56,24 +57,24 @@ pub enum Purge {
     Directly,
 }
 
-/// The kind of members, which sets the defaults of the flags.
+/// The kind of members, which determines the defaults of some flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
-    /// Real members: as in Karmada, nothing is evicted by default.
+    /// Real members. As in Karmada, taints evict no bindings by default.
     Real,
-    /// Simulated members: failover is on by default.
+    /// Simulated members. By default, NoExecute taints evict bindings.
     Simulated,
 }
 
 impl Setting {
-    /// Reports whether the gate `Failover` is on.
+    /// Reports whether the feature gate `Failover` is on.
     pub(super) fn enables_failover(self, gates: ControllerGates) -> bool {
         gates.failover.unwrap_or(self == Self::Simulated)
     }
 }
 
 impl Default for FailoverArgs {
-    /// Returns the values without flags.
+    /// Returns the values of a command line without these flags.
     fn default() -> Self {
         Self {
             enable_no_execute_taint_eviction: None,
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn taints_do_not_evict_from_real_members_by_default() {
+    fn by_default_taints_evict_no_bindings_of_real_members() {
         let (gate, flag) = (
             "--feature-gates=Failover=true",
             "--enable-no-execute-taint-eviction",
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_equal_karmadas() {
+    fn real_members_have_the_defaults_of_karmada() {
         assert_eq!(options(Setting::Real, &[]), FailoverOptions::default());
         assert_eq!(
             options(Setting::Simulated, &[]).taint_eviction,

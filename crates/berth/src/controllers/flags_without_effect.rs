@@ -1,9 +1,11 @@
-//! Flags of karmada-controller-manager that are accepted without effect.
+//! Flags of karmada-controller-manager that `berth controllers` accepts without effect, so that existing command lines
+//! work.
 
-use berth_scheduler::process::accepted_flags::{AcceptedFlag, FlagTables, ValueKind};
-use berth_scheduler::process::shared_flags::{LOGGING, PROFILING};
+use berth_component_base::process::accepted_flags::{AcceptedFlag, FlagTables, ValueKind};
+use berth_component_base::process::shared_flags::{LOGGING, PROFILING};
 
-/// The tables of the flags.
+/// The list of the flags. It is the type parameter of
+/// [`AcceptedFlags`](berth_component_base::process::accepted_flags::AcceptedFlags).
 #[derive(Clone, Copy, Debug)]
 pub enum WithoutEffect {}
 
@@ -26,7 +28,7 @@ const fn flag(name: &'static str, value: ValueKind, default: &'static str) -> Ac
     }
 }
 
-/// Request limits. The controllers bound the number of requests under way instead of their rate.
+/// Limits of the rate of requests. Berth's controllers limit the number of concurrent requests instead.
 const REQUESTS: &[AcceptedFlag] = &[
     flag("cluster-api-burst", ValueKind::Int, "60"),
     flag("cluster-api-qps", ValueKind::Float, "40"),
@@ -38,7 +40,7 @@ const REQUESTS: &[AcceptedFlag] = &[
     flag("rate-limiter-qps", ValueKind::Int, "10"),
 ];
 
-/// Numbers of workers. One task per controller decides, and its writes are bounded by constants.
+/// Numbers of workers. In Berth, one task per controller decides, and constants limit its concurrent writes.
 const WORKERS: &[AcceptedFlag] = &[
     flag(
         "concurrent-cluster-propagation-policy-syncs",
@@ -52,14 +54,14 @@ const WORKERS: &[AcceptedFlag] = &[
     flag("concurrent-resource-template-syncs", ValueKind::Int, "5"),
 ];
 
-/// Informers of client-go. Watches here resume after an error and are not listed again periodically.
+/// Settings of client-go's informers. Berth's watches resume after an error, and do not list the objects periodically.
 const INFORMERS: &[AcceptedFlag] = &[
     flag("cluster-cache-sync-timeout", ValueKind::Duration, "2m0s"),
     flag("resync-period", ValueKind::Duration, "0s"),
 ];
 
-/// Settings of controllers that Berth lacks: detection of clusters of the Cluster API, FederatedResourceQuota and
-/// FederatedHPA.
+/// Settings of controllers that Berth does not have: the detection of clusters of the Cluster API,
+/// FederatedResourceQuota and FederatedHPA.
 const MISSING_CONTROLLERS: &[AcceptedFlag] = &[
     flag("cluster-api-context", ValueKind::Text, ""),
     flag("cluster-api-kubeconfig", ValueKind::Text, ""),

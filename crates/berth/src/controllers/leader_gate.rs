@@ -1,14 +1,14 @@
-//! A client layer that rejects writes without the leadership: a process that was paused and lost the Lease meanwhile does
-//! not write when it resumes.
+//! A layer of the HTTP client that rejects writes when this process is not the leader. A process may be paused, lose
+//! the Lease, and resume: the layer then rejects its writes.
 
 use std::task::{Context, Poll};
 
-use berth_scheduler::lease::Leadership;
+use berth_component_base::lease::Leadership;
 use futures::future::{BoxFuture, Either, Ready, ready};
 use http::{Method, Request};
 use tower::{BoxError, Layer, Service};
 
-/// A gate for writes that is open during the leadership. Cheap to clone.
+/// The layer. Clones are cheap and check the same leadership.
 #[derive(Clone, Debug)]
 pub(super) struct LeaderGate {
     leadership: Leadership,
@@ -20,7 +20,7 @@ pub(super) struct LeaderGate {
 struct NotLeader;
 
 impl LeaderGate {
-    /// Returns a gate that is open while the leadership is valid.
+    /// Creates a layer that forwards writes while `leadership` is valid.
     pub(super) fn new(leadership: Leadership) -> Self {
         Self { leadership }
     }
@@ -37,7 +37,7 @@ impl<S> Layer<S> for LeaderGate {
     }
 }
 
-/// A client behind a gate.
+/// A client whose writes require the leadership.
 #[derive(Clone, Debug)]
 pub(super) struct Gated<S> {
     inner: S,

@@ -1,4 +1,4 @@
-//! Flags of the propagation, with the names of karmada-controller-manager's.
+//! Flags of the propagation controllers, with the names of karmada-controller-manager.
 
 use std::num::NonZeroUsize;
 
@@ -6,14 +6,15 @@ use berth_controllers::propagation::PropagationOptions;
 use berth_scheduler::gates::ControllerGates;
 use clap::Args;
 
-/// Flags of the propagation.
+/// Flags that limit the concurrent writes of the propagation controllers.
 #[derive(Args, Clone, Debug, Default)]
 pub struct PropagationArgs {
     /// Maximum Works applied at once, per member [default: 8]
     #[arg(long, value_name = "N")]
     pub concurrent_work_syncs: Option<NonZeroUsize>,
 
-    /// Maximum bindings whose Works are written at once; added to that of ClusterResourceBindings [default: 32]
+    /// Maximum bindings whose Works are written at once; the value of --concurrent-clusterresourcebinding-syncs is
+    /// added [default: 32]
     #[arg(long, value_name = "N")]
     pub concurrent_resourcebinding_syncs: Option<NonZeroUsize>,
 
@@ -23,7 +24,8 @@ pub struct PropagationArgs {
 }
 
 impl PropagationArgs {
-    /// Returns the options of the propagation. Both kinds of bindings share one set of workers.
+    /// Returns the options of the propagation controllers. ResourceBindings and ClusterResourceBindings share one set
+    /// of workers, so their maxima are added.
     pub(super) fn options(&self, gates: ControllerGates) -> PropagationOptions {
         let default = PropagationOptions::default();
         let of_bindings = [

@@ -1,35 +1,36 @@
-//! `--controllers`: the selected controllers, with Karmada's names and syntax.
+//! The flag `--controllers`, which selects the controllers to run, with Karmada's names and syntax.
 
 use std::str::FromStr;
 
-/// A controller that can be turned off. The detector and the dependencies distributor always run, as in Karmada.
+/// A controller that the flag can turn off. As in Karmada, the flag cannot turn off the detector and the dependencies
+/// distributor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Controller {
-    /// Eviction of unhealthy applications.
+    /// Evicts unhealthy applications.
     ApplicationFailover,
-    /// Works of placed bindings.
+    /// Writes the Works of scheduled bindings.
     Binding,
-    /// Status of bindings and templates, from their Works.
+    /// Aggregates the status of bindings and templates from their Works.
     BindingStatus,
-    /// Execution namespaces, taints, cleanup, and eviction by taints.
+    /// Creates execution namespaces, sets taints, evicts bindings because of taints, and cleans up deleted Clusters.
     Cluster,
-    /// The status of Push clusters.
+    /// Collects the status of Push clusters.
     ClusterStatus,
-    /// Taints by ClusterTaintPolicies.
+    /// Sets the taints of ClusterTaintPolicies.
     ClusterTaintPolicy,
-    /// Replicas of templates, from the autoscalers in members.
+    /// Sets the replicas of templates from the autoscalers in members.
     DeploymentReplicasSyncer,
-    /// Objects in the members, and their status in the Works.
+    /// Applies objects to the members, and writes the status of these objects into the Works.
     Execution,
-    /// The end of graceful evictions.
+    /// Ends graceful evictions.
     GracefulEviction,
-    /// The label of workloads with an autoscaler.
+    /// Labels workloads that have an autoscaler.
     HpaScaleTargetMarker,
-    /// Namespaces in members.
+    /// Creates namespaces in members.
     Namespace,
-    /// Impersonation of users of `clusters/proxy` in members.
+    /// Grants the right to impersonate the users of `clusters/proxy` in members.
     UnifiedAuth,
-    /// Rescheduling on request.
+    /// Requests the rescheduling of bindings for WorkloadRebalancers.
     WorkloadRebalancer,
 }
 
@@ -68,7 +69,7 @@ impl Controller {
         }
     }
 
-    /// Reports whether `*` selects the controller, as in Karmada.
+    /// Reports whether `*` selects the controller. The result is the same as in Karmada.
     fn is_on_by_default(self) -> bool {
         !matches!(
             self,
@@ -77,7 +78,7 @@ impl Controller {
     }
 }
 
-/// Karmada's controllers that Berth does not have, and `workStatus`, which is a part of `execution` here.
+/// Karmada's controllers that Berth does not have, and `workStatus`, which is a part of Berth's `execution`.
 const WITHOUT_EFFECT: [&str; 14] = [
     "agentcsrapproving",
     "cronFederatedHorizontalPodAutoscaler",
@@ -95,11 +96,11 @@ const WITHOUT_EFFECT: [&str; 14] = [
     "workStatus",
 ];
 
-/// The selected controllers.
+/// The value of the flag: the selected controllers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     selected: [bool; Controller::ALL.len()],
-    /// Listed names of [`WITHOUT_EFFECT`].
+    /// Names from [`WITHOUT_EFFECT`] that the flag contains.
     without_effect: Vec<&'static str>,
 }
 
@@ -121,7 +122,7 @@ impl Selection {
         }
     }
 
-    /// Returns the controllers that are on by default but these.
+    /// Returns the default selection without some controllers.
     pub fn without(controllers: &[Controller]) -> Self {
         let mut selection = Self::default();
         for controller in controllers {
@@ -135,13 +136,17 @@ impl Selection {
         self.selected[controller as usize]
     }
 
-    /// Logs the listed names that have no effect.
+    /// Logs the names in the flag that have no effect.
     pub(super) fn log_names_without_effect(&self) {
         if let [name] = self.without_effect[..] {
-            tracing::warn!("--controllers: {name} has no effect here; see docs/compatibility.md");
+            tracing::warn!(
+                "--controllers: {name} has no effect in Berth; see docs/compatibility.md"
+            );
         } else if !self.without_effect.is_empty() {
             let names = self.without_effect.join(", ");
-            tracing::warn!("--controllers: {names} have no effect here; see docs/compatibility.md");
+            tracing::warn!(
+                "--controllers: {names} have no effect in Berth; see docs/compatibility.md"
+            );
         }
     }
 }
@@ -218,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn karmadas_other_controllers_are_accepted_and_unknown_ones_refused() {
+    fn other_controllers_of_karmada_are_accepted_and_unknown_controllers_are_refused() {
         let selection: Selection = "*,-remedy,serviceExport".parse().unwrap();
         assert_eq!(selection.without_effect, ["remedy", "serviceExport"]);
         let refused = "*,nothing".parse::<Selection>().unwrap_err();

@@ -1,4 +1,5 @@
-//! Explanations of the dashboard: the report of a decision with the present clusters.
+//! The explainer of the dashboard. It computes the decision about a binding for the current clusters, and returns the
+//! report that `berth explain` prints.
 
 use std::fmt;
 
@@ -15,10 +16,11 @@ use kube::api::Api;
 
 use crate::scheduler_configuration::DecisionConfiguration;
 
-/// Decisions about changed fleets for a page: fewer than for the command, so that the page stays fast.
+/// Maximum number of decisions about changed fleets, per page. The maximum of `berth explain` is higher, but a page has
+/// to be fast.
 const DECISIONS: usize = 200;
 
-/// Reads the binding, and decides with the engine.
+/// An implementation of [`Explain`] that reads the binding from the control plane.
 #[derive(Clone)]
 pub(crate) struct Explainer {
     client: Client,

@@ -1,4 +1,5 @@
-//! Simulations of the dashboard: the moves of a change, decided as `berth simulate --against` does.
+//! The simulator of the dashboard. It computes which bindings move after a change, in the same way as `berth simulate
+//! --against`.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -18,10 +19,10 @@ use crate::what_if::{
     Clusters, Decider, FleetChange, Move, Share, State, TAINT_NOTE, moves_over_time, scale,
 };
 
-/// Maximum time of a simulation after the bindings are read.
+/// Time limit for the decisions of a simulation. Reading the bindings takes additional time.
 const MOST_TIME: Duration = Duration::from_secs(20);
 
-/// Reads the bindings, and compares the states before and after a change.
+/// An implementation of [`Simulate`] that reads the bindings from the control plane.
 #[derive(Clone)]
 pub(crate) struct Simulator {
     client: Client,
@@ -50,7 +51,7 @@ impl Simulate for Simulator {
             let bindings = bindings.map_err(|error| error.to_string())?;
             let configuration = self.configuration.clone();
             let runtime = tokio::runtime::Handle::current();
-            // The engine does not yield.
+            // The engine blocks its thread, so it runs outside the async workers.
             let moves = tokio::task::spawn_blocking(move || {
                 runtime.block_on(simulate(fleet, bindings, &change, &configuration))
             });
@@ -142,7 +143,7 @@ fn planned(of: &Move) -> Planned {
         )
 }
 
-/// Returns the change of the fleet; none for a change of a binding.
+/// Converts a change of the fleet. Returns `None` for [`Change::Scale`], which changes a binding.
 fn fleet_change(change: &Change) -> Option<FleetChange> {
     Some(match change.clone() {
         Change::Lose { cluster } => FleetChange::Lose { cluster },
@@ -161,29 +162,29 @@ fn fleet_change(change: &Change) -> Option<FleetChange> {
     })
 }
 
-/// Returns what the simulation leaves out.
+/// Returns sentences about the effects that the simulation ignores.
 fn limits(change: &Change) -> Vec<String> {
     let of_change = match change {
         Change::Lose { .. } => {
-            "the loss is that of a deleted cluster; a cluster that stops responding keeps its workloads until the \
-             failover controllers evict them"
+            "the cluster is removed as after its deletion; in contrast, a cluster that stops responding keeps its \
+             workloads until the failover controllers evict them"
         }
         Change::Taint { .. } => TAINT_NOTE,
         Change::Join { .. } => {
-            "the new cluster has the labels, taints, APIs and size of the other one, and no workloads; policies \
-             that name clusters do not name it"
+            "the new cluster has the labels, taints, APIs and capacity of the existing cluster, and no workloads; \
+             policies that list clusters by name do not select it"
         }
         Change::Scale { .. } => {
             "autoscalers and the scripts of custom kinds are not run: the number of replicas is set in the binding"
         }
         Change::Capacity { .. } => {
-            "only the totals of the cluster count, not its resource models, and running workloads do not leave a cluster \
-             that shrinks"
+            "only the total capacity of the cluster is changed, not its resource models; running workloads stay on a \
+             cluster that shrinks"
         }
     };
     let common = [
         of_change,
-        "the members' estimators are not asked, and reactions of members and of other controllers are left out",
+        "the members' estimators are not queried, and reactions of members and of other controllers are ignored",
     ];
     common.map(str::to_owned).to_vec()
 }

@@ -1,4 +1,5 @@
-//! The decision about the binding, made again with the scheduler's rules, and its report.
+//! The analysis of a binding. It computes the decision for the current clusters with the scheduler's rules, and returns
+//! the report about this decision.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::error::ExplainError;
 use crate::scheduler_configuration::{DecisionConfiguration, Engines};
 use crate::what_if::{Clusters, Estimators, schedule_trigger};
 
-/// Decides about the binding, and explains the decision.
+/// Computes the decision about a binding, and returns the report.
 pub(crate) async fn analyse(
     args: &ExplainArgs,
     binding: &Binding,
@@ -45,7 +46,7 @@ pub(crate) async fn analyse(
         WorkloadPeers::default()
     };
     let assumed = Assumed::default();
-    // Plugins may read the objects.
+    // Plugins may read the Cluster objects.
     let mut fleet = Fleet::new().keeping_objects();
     for cluster in clusters.values() {
         fleet.apply(cluster);
@@ -72,7 +73,7 @@ pub(crate) async fn analyse(
     Ok(with_record(report, gates, binding, clusters, notes))
 }
 
-/// Returns the clusters of the workloads in the same affinity groups.
+/// Returns the other workloads in the affinity groups of the binding, with their clusters.
 fn peers(binding: &Binding, bindings: &[Binding]) -> WorkloadPeers {
     let mut groups = AffinityGroups::default();
     let mut known = HashMap::new();
@@ -83,7 +84,7 @@ fn peers(binding: &Binding, bindings: &[Binding]) -> WorkloadPeers {
     groups.peers(binding, |key| known.get(key).cloned())
 }
 
-/// Adds the recorded result, and notes about the scheduler.
+/// Adds to the report the scheduling result that the binding contains, and notes about the scheduler.
 fn with_record(
     report: Report,
     gates: Gates,
@@ -107,7 +108,7 @@ fn with_record(
     if binding.deleting() {
         notes.push("the binding is being deleted, so no scheduler decides about it".to_owned());
     } else if binding.spec.scheduling_suspended() {
-        notes.push("scheduling is suspended, so no scheduler decides about it".to_owned());
+        notes.push("scheduling is suspended, so no scheduler decides about the binding".to_owned());
     } else {
         let mpt = gates.multiple_pod_templates_scheduling;
         notes.push(match schedule_trigger(binding, clusters, mpt) {
@@ -115,8 +116,8 @@ fn with_record(
                 "the scheduler decides again when the binding or a cluster that it selects changes ({})",
                 trigger.as_str()
             ),
-            None => "the scheduler leaves the binding alone until its placement, its replicas or one of its clusters \
-                     changes, or rescheduling is requested"
+            None => "the scheduler keeps its decision until the placement, the replicas or one of the clusters of the \
+                     binding changes, or rescheduling is requested"
                 .to_owned(),
         });
     }
@@ -125,7 +126,7 @@ fn with_record(
     report
 }
 
-/// Describes what the decision does not take into account.
+/// Returns notes about the scheduler settings that the computed decision ignores.
 fn limits_of(
     configuration: &DecisionConfiguration,
     engines: &Engines,
@@ -146,7 +147,7 @@ fn limits_of(
     notes.extend(omitted.map(|part| format!("not recomputed: {part}")));
     if configuration.asks_estimators() && !estimators {
         notes.push(
-            "not recomputed: the accurate estimators, which the scheduler asks; pass its estimator flags".to_owned(),
+            "not recomputed: the accurate estimators, which the scheduler queries; pass the scheduler's estimator flags".to_owned(),
         );
     }
     notes

@@ -1,40 +1,40 @@
 //! Errors of `berth explain`.
 
+use berth_component_base::connect::ConnectError;
 use berth_controllers::nearest::nearest;
 use berth_core::RequestError;
 use berth_scheduler::binding::Binding;
-use berth_scheduler::connect::ConnectError;
 use berth_scheduler::estimator::EstimatorOptionsError;
 
 use crate::scheduler_configuration::{ConfigurationError, DecisionConfiguration, Engines};
 use crate::scheduler_endpoint::SchedulerEndpointError;
 
-/// Most names in a message.
+/// Maximum number of names in a message.
 const NAMES: usize = 8;
 
-/// Reason why a binding is not explained.
+/// An error of `berth explain`.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
-    /// The control plane cannot be addressed.
+    /// The command cannot connect to the control plane.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The control plane refuses a request.
+    /// A request to the control plane failed.
     #[error("cannot read {what}: {reason}")]
     Read {
-        /// Requested resource.
+        /// Plural name of the requested resource.
         what: &'static str,
         /// Cause.
         reason: String,
     },
-    /// No binding has the name.
+    /// No binding has the name, and no binding is for a workload with the name.
     #[error("there is no binding or propagated workload {name}{hint}")]
     NotFound {
-        /// Name and place that were searched.
+        /// The name, and the namespace of the search.
         name: String,
-        /// Similar names, or what to check.
+        /// Similar names, or advice.
         hint: String,
     },
-    /// Several bindings have the name.
+    /// Several bindings match the name.
     #[error("{name} names {}; pass -n NAMESPACE or --kind KIND, or the name of the binding", list(.names))]
     Ambiguous {
         /// Name on the command line.
@@ -50,7 +50,7 @@ pub enum ExplainError {
         /// Similar or existing names.
         hint: String,
     },
-    /// The binding cannot be scheduled on any fleet.
+    /// The binding has no valid placement, so no cluster can be selected.
     #[error("{0}; the detector writes the placement of a policy into each binding")]
     Request(#[from] RequestError),
     /// The configuration cannot be used.
@@ -68,7 +68,7 @@ pub enum ExplainError {
         /// Names of the profiles.
         profiles: Vec<String>,
     },
-    /// The running scheduler cannot be asked.
+    /// The running scheduler cannot be queried.
     #[error(transparent)]
     Scheduler(#[from] SchedulerEndpointError),
     /// A flag of the estimators is invalid.
@@ -80,7 +80,7 @@ pub enum ExplainError {
 }
 
 impl ExplainError {
-    /// Reports whether the command line has to change.
+    /// Reports whether the user must correct the command line.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Estimators(_) | Self::Configuration(_) => true,
@@ -89,7 +89,7 @@ impl ExplainError {
         }
     }
 
-    /// Returns the error for a binding whose scheduler is not part of a configuration.
+    /// Creates the error for a binding whose scheduler has no profile in the configuration.
     pub(crate) fn no_profile(
         binding: &Binding,
         configuration: &DecisionConfiguration,
@@ -105,7 +105,7 @@ impl ExplainError {
         }
     }
 
-    /// Returns the error for an unknown cluster.
+    /// Creates the error for an unknown cluster.
     pub(crate) fn no_cluster<'a>(
         name: &str,
         known: impl Iterator<Item = &'a String> + Clone,
@@ -127,7 +127,7 @@ impl ExplainError {
     }
 }
 
-/// Lists names, shortened.
+/// Returns the names as a list for a message. At most [`NAMES`] names are listed.
 pub(crate) fn list(names: &[String]) -> String {
     let shown: Vec<&str> = names.iter().take(NAMES).map(String::as_str).collect();
     match names.len().saturating_sub(shown.len()) {

@@ -1,4 +1,5 @@
-//! The binding that a name on the command line means: its own name or that of its workload.
+//! The search for the binding that a name on the command line selects. The name is that of the binding or that of its
+//! workload.
 
 use berth_controllers::nearest::nearest;
 use berth_scheduler::binding::Binding;
@@ -6,7 +7,7 @@ use berth_scheduler::binding::Binding;
 use super::ExplainArgs;
 use super::error::{ExplainError, list};
 
-/// Short names of kinds, as in kubectl.
+/// Short names of kinds, the same as in kubectl.
 const SHORT_NAMES: [(&str, &str); 10] = [
     ("deploy", "deployment"),
     ("sts", "statefulset"),
@@ -20,7 +21,7 @@ const SHORT_NAMES: [(&str, &str); 10] = [
     ("crb", "clusterresourcebinding"),
 ];
 
-/// The binding or workload on the command line.
+/// The binding or workload that the command line names.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     /// The part before the slash: a kind or a namespace.
@@ -31,12 +32,12 @@ pub(crate) struct Wanted {
     namespace_is_given: bool,
 }
 
-/// The reason why no binding is found.
+/// The reason why [`find`] returns no binding.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// No binding matches.
     None,
-    /// Several bindings match.
+    /// Several bindings match. They are described with their workloads.
     Several(Vec<String>),
 }
 
@@ -58,7 +59,8 @@ impl Wanted {
         }
     }
 
-    /// Returns the namespace to list; `None` if the prefix may be another namespace.
+    /// Returns the namespace whose bindings are listed. Returns `None`, for all namespaces, if the prefix may be a
+    /// namespace.
     pub(crate) fn namespace(&self) -> Option<&str> {
         (self.prefix.is_none() || self.namespace_is_given).then_some(&self.namespace)
     }
@@ -82,7 +84,8 @@ impl Wanted {
         named && in_place && self.kind.as_deref().is_none_or(of_kind)
     }
 
-    /// Returns the error for a name that no binding matches, with similar names of all namespaces.
+    /// Creates the error for a name that no binding matches. The error lists the same name in other namespaces, or
+    /// similar names.
     pub(crate) fn not_found(&self, all: &[Binding]) -> ExplainError {
         let named = |binding: &&Binding| {
             *binding.key.name == *self.name || binding.spec.resource.name == self.name
@@ -114,7 +117,7 @@ impl Wanted {
     }
 }
 
-/// Returns the only binding that matches. The name of a binding takes precedence over that of a workload.
+/// Returns the only binding that matches. If several match, the binding that has the name itself takes precedence.
 pub(crate) fn find<'a>(wanted: &Wanted, bindings: &'a [Binding]) -> Result<&'a Binding, Missing> {
     let matching: Vec<&Binding> = bindings.iter().filter(|b| wanted.matches(b)).collect();
     let by_own_name: Vec<&Binding> = matching
@@ -131,13 +134,13 @@ pub(crate) fn find<'a>(wanted: &Wanted, bindings: &'a [Binding]) -> Result<&'a B
     }
 }
 
-/// Describes a binding and its workload.
+/// Returns the name of a binding with the kind and name of its workload, for a message.
 fn describe(binding: &Binding) -> String {
     let resource = &binding.spec.resource;
     format!("{} ({} {})", binding.key, resource.kind, resource.name)
 }
 
-/// Reports whether a word is a kind, its plural or its short name.
+/// Reports whether a word names a kind, in the singular, in the plural or as a short name.
 fn is_kind(word: &str, kind: &str) -> bool {
     let word = word.to_lowercase();
     let word = word.split('.').next().unwrap_or_default();
@@ -198,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn names_mean_bindings_or_workloads() {
+    fn a_name_selects_a_binding_or_the_binding_of_a_workload() {
         for (text, kind, namespace, expected) in [
             ("web-deployment", None, None, Some("web-deployment")),
             ("deployment/web", None, None, Some("web-deployment")),

@@ -1,4 +1,4 @@
-//! Read-only access to the control plane, with list.
+//! Lists of the objects that a command reads from the control plane: bindings and clusters.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::what_if::Clusters;
 /// Number of objects per page of a list.
 const PAGE_SIZE: u32 = 500;
 
-/// Lists the ResourceBindings of a namespace, or of all, and all ClusterResourceBindings.
+/// Lists the ResourceBindings of a namespace, or of all namespaces, and all ClusterResourceBindings.
 pub(crate) async fn bindings(
     client: &Client,
     namespace: Option<&str>,
@@ -36,7 +36,7 @@ pub(crate) async fn bindings(
     Ok(bindings)
 }
 
-/// Lists the clusters by name.
+/// Lists the clusters, keyed by name.
 pub(crate) async fn clusters(client: &Client) -> Result<Clusters, ExplainError> {
     let clusters = list(&Api::<Cluster>::all(client.clone()), "clusters").await?;
     let named = clusters

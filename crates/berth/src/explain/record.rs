@@ -1,11 +1,12 @@
-//! The decision that the running scheduler recorded, beside the decision that would be made now.
+//! The merge of two reports: the report that the running scheduler recorded about its decision, and the report about
+//! the decision for the current clusters.
 
 use berth_explain::{Origin, Report, Source};
 use berth_scheduler::binding::Binding;
 use berth_scheduler::decision_record::format::DecisionDetails;
 
-/// Returns the recorded decision in the form of a report, with the decision that would be made now; otherwise the latter, with
-/// the reason why there is no record of use.
+/// Returns the recorded report, with the result of the current decision added. Without a usable record, returns the
+/// current report (`now`) with the reason.
 pub(crate) fn merge(
     now: Report,
     binding: &Binding,
@@ -68,7 +69,7 @@ fn recorded(now: Report, details: DecisionDetails, mut report: Report) -> Report
     if let Some(stored) = now.recorded {
         report = report.with_recorded(stored.clusters, stored.affinity, stored.condition);
     }
-    // The search for changes starts from the present.
+    // The suggested changes apply to the current clusters, so they come from the current report.
     report.fixes = now.fixes;
     for cluster in now.clusters {
         let mut all = report.clusters.iter_mut();
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_record_of_use_the_reason_is_in_the_first_lines() {
+    fn without_a_usable_record_the_reason_is_in_the_first_lines() {
         for (record, reason) in [
             (Err("unreachable".to_owned()), "unreachable"),
             (

@@ -1,4 +1,4 @@
-//! The report as text: the result, the cause and the smallest fix first, then the details.
+//! The report of `berth explain` as text. The result, its cause and the smallest fixes come first, then the details.
 
 use std::fmt::Write as _;
 
@@ -9,14 +9,14 @@ use berth_explain::{
 
 use crate::columns::{align, cell};
 
-/// Rows of clusters without the workload.
+/// Maximum number of rows of clusters in a table. Clusters with the workload are always listed.
 const ROWS: usize = 30;
-/// Groups of a spread constraint.
+/// Maximum number of listed groups of a spread constraint.
 const GROUPS: usize = 8;
-/// Reasons in the summary.
+/// Maximum number of reasons in the summary.
 const REASONS: usize = 5;
 
-/// Renders a report; with a cluster, only this cluster in detail.
+/// Renders a report. If `cluster` is set, only this cluster is described, in detail.
 pub(crate) fn render(report: &Report, cluster: Option<&str>) -> String {
     let mut out = String::new();
     header(report, &mut out);
@@ -113,7 +113,8 @@ fn header(report: &Report, out: &mut String) {
     }
 }
 
-/// Writes which decision is explained, and whether it would be made now.
+/// Writes whether the explained decision is recorded or computed. For a recorded decision, also writes the decision for
+/// the current clusters if it differs.
 fn origin(source: &Source, with_replicas: bool, out: &mut String) {
     if source.origin == Origin::Recomputed {
         let reason = source.reason.as_deref().unwrap_or_default();

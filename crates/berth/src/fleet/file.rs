@@ -1,6 +1,5 @@
-//! Fleet files: Cluster manifests in YAML or JSON, as single documents or as Lists like `kubectl get clusters -o yaml`.
-//!
-//! Invalid manifests are refused with the number of their document.
+//! The parser of fleet files. A fleet file contains Cluster manifests in YAML or JSON, as single documents or as Lists
+//! in the format of `kubectl get clusters -o yaml`. Errors contain the number of the invalid document.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ use crate::kubeconfig::CONTEXT;
 /// Maximum number of nodes of a cluster.
 const MAX_NODES: i32 = 5_000;
 
-/// Reason why a fleet file cannot be used.
+/// An error of reading a fleet file.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
     /// The file cannot be read.
@@ -28,7 +27,7 @@ pub enum FleetError {
         /// Cause.
         source: std::io::Error,
     },
-    /// The file has no Cluster.
+    /// The file contains no Cluster.
     #[error("fleet file {path}: there is no Cluster in it; `--members 0` starts without members", path = .0.display())]
     Empty(PathBuf),
     /// The file is not valid YAML.
@@ -54,8 +53,8 @@ pub enum FleetError {
 /// Reads a fleet file.
 ///
 /// # Errors
-/// When the file cannot be read, has no Cluster, or has a document that is not a Cluster, repeats a name, or is
-/// invalid.
+/// Fails if the file cannot be read, if it contains no Cluster, or if a document is not a valid Cluster or repeats a
+/// name.
 pub fn read(path: &Path) -> Result<Vec<Cluster>, FleetError> {
     let text = std::fs::read_to_string(path).map_err(|source| FleetError::Read {
         path: path.to_owned(),
@@ -77,7 +76,7 @@ pub fn read(path: &Path) -> Result<Vec<Cluster>, FleetError> {
     Ok(fleet)
 }
 
-/// Returns the clusters of all documents, or the number of an invalid document and the reason.
+/// Returns the clusters of all documents. The error is the number of an invalid document, and the reason.
 fn clusters(documents: Vec<Value>) -> Result<Vec<Cluster>, (usize, String)> {
     let mut names = BTreeSet::new();
     let mut fleet = Vec::new();
@@ -95,7 +94,7 @@ fn clusters(documents: Vec<Value>) -> Result<Vec<Cluster>, (usize, String)> {
     Ok(fleet)
 }
 
-/// Returns the objects of a document: none, one, or the items of a List.
+/// Returns the objects of a document: none for an empty document, the items of a List, or else the document itself.
 fn objects(mut document: Value) -> Vec<Value> {
     if document.is_null() {
         return Vec::new();
@@ -131,7 +130,7 @@ fn cluster(object: Value) -> Result<Cluster, String> {
     if let Some(field) = unknown_field(&object, &understood) {
         return Err(format!("unknown field {field:?}"));
     }
-    // The rest of the metadata belongs to the server that the manifest comes from.
+    // A manifest from another server has metadata of that server, such as the UID. Only the user's metadata is kept.
     cluster.metadata = ObjectMeta {
         name: cluster.metadata.name,
         labels: cluster.metadata.labels,
@@ -187,7 +186,8 @@ fn check(cluster: &Cluster) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the path of the first field that the Cluster type does not know. Empty values are ignored.
+/// Returns the path of the first field in the manifest (`written`) that is missing in the decoded Cluster
+/// (`understood`). Fields with empty values are ignored.
 fn unknown_field(written: &Value, understood: &Value) -> Option<String> {
     match (written, understood) {
         (Value::Object(written), Value::Object(understood)) => {
@@ -241,7 +241,7 @@ status:
     }
 
     #[test]
-    fn an_invalid_document_is_named() {
+    fn an_error_names_the_invalid_document() {
         let cases = [
             (
                 "kind: Pod\napiVersion: v1\n".to_owned(),
@@ -277,7 +277,7 @@ status:
     }
 
     #[test]
-    fn an_invalid_value_is_refused_with_its_field() {
+    fn an_error_names_the_invalid_field() {
         for (written, invalid, expected) in [
             (
                 "name: m",

@@ -1,4 +1,5 @@
-//! Applies objects to one of the two servers and reports progress.
+//! A client for the objects that joining and unjoining write, in the control plane or in the member. It prints a line
+//! for each written object.
 
 use std::fmt::Debug;
 use std::io::Write as _;
@@ -10,12 +11,12 @@ use kube::{Client, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Namespace whose UID identifies a cluster.
+/// Namespace whose UID is the id of a cluster.
 const KUBE_SYSTEM: &str = "kube-system";
 /// Field manager of the writes.
 const MANAGER: &str = "berth-join";
 
-/// A failed request to one of the two servers.
+/// A failed request to the control plane or to the member.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {doing}: {}", api_error_message(.source))]
 pub struct JoinError {
@@ -24,7 +25,7 @@ pub struct JoinError {
 }
 
 impl JoinError {
-    /// Returns an error for the action `doing`, such as `create Cluster member1`.
+    /// Creates an error for the action `doing`, such as `create Cluster member1`.
     pub(crate) fn new(doing: impl Into<String>, source: kube::Error) -> Self {
         Self {
             doing: doing.into(),
@@ -33,18 +34,18 @@ impl JoinError {
     }
 }
 
-/// Amount of progress output.
+/// The mode of an [`Applier`]: whether it writes, and whether it prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verbosity {
-    /// No output.
+    /// Writes without output.
     Quiet,
-    /// One line per object.
+    /// Writes, and prints a line for each object.
     Verbose,
-    /// One line per object, without writing it.
+    /// Prints a line for each object, and writes nothing.
     DryRun,
 }
 
-/// A client of one of the two servers that reports progress.
+/// A client for the control plane or for the member.
 pub(crate) struct Applier<'a> {
     pub(crate) client: &'a Client,
     /// Name of the server in messages.
@@ -61,7 +62,7 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Returns the id of the cluster: the UID of its `kube-system`.
+    /// Returns the id of the cluster, which is the UID of its namespace `kube-system`.
     pub(crate) async fn cluster_id(&self) -> Result<String, JoinError> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let system = namespaces.get(KUBE_SYSTEM).await.map_err(|error| {
@@ -81,7 +82,7 @@ impl<'a> Applier<'a> {
         &self.server_name
     }
 
-    /// Applies an object with server-side apply. A dry run returns the object unchanged.
+    /// Applies an object with server-side apply. In a dry run, returns the object unchanged.
     pub(crate) async fn apply<K>(&self, api: &Api<K>, object: K) -> Result<K, JoinError>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
@@ -122,7 +123,7 @@ impl<'a> Applier<'a> {
         api.patch(name, &parameters, &Patch::Apply(object)).await
     }
 
-    /// Reads the metadata of an object, if it exists.
+    /// Reads the metadata of an object. Returns `None` if the object does not exist.
     pub(crate) async fn metadata<K>(
         &self,
         api: &Api<K>,
@@ -160,16 +161,16 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    /// Prints the result for an object.
+    /// Prints the result for an object, unless the mode is quiet.
     pub(crate) fn report(&self, what: &str, result: &str) {
         if self.verbosity != Verbosity::Quiet {
-            // A closed stdout is not an error.
+            // The command continues after stdout is closed.
             let _ = writeln!(std::io::stdout(), "{}: {what} {result}", self.server_name);
         }
     }
 }
 
-/// Returns kind, namespace and name of an object.
+/// Returns the kind, the namespace and the name of an object, for messages.
 fn title<K: Resource<DynamicType = ()>>(object: &K) -> String {
     let kind = K::kind(&());
     match object.namespace() {

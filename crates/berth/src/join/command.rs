@@ -1,12 +1,12 @@
-//! `berth join`: registers your own cluster as a member.
+//! The command `berth join`, which registers an existing cluster as a member.
 
 use std::path::PathBuf;
 
 use berth_api::Cluster;
 use berth_api::cluster::{ClusterSpec, SyncMode};
-use berth_api::component::Component;
 use berth_apimachinery::api_error::api_error_message;
-use berth_scheduler::connect::{self, ConnectError, Target};
+use berth_component_base::connect::{self, ConnectError, Target};
+use berth_component_base::user_agent::Component;
 use clap::Args;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
@@ -16,7 +16,7 @@ use super::{Applier, Endpoint, JoinError, Verbosity, register};
 use crate::control_plane::{ControlPlaneArgs, retry_requests};
 use crate::output;
 
-/// Maximum length of a member's name.
+/// Maximum length of a member's name, the same as in Karmada.
 const MAX_NAME_LENGTH: usize = 48;
 
 /// Flags of `berth join`.
@@ -26,7 +26,7 @@ pub struct JoinArgs {
     #[arg(value_name = "NAME", value_parser = cluster_name)]
     pub name: String,
 
-    /// Access to the member.
+    /// Flags for the access to the member.
     #[command(flatten)]
     pub member: MemberArgs,
 
@@ -54,15 +54,15 @@ pub struct JoinArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// The control plane.
+    /// Flags that select the control plane.
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
 }
 
-/// An administrator's access to a member.
+/// Flags for an administrator's access to a member.
 #[derive(Args, Clone, Debug)]
 pub struct MemberArgs {
-    /// Kubeconfig of the member, with all rights in it
+    /// Kubeconfig of a user with all rights in the member
     #[arg(long, value_name = "PATH", required = true)]
     pub cluster_kubeconfig: PathBuf,
 
@@ -71,34 +71,34 @@ pub struct MemberArgs {
     pub cluster_context: Option<String>,
 }
 
-/// Reason why a cluster cannot join.
+/// An error of `berth join`.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinCommandError {
-    /// The control plane cannot be addressed.
+    /// The command cannot connect to the control plane.
     #[error("{}", super::control_plane_error(.0))]
     ControlPlane(ConnectError),
-    /// The member cannot be addressed.
+    /// The command cannot connect to the member.
     #[error("the member: {0}")]
     Member(ConnectError),
-    /// Another cluster uses the name.
+    /// Another cluster is registered under the name.
     #[error(
         "there is a member named {0} already, and it is another cluster: choose another name, or run `berth unjoin {0}` first"
     )]
     NameTaken(String),
-    /// The cluster is a member under another name.
+    /// The cluster is already registered under another name.
     #[error("this cluster is a member already, as {0}: run `berth unjoin {0}` first")]
     IsMember(String),
-    /// The kubeconfig of the member is that of the control plane.
+    /// The kubeconfig of the member selects the control plane.
     #[error(
         "{} leads to the control plane itself: name a context of the member with --cluster-context", .0.display()
     )]
     Itself(PathBuf),
-    /// The kubeconfig has no certificate authority to verify the member with.
+    /// The kubeconfig contains no certificate authority for the member.
     #[error(
-        "{0} names no authority of the member's certificate: add certificate-authority-data to its cluster"
+        "{0} has no certificate authority for the member: add certificate-authority-data to the cluster in this kubeconfig"
     )]
     NoAuthority(PathBuf),
-    /// A server refuses a request.
+    /// The control plane or the member refuses a request.
     #[error(transparent)]
     Join(#[from] JoinError),
     /// The list of members cannot be read.
@@ -110,14 +110,14 @@ pub enum JoinCommandError {
 }
 
 impl JoinCommandError {
-    /// Reports whether the command line has to change.
+    /// Reports whether the user must correct the command line.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::NoAuthority(_) | Self::Itself(_))
     }
 }
 
 impl MemberArgs {
-    /// Returns the client configuration from the kubeconfig.
+    /// Returns the client configuration for the member.
     pub(crate) async fn config(&self) -> Result<kube::Config, ConnectError> {
         let target = Target {
             kubeconfig: Some(self.cluster_kubeconfig.clone()),
@@ -130,10 +130,10 @@ impl MemberArgs {
     }
 }
 
-/// Registers a cluster as a member, and reports each step.
+/// Registers a cluster as a member, and prints a line for each written object.
 ///
 /// # Errors
-/// When a step fails. Finished steps stay, and a second run continues from there.
+/// Fails if a step fails. The objects of earlier steps remain, and a second run completes the registration.
 pub async fn run(args: JoinArgs) -> Result<(), JoinCommandError> {
     let config = args
         .member
@@ -197,7 +197,7 @@ pub async fn run(args: JoinArgs) -> Result<(), JoinCommandError> {
     Ok(())
 }
 
-/// Checks that the cluster can be the member of this name. It may be that member already.
+/// Checks that the name and the cluster are unused, or that the cluster is already registered under this name.
 async fn check_not_joined(
     client: &kube::Client,
     name: &str,
@@ -237,7 +237,7 @@ fn pem(certificates: &[Vec<u8>]) -> String {
     text
 }
 
-/// Parses the name of a member: a DNS label that is short enough for the names derived from it.
+/// Parses the name of a member, which is a DNS label. The length is limited because other names are derived from it.
 pub(crate) fn cluster_name(text: &str) -> Result<String, String> {
     let is_inner = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
     if text.is_empty() || text.len() > MAX_NAME_LENGTH {
@@ -249,7 +249,7 @@ pub(crate) fn cluster_name(text: &str) -> Result<String, String> {
     if valid {
         Ok(text.to_owned())
     } else {
-        Err("must consist of lower case letters, digits and '-', with neither end a '-'".to_owned())
+        Err("must consist of lower case letters, digits and '-', and begin and end with a letter or digit".to_owned())
     }
 }
 

@@ -1,4 +1,5 @@
-//! Objects in the control plane: the Cluster and its Secrets.
+//! The objects that joining creates in the control plane: the Cluster and its two Secrets. The module `member` creates
+//! the objects in the member.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +14,17 @@ use kube::{Resource as _, ResourceExt as _};
 use super::applier::{Applier, JoinError};
 use super::system_metadata;
 
-/// Credentials that the control plane stores for a member.
+/// Credentials for a member, which the control plane stores in Secrets.
 pub(super) struct Credentials {
+    /// Certificates of the member's authority, in PEM.
     pub(super) ca_pem: String,
+    /// Token of the account `karmada-NAME`.
     pub(super) token: String,
+    /// Token of the account `karmada-impersonator`.
     pub(super) impersonator: String,
 }
 
-/// Returns the name of the Secret with which the control plane impersonates users.
+/// Returns the name of the Secret with the token of `karmada-impersonator`.
 fn impersonator_of(cluster: &str) -> String {
     format!("{cluster}-impersonator")
 }
@@ -62,7 +66,7 @@ pub(super) async fn register(
     Ok(joined)
 }
 
-/// Returns a Secret that the Cluster owns.
+/// Returns a Secret whose owner is the Cluster.
 fn secret(cluster: &Cluster, name: &str, data: Vec<(&str, String)>) -> Secret {
     let mut metadata = system_metadata(name);
     metadata.namespace = Some(NAMESPACE_CLUSTER.to_owned());
@@ -78,7 +82,7 @@ fn secret(cluster: &Cluster, name: &str, data: Vec<(&str, String)>) -> Secret {
     }
 }
 
-/// Deletes the Secrets of a removed Cluster, for control planes without garbage collection.
+/// Deletes the Secrets that a removed Cluster owns. A control plane without garbage collection would keep them.
 pub(super) async fn forget(
     control_plane: &Applier<'_>,
     cluster: &Cluster,

@@ -1,4 +1,5 @@
-//! Objects in the member: the accounts that the control plane uses, and their rights.
+//! The objects that joining creates in the member: the ServiceAccounts that the control plane uses, and their rights.
+//! The module `control_plane` creates the objects in the control plane.
 
 use berth_api::well_known::{NAMESPACE_CLUSTER, SYSTEM, SYSTEM_VALUE};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
@@ -11,14 +12,16 @@ use super::ownership::{Ownership, Registrant};
 use super::rights::Rights;
 use super::{system_metadata, token};
 
-/// Account that impersonates users. Joining gives it no rights; the controller `unifiedAuth` does.
+/// Account with which the control plane impersonates users. The controller `unifiedAuth` grants its rights.
 const IMPERSONATOR: &str = "karmada-impersonator";
-/// Prefix of the accounts of control planes.
+/// Prefix of the names of the accounts that control planes use.
 const ACCOUNT_PREFIX: &str = "karmada-";
 
 /// Tokens of the two accounts.
 pub(super) struct Tokens {
+    /// Token of the account of this control plane.
     pub(super) own: String,
+    /// Token of [`IMPERSONATOR`].
     pub(super) impersonator: String,
 }
 
@@ -43,7 +46,7 @@ fn role_of(account: &str) -> String {
     format!("karmada-controller-manager:{account}")
 }
 
-/// Existing account, role and binding of one name in a member.
+/// An account in a member, with its ClusterRole and ClusterRoleBinding. Each of the three objects may be missing.
 struct Installed {
     account: String,
     objects: [Option<ObjectMeta>; 3],
@@ -70,7 +73,8 @@ impl Installed {
         self.objects.iter().all(Option::is_none)
     }
 
-    /// Returns the owner of the objects. A role or binding without an owner label has the owner of its account.
+    /// Returns the owner of the three objects. The account determines the owner, unless an object has the label of
+    /// another control plane.
     fn ownership(&self, registrant: &Registrant) -> Ownership {
         let known = |object: &Option<ObjectMeta>| {
             let object = object.as_ref()?;
@@ -88,7 +92,7 @@ impl Installed {
         }
     }
 
-    /// Reports that the objects stay, and the reason.
+    /// Prints that the objects are kept, and the reason.
     fn report_kept(&self, member: &Applier<'_>, ownership: Ownership) {
         let what = format!("ServiceAccount {NAMESPACE_CLUSTER}/{}", self.account);
         member.report(&what, &ownership.to_string());
@@ -107,8 +111,8 @@ impl Installed {
     }
 }
 
-/// Returns the name for the account of this control plane: Karmada's name, with the id of the control plane appended if
-/// another control plane uses that name.
+/// Returns the name for the account of this control plane, which is Karmada's `karmada-NAME`. If another control plane
+/// may use an account with this name, the id of this control plane is appended.
 async fn free_account(
     member: &Applier<'_>,
     registrant: &Registrant,
@@ -172,7 +176,8 @@ pub(super) async fn accounts(
     })
 }
 
-/// Deletes the objects that [`accounts`] created. Objects of other control planes or of other users stay.
+/// Deletes the objects that [`accounts`] created. The namespace and `karmada-impersonator` are kept if the member has
+/// accounts of other control planes.
 pub(super) async fn forget(
     member: &Applier<'_>,
     registrant: &Registrant,

@@ -1,7 +1,9 @@
-//! Ownership of the objects that joining creates in a member.
+//! Detection of the control plane that owns an account or a role in a member. Several control planes may share a
+//! member.
 //!
-//! A label identifies the control plane by the UID of its `kube-system`. Objects without the label come from karmadactl
-//! or from older versions: they belong to the control plane whose Secret contains a token of their account.
+//! Joining labels the objects with the id of the control plane, which is the UID of its namespace `kube-system`.
+//! Objects from karmadactl have no such label. They belong to the control plane that stores a token of their account in
+//! a Secret.
 
 use std::fmt;
 
@@ -14,24 +16,24 @@ use serde_json::Value;
 
 use super::applier::{Applier, JoinError};
 
-/// Label of objects in a member with the id of the control plane that uses them.
+/// Label with the id of the control plane that uses the object.
 const CONTROL_PLANE: &str = "members.berth/control-plane";
 
-/// The control plane that registers or removes a member.
+/// The control plane that registers or removes the member.
 pub(super) struct Registrant {
     id: String,
-    /// UID of the account in the member that the stored token belongs to.
+    /// UID of an account in the member. The control plane stores a token of this account.
     account: Option<String>,
 }
 
-/// Owner of an object in a member.
+/// The owner of an object in a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ownership {
     /// This control plane.
     Ours,
     /// Another control plane.
     Theirs,
-    /// Unknown.
+    /// An unknown owner: the object has no label, and the control plane stores no token of the account.
     Unmarked,
 }
 
@@ -46,7 +48,7 @@ impl fmt::Display for Ownership {
 }
 
 impl Registrant {
-    /// Reads the id of a control plane and of its account in the member `cluster`.
+    /// Reads the id of the control plane, and the UID of the account in the member `cluster`.
     pub(super) async fn read(
         control_plane: &Applier<'_>,
         cluster: &str,
@@ -67,12 +69,12 @@ impl Registrant {
         })
     }
 
-    /// Returns the id of the control plane: the UID of its `kube-system`.
+    /// Returns the id of the control plane.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
 
-    /// Adds the label of this control plane to an object.
+    /// Adds the label with the id of the control plane.
     pub(super) fn mark(&self, mut metadata: ObjectMeta) -> ObjectMeta {
         let labels = metadata.labels.get_or_insert_default();
         labels.insert(CONTROL_PLANE.to_owned(), self.id.clone());
@@ -94,7 +96,8 @@ impl Registrant {
     }
 }
 
-/// Returns the UID of the account that a token belongs to. Tokens in Secrets and requested tokens use different claims.
+/// Returns the UID of the account in the claims of a token. Tokens from Secrets and tokens from TokenRequests have
+/// different claims.
 fn account_of_token(token: &str) -> Option<String> {
     let claims = URL_SAFE_NO_PAD
         .decode(token.trim().split('.').nth(1)?)

@@ -1,18 +1,18 @@
-//! The rights of the control plane's account in a member.
+//! The rights that joining grants to the account of the control plane in a member.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-/// A resource as kubectl names it: `services`, `deployments.apps`.
+/// A resource in the notation of kubectl: `services`, `deployments.apps`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupResource {
     group: String,
     resource: String,
 }
 
-/// An error: the text names no resource.
+/// The error for a text that is not a valid [`GroupResource`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected RESOURCE or RESOURCE.GROUP in lower case and plural, such as services or deployments.apps"
@@ -40,18 +40,18 @@ impl FromStr for GroupResource {
     }
 }
 
-/// The rights of the account in a member.
+/// The rights of the account of the control plane in a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Rights {
-    /// All verbs on all resources, as karmadactl grants them.
+    /// All verbs on all resources, the same rights that karmadactl grants.
     #[default]
     All,
-    /// Management of these resources and of namespaces, and what the status of the Cluster needs.
+    /// Reading and writing of these resources and of namespaces, and the rights to collect the status of the Cluster.
     Resources(Vec<GroupResource>),
 }
 
 impl Rights {
-    /// Returns the rights to manage these resources, or all rights if there are none.
+    /// Returns the rights to manage these resources, or all rights for an empty list.
     pub(super) fn of(resources: Vec<GroupResource>) -> Self {
         if resources.is_empty() {
             Self::All

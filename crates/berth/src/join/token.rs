@@ -1,7 +1,8 @@
-//! Long-lived tokens of service accounts.
+//! Long-lived tokens of ServiceAccounts in a member.
 //!
-//! A token from a TokenRequest is preferred, because the member does not store it. If the member limits its lifetime, a
-//! Secret for the account is created, which a controller of the member fills with a token.
+//! A TokenRequest is preferred, because the member does not store its token. Some members limit the lifetime of these
+//! tokens. For such a member, a Secret is created for the account, and a controller of the member adds a token to the
+//! Secret.
 
 use std::time::{Duration, Instant};
 
@@ -14,19 +15,19 @@ use kube::api::{Api, PostParams};
 use super::applier::{Applier, JoinError};
 use super::system_metadata;
 
-/// Longest lifetime that a TokenRequest may ask for, in seconds.
+/// Maximum lifetime that a TokenRequest accepts, in seconds.
 const MAX_LIFETIME: i64 = 1 << 32;
-/// Minimum lifetime of a usable token.
+/// Minimum lifetime of a token for the control plane.
 const MIN_LIFETIME: jiff::SignedDuration = jiff::SignedDuration::from_hours(24 * 365);
-/// Maximum time until the Secret is filled.
+/// Maximum time until the member adds the token to the Secret.
 const FILL_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Type of a Secret that is filled with a token.
+/// Type of a Secret to which Kubernetes adds a token.
 const TYPE: &str = "kubernetes.io/service-account-token";
 /// Annotation with the name of the account.
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 
-/// Returns a token of an account; empty in a dry run.
+/// Returns a token of an account. The token is empty in a dry run.
 pub(super) async fn of(member: &Applier<'_>, account: &str) -> Result<String, JoinError> {
     if member.is_dry_run() {
         return Ok(String::new());
@@ -59,7 +60,7 @@ pub(super) async fn of(member: &Applier<'_>, account: &str) -> Result<String, Jo
     in_secret(member, account).await
 }
 
-/// Creates a Secret for the account, and returns the token that a controller of the member adds to it.
+/// Creates a Secret for the account, waits for its token, and returns the token.
 async fn in_secret(member: &Applier<'_>, account: &str) -> Result<String, JoinError> {
     let secrets: Api<Secret> = Api::namespaced(member.client.clone(), NAMESPACE_CLUSTER);
     let mut metadata = system_metadata(account);
@@ -88,7 +89,7 @@ async fn in_secret(member: &Applier<'_>, account: &str) -> Result<String, JoinEr
         }
         if Instant::now() >= end {
             let why = format!(
-                "its tokens end within a year, and Secret {} was not filled within {FILL_TIMEOUT:?}",
+                "the member limits tokens to less than a year, and added no token to Secret {} within {FILL_TIMEOUT:?}",
                 stored.name_any()
             );
             return Err(JoinError::new(doing(), kube::Error::Service(why.into())));
@@ -101,7 +102,7 @@ async fn in_secret(member: &Applier<'_>, account: &str) -> Result<String, JoinEr
     }
 }
 
-/// Deletes the Secret of an account, if it exists.
+/// Deletes the token Secret of an account, if it exists.
 pub(super) async fn forget(member: &Applier<'_>, account: &str) -> Result<(), JoinError> {
     let secrets: Api<Secret> = Api::namespaced(member.client.clone(), NAMESPACE_CLUSTER);
     member.delete(&secrets, account).await

@@ -1,19 +1,19 @@
-//! `berth unjoin`: removes a member.
+//! The command `berth unjoin`, which removes a member.
 //!
-//! The workloads of the member are removed first. Karmada's cluster controller keeps the Cluster with a finalizer until
-//! then. Without that controller, this command adds its own finalizer until the Works are gone: no workloads are placed
-//! on a Cluster that is being deleted.
+//! The Cluster must exist until the workloads are removed from the member. Karmada's cluster controller ensures this
+//! with a finalizer. In a control plane without this controller, the command adds its own finalizer until the Works are
+//! deleted. The scheduler places no workloads on a Cluster that is being deleted.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
 use berth_api::cluster::SyncMode;
-use berth_api::component::Component;
 use berth_api::well_known::{CLUSTER_FINALIZER, EXECUTION_FINALIZER, EXECUTION_SPACE_PREFIX};
 use berth_api::work::Work;
 use berth_apimachinery::api_error::api_error_message;
-use berth_scheduler::connect::{self, ConnectError};
+use berth_component_base::connect::{self, ConnectError};
+use berth_component_base::user_agent::Component;
 use clap::Args;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
@@ -26,9 +26,9 @@ use super::{Applier, JoinError, Verbosity, control_plane, member};
 use crate::control_plane::ControlPlaneArgs;
 use crate::output;
 
-/// Finalizer that keeps a Cluster until its Works are gone.
+/// Finalizer of this command, which keeps a Cluster until its Works are deleted.
 const FINALIZER: &str = "members.berth/unjoin";
-/// Interval between two reads.
+/// Interval between two reads of the Cluster or of its Works.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Flags of `berth unjoin`.
@@ -38,7 +38,7 @@ pub struct UnjoinArgs {
     #[arg(value_name = "NAME")]
     pub name: String,
 
-    /// Kubeconfig of the member, with all rights in it; without it, the accounts of the control plane stay in the
+    /// Kubeconfig of a user with all rights in the member; without it, the accounts of the control plane stay in the
     /// member
     #[arg(long, value_name = "PATH")]
     pub cluster_kubeconfig: Option<PathBuf>,
@@ -51,7 +51,7 @@ pub struct UnjoinArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub wait: u64,
 
-    /// Remove the Cluster after that time in any case; remaining workloads stay in the member
+    /// Remove the Cluster after the time of --wait in any case; remaining workloads stay in the member
     #[arg(long)]
     pub force: bool,
 
@@ -59,29 +59,29 @@ pub struct UnjoinArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// The control plane.
+    /// Flags that select the control plane.
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
 }
 
-/// Reason why a member is not removed.
+/// An error of `berth unjoin`.
 #[derive(Debug, thiserror::Error)]
 pub enum UnjoinError {
-    /// The control plane cannot be addressed.
+    /// The command cannot connect to the control plane.
     #[error("{}", super::control_plane_error(.0))]
     ControlPlane(ConnectError),
-    /// The member cannot be addressed.
+    /// The command cannot connect to the member.
     #[error("the member: {0}")]
     Member(ConnectError),
-    /// There is no such member.
+    /// The control plane has no member with this name.
     #[error("there is no member named {0}")]
     NotFound(String),
     /// The member uses Pull mode.
     #[error(
-        "{0} is a member in Pull mode: its agent has registered it, and `karmadactl unregister` takes it out"
+        "{0} is a member in Pull mode, which its agent has registered: remove it with `karmadactl unregister`"
     )]
     PullMode(String),
-    /// The kubeconfig belongs to another cluster.
+    /// The kubeconfig selects another cluster.
     #[error("{path} leads to another cluster than the member {name}: nothing was done", path = .path.display())]
     WrongCluster {
         /// Name of the member.
@@ -91,25 +91,25 @@ pub enum UnjoinError {
     },
     /// The Cluster or its Works still exist after the timeout.
     #[error(
-        "{name} is still there after {seconds} s, held by {holder}: its controllers remove the workloads first; wait longer with --wait, or --force it"
+        "{name} still exists after {seconds} s, kept by {holder}: controllers remove the workloads first; wait longer with --wait, or pass --force"
     )]
     TimedOut {
         /// Name of the member.
         name: String,
-        /// Time waited, in seconds.
+        /// Waiting time, in seconds.
         seconds: u64,
         /// Finalizers or Works that keep the Cluster.
         holder: String,
     },
-    /// A server refuses a request.
+    /// The control plane or the member refuses a request.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// The control plane refuses a request.
+    /// A request to the control plane failed.
     #[error("cannot {doing}: {}", api_error_message(.source))]
     Refused {
-        /// Attempted action.
+        /// The attempted action, such as `read the member m1`.
         doing: String,
-        /// Cause.
+        /// The error of the request.
         source: Box<kube::Error>,
     },
     /// The output cannot be written.
@@ -125,10 +125,10 @@ fn refused(doing: impl Into<String>) -> impl FnOnce(kube::Error) -> UnjoinError 
     }
 }
 
-/// Removes a member.
+/// Removes a member from the control plane. If the flags name its kubeconfig, also removes the accounts in the member.
 ///
 /// # Errors
-/// When a step fails. A second run continues from there.
+/// Fails if a step fails. A second run continues with this step.
 pub async fn run(args: UnjoinArgs) -> Result<(), UnjoinError> {
     let client = args.control_plane.client().await;
     let client = client.map_err(UnjoinError::ControlPlane)?;
@@ -148,7 +148,7 @@ pub async fn run(args: UnjoinArgs) -> Result<(), UnjoinError> {
         return Err(UnjoinError::PullMode(name.clone()));
     }
     let member_client = member_client(&args, &cluster).await?;
-    // Read first, because the Secret is deleted with the Cluster.
+    // The registrant is read first, because the Secret is deleted with the Cluster.
     let registrant = Registrant::read(&applier, name).await?;
     if args.dry_run {
         applier.delete(&clusters, name).await?;
@@ -178,7 +178,9 @@ pub async fn run(args: UnjoinArgs) -> Result<(), UnjoinError> {
             member::forget(&Applier::new(client, name, verbosity), &registrant, name).await?;
             ""
         }
-        None => "; what joining made in it is still there (--cluster-kubeconfig removes it)",
+        None => {
+            "; accounts of the control plane remain in the member (--cluster-kubeconfig removes them)"
+        }
     };
     let is_no_member = if args.dry_run {
         "would be no member any more (dry run: nothing was written)"
@@ -189,7 +191,8 @@ pub async fn run(args: UnjoinArgs) -> Result<(), UnjoinError> {
     Ok(())
 }
 
-/// Returns a client for the member if the flags name its kubeconfig, after checking that it is the right cluster.
+/// Returns a client for the member, or `None` if the flags name no kubeconfig. Checks that the kubeconfig selects the
+/// cluster of the member.
 async fn member_client(
     args: &UnjoinArgs,
     cluster: &Cluster,
@@ -215,12 +218,13 @@ async fn member_client(
     Ok(Some(client))
 }
 
-/// Returns the namespace of a member's Works.
+/// Returns the namespace that contains a member's Works.
 fn execution_namespace(name: &str) -> String {
     format!("{EXECUTION_SPACE_PREFIX}{name}")
 }
 
-/// Adds a finalizer to a Cluster unless a controller has one. Returns whether this command's finalizer is set.
+/// Adds the finalizer of this command to a Cluster, unless a controller has added a finalizer. Returns whether the
+/// Cluster has the finalizer of this command.
 async fn add_finalizer(clusters: &Api<Cluster>, cluster: &Cluster) -> Result<bool, UnjoinError> {
     let finalizers = cluster.finalizers();
     if finalizers
@@ -247,7 +251,7 @@ async fn add_finalizer(clusters: &Api<Cluster>, cluster: &Cluster) -> Result<boo
     Ok(true)
 }
 
-/// Waits until the Works of a member are gone.
+/// Waits until the Works of a member are deleted. At the timeout, fails or forces the removal.
 async fn wait_until_works_are_gone(
     client: &Client,
     args: &UnjoinArgs,
@@ -258,7 +262,7 @@ async fn wait_until_works_are_gone(
     loop {
         let left = match works.list_metadata(&ListParams::default()).await {
             Ok(list) => list.items.len(),
-            // The control plane has no Works.
+            // The control plane does not serve the resource Work.
             Err(kube::Error::Api(status)) if status.code == 404 => 0,
             Err(error) => return Err(refused(format!("list the works in {namespace}"))(error)),
         };
@@ -298,7 +302,7 @@ async fn remove_finalizer(clusters: &Api<Cluster>, name: &str) -> Result<(), Unj
     ignore_not_found(patched).map_err(refused(failed()))
 }
 
-/// Waits until the Cluster is gone.
+/// Waits until the Cluster is deleted. At the timeout, fails or forces the removal.
 async fn wait_until_gone(
     client: &Client,
     args: &UnjoinArgs,

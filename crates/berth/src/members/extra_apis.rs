@@ -1,5 +1,5 @@
-//! CustomResourceDefinitions for the custom APIs that the fleet lists for a member. They have no schema, so objects of
-//! these kinds can have any content.
+//! CustomResourceDefinitions of a simulated member, for the custom APIs in its Cluster manifest. The definitions have
+//! no schema, so their objects can have any content.
 
 use berth_api::Cluster;
 use berth_api::cluster::{ApiEnablement, ApiResource};
@@ -9,8 +9,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::api::ObjectMeta;
 
-/// Returns a definition for each resource of a custom group. Groups of Kubernetes (`*.k8s.io`) are built in, except
-/// `gateway.networking.k8s.io`.
+/// Returns a definition for each resource of a custom API group. The API server serves the groups of Kubernetes
+/// (`*.k8s.io`) itself, except `gateway.networking.k8s.io`.
 pub(super) fn of(cluster: &Cluster) -> Vec<CustomResourceDefinition> {
     let status = cluster.status.clone().unwrap_or_default();
     let mut definitions: Vec<CustomResourceDefinition> = Vec::new();

@@ -1,4 +1,4 @@
-//! Nodes of a simulated member, from the status in its Cluster manifest.
+//! Nodes of a simulated member. The status in its Cluster manifest contains their number and total capacity.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
-/// An invalid quantity in the resource summary of a manifest.
+/// An invalid quantity in the `resourceSummary` of a Cluster manifest.
 #[derive(Debug, thiserror::Error)]
 #[error("status.resourceSummary.{list}.{resource}: {source}")]
 pub(super) struct InvalidQuantity {
@@ -29,7 +29,7 @@ impl InvalidQuantity {
     }
 }
 
-/// Returns the unit in which a resource is divided: a millicore for CPU, otherwise 1.
+/// Returns the unit in which a resource is divided: one millicore for CPU, and 1 for every other resource.
 pub(super) fn step(resource: &str) -> Quantity {
     match resource {
         "cpu" => Quantity::from_milli(1),
@@ -37,8 +37,8 @@ pub(super) fn step(resource: &str) -> Quantity {
     }
 }
 
-/// Returns the nodes of a cluster, among which its capacity is divided equally. A manifest with a capacity but without
-/// a number of nodes describes one node.
+/// Returns the nodes of a cluster. The capacity of the cluster is divided equally among the nodes. A manifest that has
+/// a capacity and no number of nodes describes one node.
 pub(super) fn of(cluster: &Cluster) -> Result<Vec<Node>, InvalidQuantity> {
     let status = cluster.status.clone().unwrap_or_default();
     let allocatable = status.resource_summary.unwrap_or_default().allocatable;
@@ -130,7 +130,8 @@ fn node(
     }
 }
 
-/// Returns an unreachable address. Clusters have separate networks, so each uses the same range.
+/// Returns the address of a node. Clusters have separate networks, so all members use the same range. No process
+/// listens there.
 fn address(index: u32) -> String {
     let first = u32::from(std::net::Ipv4Addr::new(172, 18, 0, 2));
     std::net::Ipv4Addr::from(first + index).to_string()
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_capacity_is_divided_among_the_nodes_without_remainder() {
+    fn the_capacity_is_divided_exactly_among_the_nodes() {
         let cluster = cluster_with(
             Some(3),
             Some(2),
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_quantity_is_named() {
+    fn an_error_names_the_invalid_quantity() {
         let error = of(&cluster_with(Some(1), None, &[("memory", "much")])).unwrap_err();
         assert!(error.to_string().contains("allocatable.memory"), "{error}");
     }

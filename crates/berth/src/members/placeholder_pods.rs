@@ -1,5 +1,5 @@
-//! Pods that request the resources which the fleet lists as allocated, so that the collected status of a simulated
-//! member equals its manifest.
+//! Placeholder pods of a simulated member. They request the resources that its Cluster manifest lists as allocated, so
+//! that the collected status equals the status in the manifest.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use kube::api::ObjectMeta;
 
 use super::nodes::{InvalidQuantity, step};
 
-/// Returns as many pods as the manifest lists, spread over the nodes; without a number, one for each node.
+/// Returns the pods, assigned to the nodes in turn. Their number is `allocated.pods` of the manifest, or the number of
+/// nodes.
 pub(super) fn of(cluster: &Cluster, nodes: &[Node]) -> Result<Vec<Pod>, InvalidQuantity> {
     let status = cluster.status.clone().unwrap_or_default();
     let allocated = status.resource_summary.unwrap_or_default().allocated;
@@ -50,7 +51,7 @@ fn pod(number: u32, node: String, requests: BTreeMap<String, ApiQuantity>) -> Po
             name: Some(format!("system-{number}")),
             namespace: Some("kube-system".to_owned()),
             labels: Some([("app".to_owned(), "system".to_owned())].into()),
-            // The mark of static pods, which kubectl drain ignores.
+            // `kubectl drain` ignores pods with this annotation, which marks static pods.
             annotations: Some(
                 [(
                     "kubernetes.io/config.mirror".to_owned(),

@@ -1,4 +1,4 @@
-//! The report of a replay as text.
+//! The report of `berth replay` as text.
 
 use std::fmt::Write as _;
 

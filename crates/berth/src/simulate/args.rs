@@ -1,4 +1,4 @@
-//! Flags of `berth simulate`.
+//! The flags of `berth simulate`, and the changes of the fleet that they describe.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -26,7 +26,7 @@ pub struct SimulateArgs {
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Format,
 
-    /// Namespace of manifests without one [default: default, or that of the context]
+    /// Namespace for manifests that name no namespace [default: default, or that of the context]
     #[arg(short, long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
@@ -59,15 +59,15 @@ pub struct SimulateArgs {
     #[arg(long)]
     pub fail_on_unscheduled: bool,
 
-    /// Configuration file of the scheduler: profiles, weights, Expressions, gangs and preemption
+    /// Configuration file of the scheduler: profiles, weights, the plugin Expressions, gangs and preemption
     #[arg(long, value_name = "FILE", conflicts_with = "scheduler_url")]
     pub config: Option<PathBuf>,
 
-    /// The running scheduler, whose configuration is used.
+    /// Flags that select a running scheduler, whose configuration is used.
     #[command(flatten)]
     pub scheduler: SchedulerEndpointArgs,
 
-    /// Flags of the decisions.
+    /// Flags that affect scheduling decisions.
     #[command(flatten)]
     pub engine: EngineFlags,
 
@@ -82,39 +82,39 @@ pub struct SimulateArgs {
 const EXAMPLES: &str = "\
 Examples:
   berth simulate -f examples/fleet.yaml -f examples/nginx.yaml
-                                where would this be placed? Needs no server
+                                shows where these manifests would be placed; needs no server
   berth simulate -f fleet.yaml -f apps/ -o wide
-                                and why, for each cluster
+                                also shows the reason for each cluster
   kustomize build . | berth simulate -f fleet.yaml -f - -o json
-                                JSON for scripts
+                                prints JSON for scripts
   berth simulate -f fleet.yaml -f apps/ --without member1
-                                what would move if member1 were lost?
+                                shows what would move if member1 were lost
   berth simulate --against prod --without member1 --without member2
-                                the same for the bindings of a live control plane
+                                shows what would move in a live control plane if two members were lost
   berth simulate --against prod --taint member1=broken:NoExecute --config scheduler.yaml
-                                the same for an eviction, with the profiles of the scheduler
+                                shows what a taint would evict, with the profiles in a configuration file
   berth simulate --against prod --capacity member1=cpu=200 --scheduler-url http://127.0.0.1:8080
-                                what would move if it grew, with the configuration of the running scheduler?
+                                shows what would move to a larger member1, with the running scheduler's configuration
   berth simulate --against prod -f new-policy.yaml
-                                what would move if this were applied there?
+                                shows what would move if the policy were applied to the control plane
   berth simulate --against prod
-                                what would move if Berth became its scheduler?
+                                shows what would move if Berth became the scheduler of the control plane
   berth simulate --against prod -f new-app.yaml --enable-scheduler-estimator -o wide
-                                the same, with the answers of the members' estimators
+                                shows where the app would be placed, with the answers of the members' estimators
 
-Nothing is written. A binding that fits nowhere is a result (exit code 0). Manifests that cannot be read or
-would be refused are an error (1), and so is an invalid command line (2).";
+Nothing is written. A binding without a suitable cluster is a result (exit code 0). Manifests that cannot be read, or
+that a control plane would refuse, are an error (1). An invalid command line is an error, too (2).";
 
 impl SimulateArgs {
-    /// Reports whether the flags change the fleet.
+    /// Reports whether a flag changes the fleet.
     pub(crate) fn changes_fleet(&self) -> bool {
         !self.without.is_empty() || !self.taint.is_empty() || !self.capacity.is_empty()
     }
 
-    /// Returns the clusters with the changes of the flags.
+    /// Applies the changes of the flags to the clusters.
     ///
     /// # Errors
-    /// When a flag names a cluster that does not exist.
+    /// Fails if a flag names a cluster that does not exist.
     pub(crate) fn changed_fleet(&self, mut clusters: Clusters) -> Result<Clusters, SimulateError> {
         let lost = self.without.iter().map(|cluster| {
             let cluster = cluster.clone();
@@ -164,23 +164,23 @@ pub enum Format {
     Yaml,
 }
 
-/// A taint on a cluster: `CLUSTER=KEY[=VALUE]:EFFECT`.
+/// The value of `--taint`: `CLUSTER=KEY[=VALUE]:EFFECT`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaintArg {
     /// Name of the cluster.
     pub cluster: String,
-    /// The added taint.
+    /// Taint to add.
     pub taint: Taint,
 }
 
-/// The allocatable amount of a resource of a cluster: `CLUSTER=RESOURCE=AMOUNT`.
+/// The value of `--capacity`: `CLUSTER=RESOURCE=AMOUNT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapacityArg {
     /// Name of the cluster.
     pub cluster: String,
     /// Name of the resource.
     pub resource: String,
-    /// The new amount, as a quantity.
+    /// New allocatable amount, as a quantity.
     pub amount: String,
 }
 
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capacities_are_quantities_of_a_resource_of_a_cluster() {
+    fn a_capacity_has_a_cluster_a_resource_and_a_quantity() {
         let parsed: CapacityArg = "m1=memory=64Gi".parse().unwrap();
         let expected = ("m1", "memory", "64Gi");
         let found = (&*parsed.cluster, &*parsed.resource, &*parsed.amount);

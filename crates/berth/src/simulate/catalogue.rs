@@ -1,4 +1,5 @@
-//! Catalogue of the kinds that a server serves, with their resource names and scopes.
+//! The catalogue of the kinds that an API server serves, with their resource names and scopes. It also contains the
+//! types of Karmada's own resources.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 use kube::core::{ApiResource, GroupVersion};
 
-/// Cluster-scoped kinds of Kubernetes, for servers that do not serve them.
+/// Cluster-scoped kinds of Kubernetes. The catalogue uses this list for kinds that the server does not serve.
 const CLUSTER_SCOPED: [&str; 12] = [
     "APIService",
     "ClusterRole",
@@ -26,7 +27,7 @@ const CLUSTER_SCOPED: [&str; 12] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// API versions of the kinds that are propagated most, for hints at misspelled kinds.
+/// API versions of frequently propagated kinds. Their kinds are suggested for a misspelled kind.
 const COMMON: [&str; 7] = [
     "apps/v1",
     "autoscaling/v2",
@@ -37,25 +38,25 @@ const COMMON: [&str; 7] = [
     "v1",
 ];
 
-/// Result of looking up a kind.
+/// The result of looking up a kind.
 #[derive(Clone, Debug)]
 pub(crate) enum Lookup {
     /// The kind is served.
     Served(Arc<ResourceType>),
-    /// The API version is served, but not this kind.
+    /// The server serves the API version without this kind.
     Missing,
-    /// The API version is not served.
+    /// The server does not serve the API version.
     UnknownGroup,
 }
 
-/// Cache of the kinds that a server serves.
+/// The cached lists of the kinds that a server serves, read once per API version.
 pub(crate) struct Catalogue {
     client: Client,
     lists: HashMap<String, Option<APIResourceList>>,
 }
 
 impl Catalogue {
-    /// Returns an empty catalogue of the client's server.
+    /// Creates an empty catalogue for the server of the client.
     pub(crate) fn new(client: Client) -> Self {
         Self {
             client,
@@ -81,10 +82,10 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Reads the most common API versions.
+    /// Reads the kinds of the most common API versions.
     ///
     /// # Errors
-    /// When the server does not respond.
+    /// Fails if the server does not respond.
     pub(crate) async fn read_common(&mut self) -> Result<(), kube::Error> {
         for api_version in COMMON {
             self.read(api_version).await?;
@@ -92,7 +93,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Returns the API versions and kinds read so far, sorted.
+    /// Returns the kinds that have been read, each with its API version, sorted.
     pub(crate) fn kinds(&self) -> Vec<(&str, &str)> {
         let mut kinds: Vec<_> = self
             .lists
@@ -107,10 +108,10 @@ impl Catalogue {
         kinds
     }
 
-    /// Looks up a kind.
+    /// Looks up a kind in the catalogue, after reading its API version.
     ///
     /// # Errors
-    /// When the server does not respond.
+    /// Fails if the server does not respond.
     pub(crate) async fn find(
         &mut self,
         api_version: &str,
@@ -135,23 +136,24 @@ impl Catalogue {
     }
 }
 
-/// Returns an assumed type for a kind that no server serves: namespaced, unless it is a well-known cluster-scoped kind.
+/// Returns an assumed type for a kind that no server serves. The type is namespaced, unless it is in
+/// [`CLUSTER_SCOPED`].
 pub(crate) fn assume_type(api_version: &str, kind: &str) -> Arc<ResourceType> {
     let plural = format!("{}s", kind.to_lowercase());
     resource_type(api_version, kind, &plural, !CLUSTER_SCOPED.contains(&kind))
 }
 
-/// Returns the type of Clusters.
+/// Returns the type of the resource `clusters`.
 pub(crate) fn clusters() -> Arc<ResourceType> {
     resource_type("cluster.karmada.io/v1alpha1", "Cluster", "clusters", false)
 }
 
-/// Returns the type of ConfigMaps.
+/// Returns the type of the resource `configmaps`.
 pub(crate) fn config_maps() -> Arc<ResourceType> {
     resource_type("v1", "ConfigMap", "configmaps", true)
 }
 
-/// Returns the type of propagation policies.
+/// Returns the type of PropagationPolicies or ClusterPropagationPolicies.
 pub(crate) fn policies(kind: PolicyKind) -> Arc<ResourceType> {
     let (name, plural) = match kind {
         PolicyKind::Namespaced => ("PropagationPolicy", "propagationpolicies"),
@@ -161,7 +163,7 @@ pub(crate) fn policies(kind: PolicyKind) -> Arc<ResourceType> {
     resource_type("policy.karmada.io/v1alpha1", name, plural, namespaced)
 }
 
-/// Returns the type of override policies.
+/// Returns the type of OverridePolicies or ClusterOverridePolicies.
 pub(crate) fn overrides(kind: PolicyKind) -> Arc<ResourceType> {
     let (name, plural) = match kind {
         PolicyKind::Namespaced => ("OverridePolicy", "overridepolicies"),
@@ -171,7 +173,7 @@ pub(crate) fn overrides(kind: PolicyKind) -> Arc<ResourceType> {
     resource_type("policy.karmada.io/v1alpha1", name, plural, namespaced)
 }
 
-/// Returns the type of interpreter customizations.
+/// Returns the type of ResourceInterpreterCustomizations.
 pub(crate) fn customizations() -> Arc<ResourceType> {
     resource_type(
         "config.karmada.io/v1alpha1",
@@ -181,7 +183,7 @@ pub(crate) fn customizations() -> Arc<ResourceType> {
     )
 }
 
-/// Returns the type of configurations of interpreter webhooks.
+/// Returns the type of ResourceInterpreterWebhookConfigurations.
 pub(crate) fn interpreter_webhooks() -> Arc<ResourceType> {
     resource_type(
         "config.karmada.io/v1alpha1",
@@ -191,7 +193,7 @@ pub(crate) fn interpreter_webhooks() -> Arc<ResourceType> {
     )
 }
 
-/// Returns the type of bindings.
+/// Returns the type of ResourceBindings or ClusterResourceBindings.
 pub(crate) fn bindings(kind: BindingKind) -> Arc<ResourceType> {
     let plural = match kind {
         BindingKind::Namespaced => "resourcebindings",

@@ -1,4 +1,5 @@
-//! The scheduler configuration of a simulation, and the note of a simulation that has none.
+//! The scheduler configuration that the flags of a simulation select. If the flags select none, the output contains a
+//! note about the missing configuration.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,11 +14,11 @@ use super::live::LivePlane;
 use crate::scheduler_configuration::DecisionConfiguration;
 use crate::what_if::Bindings;
 
-/// Key of the configuration in a ConfigMap.
+/// Key of a scheduler configuration in the data of a ConfigMap.
 const KEY: &str = "config.yaml";
 
-/// Returns the note that the simulation has no scheduler configuration. The note lists `config_maps`, which contain a
-/// configuration, and the non-default schedulers of the bindings.
+/// Returns a note that the simulation uses no scheduler configuration. `config_maps` are the ConfigMaps that contain a
+/// configuration. The note lists them, and the schedulers that the bindings name, except the default scheduler.
 pub(crate) fn note(bindings: &Bindings, config_maps: &[String]) -> String {
     let mut note = "not simulated: the scheduler's configuration (profiles, Expressions, other plugins, extenders); \
                     --config or --scheduler-url adds it"
@@ -39,10 +40,11 @@ pub(crate) fn note(bindings: &Bindings, config_maps: &[String]) -> String {
     note
 }
 
-/// Returns the configuration to decide with, from a file, a running scheduler or the flags.
+/// Returns the configuration that the flags select: a file, the configuration of a running scheduler, or the flags
+/// alone.
 ///
 /// # Errors
-/// When it cannot be read.
+/// Fails if the file or the running scheduler cannot be read.
 pub(crate) async fn of_flags(args: &SimulateArgs) -> Result<DecisionConfiguration, SimulateError> {
     if let Some(path) = &args.config {
         return Ok(DecisionConfiguration::of_file(path, &args.engine)?);
@@ -59,7 +61,8 @@ pub(crate) async fn of_flags(args: &SimulateArgs) -> Result<DecisionConfiguratio
     ))
 }
 
-/// Returns the ConfigMaps of a control plane with a scheduler configuration; none if they cannot be read.
+/// Returns the names of the ConfigMaps in a control plane that contain a scheduler configuration. The list is empty if
+/// the ConfigMaps cannot be read.
 pub(crate) async fn config_maps(live: &LivePlane) -> Vec<String> {
     let objects = live
         .list(&catalogue::config_maps(), Some(NAMESPACE_SYSTEM))

@@ -1,4 +1,5 @@
-//! Bindings for templates and policies, computed by the detector's own state on copies of the objects.
+//! A simulated detector. It computes the bindings for templates and policies with the state of the real detector, on
+//! copies of the objects in memory.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -27,50 +28,50 @@ use super::args::SimulateArgs;
 use super::merge;
 use crate::controllers::detector_gates;
 
-/// Permanent id of simulated bindings.
+/// Permanent id of new bindings. A control plane would generate a random id.
 const PLACEHOLDER_ID: &str = "00000000-0000-4000-8000-000000000000";
 
-/// Bindings by key, as JSON.
+/// Bindings as JSON, by key.
 pub(crate) type Bindings = BTreeMap<BindingKey, Value>;
 
-/// API version and kind of objects.
+/// API version and kind.
 pub(crate) type ApiKind = (String, String);
 
-/// A template without an up-to-date binding.
+/// A template whose binding is missing or not up to date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unbound {
     /// Kind and name of the template.
     pub(crate) template: String,
-    /// True if no policy selects it.
+    /// True if no policy selects the template.
     pub(crate) unselected: bool,
-    /// Reason.
+    /// Reason why the binding is missing or not up to date.
     pub(crate) reason: String,
 }
 
-/// The detector's state, and the results for the templates that it has processed.
+/// The detector's state, the existing objects, and the results for the templates in the manifests.
 pub(crate) struct Detector {
     state: State,
     validates: bool,
     interpreter: Interpreter,
-    /// Customizations of the interpreter by name.
+    /// Customizations of the interpreter, by name.
     customizations: BTreeMap<String, ResourceInterpreterCustomization>,
-    /// Configurations of interpreter webhooks by name.
+    /// Configurations of interpreter webhooks, by name.
     interpreter_webhooks: BTreeMap<String, ResourceInterpreterWebhookConfiguration>,
-    /// Template of each updated binding.
+    /// The template of each binding that was created or updated.
     owners: HashMap<BindingKey, TemplateKey>,
-    /// Policies that had claimed templates before the manifests were applied.
+    /// The policies that had claimed existing templates before the manifests were applied.
     initial_claims: HashMap<TemplateKey, PolicyKey>,
-    /// Templates that were applied or processed, in this order.
+    /// Templates that were applied from manifests or taken from the queue, in this order.
     processed: Vec<TemplateKey>,
     processed_keys: HashSet<TemplateKey>,
-    /// Reasons why the binding of a template was not updated.
+    /// Reasons why the binding of a template is not up to date.
     errors: HashMap<TemplateKey, String>,
-    /// Policies of the manifests.
+    /// Keys of the policies in the manifests.
     applied_policies: Vec<PolicyKey>,
 }
 
 impl Detector {
-    /// Returns a detector without objects.
+    /// Creates a detector without objects.
     pub(crate) fn new(args: &SimulateArgs) -> Self {
         Self {
             state: State::new(DetectorOptions {
@@ -90,7 +91,7 @@ impl Detector {
         }
     }
 
-    /// Adds an existing policy. Returns the errors of the policy or of its selectors.
+    /// Adds an existing policy without queueing its templates. Returns errors of the policy and its selectors.
     pub(crate) fn seed_policy(&mut self, kind: PolicyKind, object: Value) -> Vec<String> {
         match self.record(kind, object) {
             Ok((record, errors)) => {
@@ -101,7 +102,8 @@ impl Detector {
         }
     }
 
-    /// Applies a policy of the manifests. Returns the errors of the policy or of its selectors.
+    /// Applies a policy from the manifests, and queues the affected templates and policies. Returns errors of the
+    /// policy and its selectors.
     pub(crate) fn policy_applied(&mut self, kind: PolicyKind, object: Value) -> Vec<String> {
         match self.record(kind, object) {
             Ok((record, errors)) => {
@@ -140,30 +142,31 @@ impl Detector {
         Ok((record, errors))
     }
 
-    /// Returns the policy of a key.
+    /// Returns the policy with a key.
     pub(crate) fn policy(&self, key: &PolicyKey) -> Option<&Arc<PolicyRecord>> {
         self.state.index().policy(key)
     }
 
-    /// Returns the policies of the manifests.
+    /// Returns the policies from the manifests.
     pub(crate) fn applied_policies(&self) -> impl Iterator<Item = &Arc<PolicyRecord>> {
         self.applied_policies
             .iter()
             .filter_map(|key| self.state.index().policy(key))
     }
 
-    /// Returns all policies.
+    /// Returns all policies, existing policies and policies from the manifests.
     pub(crate) fn policies(&self) -> impl Iterator<Item = &PolicyRecord> {
         self.state.index().policies().map(|record| &**record)
     }
 
-    /// Returns all templates.
+    /// Returns all templates, existing templates and templates from the manifests.
     pub(crate) fn templates(&self) -> impl Iterator<Item = &Arc<Template>> {
         let index = self.state.index();
         index.template_keys().filter_map(|key| index.template(key))
     }
 
-    /// Returns the policies with preemption, if the gate for it is off.
+    /// Returns the policies with `preemption: Always`, if the feature gate for preemption is off. Otherwise returns an
+    /// empty list.
     pub(crate) fn idle_preemptors(&self) -> Vec<&PolicyKey> {
         if self.state.options().gates.policy_preemption {
             return Vec::new();
@@ -177,7 +180,8 @@ impl Detector {
         keys
     }
 
-    /// Applies a customization, and plans the templates of its kinds again. Returns the error if it is invalid.
+    /// Applies a customization, and queues the templates of its kinds. Returns an error if the customization is
+    /// invalid.
     pub(crate) fn customization_applied(&mut self, object: Value) -> Option<String> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let name = name.to_owned();
@@ -201,8 +205,8 @@ impl Detector {
         None
     }
 
-    /// Applies a configuration of interpreter webhooks, and returns a note about it. Its webhooks are not called: a template
-    /// that needs one has no result.
+    /// Applies a configuration of interpreter webhooks, and returns a note about the configuration. The simulation does
+    /// not call webhooks, so a template that needs a webhook gets no binding.
     pub(crate) fn interpreter_webhooks_applied(&mut self, object: Value) -> String {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let name = name.to_owned();
@@ -223,13 +227,13 @@ impl Detector {
         }
     }
 
-    /// Adds the name of an override policy.
+    /// Adds an override policy. The detector needs only its key.
     pub(crate) fn override_policy(&mut self, kind: PolicyKind, namespace: &str, name: &str) {
         self.state
             .override_applied((kind, namespace.to_owned(), name.to_owned()));
     }
 
-    /// Adds an existing template with its claim.
+    /// Adds an existing template with its claim, without queueing the template.
     pub(crate) fn seed_template(&mut self, kind: &Arc<ResourceType>, object: Value) {
         let Ok(object) = serde_json::from_value(object) else {
             return;
@@ -245,7 +249,7 @@ impl Detector {
         }
     }
 
-    /// Applies a template of the manifests.
+    /// Applies a template from the manifests, and queues the template.
     pub(crate) fn template_applied(
         &mut self,
         kind: &Arc<ResourceType>,
@@ -263,7 +267,7 @@ impl Detector {
             return;
         }
         if !has_uid && let Some(existing) = bindings.get(&binding_key(&key)) {
-            // The manifest has no UID, but the existing binding has that of the object.
+            // The manifest has no UID. The existing binding contains the UID of the object.
             object["metadata"]["uid"] = existing["spec"]["resource"]["uid"].clone();
         }
         match serde_json::from_value::<DynamicObject>(object) {
@@ -283,7 +287,7 @@ impl Detector {
         }
     }
 
-    /// Processes the queue until it is empty.
+    /// Processes the queued templates and policies until the queue is empty.
     pub(crate) fn process_queue(&mut self, bindings: &mut Bindings) {
         while let Some(item) = self.state.next_item() {
             let key = item.key();
@@ -340,7 +344,7 @@ impl Detector {
         }
     }
 
-    /// Returns the policy that has claimed a template and selects it.
+    /// Returns the policy that has claimed a template, if the policy still selects the template.
     fn claiming_policy(&self, template: &Template) -> Option<&Arc<Policy>> {
         let claim = template.claim.as_ref()?;
         let policy = self.policy(&claim.policy)?.ready()?;
@@ -358,7 +362,8 @@ impl Detector {
             return Err(format!("its binding {key} is that of {other} already"));
         }
         let existing = bindings.get(&key);
-        // Priority classes only order the queue, so the binding keeps its priority.
+        // The simulation does not look up priority classes. The priority only orders the scheduler's queue, so the
+        // binding keeps it.
         let priority = existing
             .and_then(|binding| BindingSpec::deserialize(&binding["spec"]).ok())
             .and_then(|spec| spec.schedule_priority?.priority);
@@ -389,20 +394,20 @@ impl Detector {
         Ok(())
     }
 
-    /// Returns a line for each template that another policy has claimed.
+    /// Returns a line for each template that one policy has claimed from another policy.
     pub(crate) fn takeovers(&self) -> Vec<String> {
         let lines = self.processed.iter().filter_map(|key| {
             let before = self.initial_claims.get(key)?;
             let after = &self.state.index().template(key)?.claim.as_ref()?.policy;
             (before != after).then(|| {
                 let (kind, name) = (key.kind(), full_name(key));
-                format!("{kind} {name}: {after} takes it from {before}")
+                format!("{kind} {name}: {after} claims it from {before}")
             })
         });
         lines.collect()
     }
 
-    /// Returns the applied or processed templates without an up-to-date binding.
+    /// Returns the applied or processed templates whose binding is missing or not up to date.
     pub(crate) fn unbound(&self) -> Vec<Unbound> {
         let unbound = self.processed.iter().filter_map(|key| {
             let (unselected, reason) = self.unbound_reason(key)?;
@@ -415,7 +420,8 @@ impl Detector {
         unbound.collect()
     }
 
-    /// Returns whether no policy selects a template, and the reason why its binding is not up to date; none if it is.
+    /// Returns the reason why the binding of a template is not up to date, or `None` if it is. The first value is true
+    /// if no policy selects the template.
     fn unbound_reason(&self, key: &TemplateKey) -> Option<(bool, String)> {
         let error = self.errors.get(key).map(|error| (false, error.clone()));
         let Some(template) = self.state.index().template(key) else {
@@ -442,7 +448,7 @@ impl Detector {
     }
 }
 
-/// Returns a template with its content, which customizations read.
+/// Returns the template of an object, with the whole object as its body, because customizations read the body.
 fn with_content(kind: &Arc<ResourceType>, object: DynamicObject) -> Template {
     let content = serde_json::to_value(&object).ok().map(Arc::new);
     let mut template = Template::from_object(kind, object);
@@ -450,7 +456,7 @@ fn with_content(kind: &Arc<ResourceType>, object: DynamicObject) -> Template {
     template
 }
 
-/// Returns the kinds that a policy selects.
+/// Returns the API versions and kinds that a policy selects.
 pub(crate) fn selected_kinds(record: &PolicyRecord) -> HashSet<ApiKind> {
     record.kinds.iter().cloned().collect()
 }
@@ -484,7 +490,7 @@ fn binding_key(template: &TemplateKey) -> BindingKey {
     }
 }
 
-/// Returns the name with the namespace, if there is one.
+/// Returns the name of a template, with the namespace if the template has one.
 pub(crate) fn full_name(key: &TemplateKey) -> String {
     if key.namespace.is_empty() {
         key.name.clone()
@@ -493,7 +499,7 @@ pub(crate) fn full_name(key: &TemplateKey) -> String {
     }
 }
 
-/// Returns an invalid policy as far as it can be decoded.
+/// Builds a policy from an invalid object, without its invalid selectors. Returns `None` if the spec cannot be decoded.
 fn invalid_policy(key: &PolicyKey, object: &DynamicObject) -> Option<Policy> {
     let raw_spec = object.data.get("spec").cloned().unwrap_or_default();
     let spec = berth_api::policy::PropagationSpec::deserialize(&raw_spec).ok()?;
@@ -516,7 +522,7 @@ fn invalid_policy(key: &PolicyKey, object: &DynamicObject) -> Option<Policy> {
         spec,
         raw_spec,
         selectors,
-        // A simulation does not preempt.
+        // The annotation `scheduling.berth/preemptible` of an invalid policy is ignored.
         preemptible: None,
     })
 }

@@ -1,17 +1,17 @@
-//! Errors of a simulation.
+//! Errors of `berth simulate`, and problems of single manifests.
 
 use std::fmt;
 
-use berth_scheduler::connect::ConnectError;
+use berth_component_base::connect::ConnectError;
 use berth_scheduler::estimator::EstimatorOptionsError;
 
 use crate::scheduler_configuration::ConfigurationError;
 use crate::scheduler_endpoint::SchedulerEndpointError;
 
-/// Reason why a simulation has no result.
+/// An error that ends a simulation without a result.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
-    /// All manifests that cannot be used.
+    /// Problems of the manifests that cannot be used.
     #[error("{}", lines(.0))]
     Manifests(Vec<Problem>),
     /// A flag names a cluster that does not exist.
@@ -24,45 +24,45 @@ pub enum SimulateError {
         /// Names of the existing clusters.
         clusters: Vec<String>,
     },
-    /// The control plane cannot be addressed.
+    /// The command cannot connect to the control plane.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The control plane refuses a request.
+    /// A request to the control plane failed.
     #[error("cannot read {what}: {reason}")]
     Read {
         /// Requested resource.
         what: String,
         /// Cause.
         reason: String,
-        /// True if the kind is not served.
+        /// True if the control plane does not serve the kind.
         missing: bool,
     },
-    /// The server for validation cannot start.
+    /// The API server that validates manifests does not start.
     #[error("cannot set up validation: {0}")]
     Sandbox(String),
     /// A flag of the estimators is invalid.
     #[error(transparent)]
     Estimators(#[from] EstimatorOptionsError),
-    /// Estimators are enabled without a control plane that knows their addresses.
+    /// The flags enable estimators without `--against`. The addresses of the estimators are read from a control plane.
     #[error(
-        "--enable-scheduler-estimator needs --against CONTEXT: a control plane knows where estimators are"
+        "--enable-scheduler-estimator needs --against CONTEXT: the addresses of estimators are read from a control plane"
     )]
     EstimatorsWithoutControlPlane,
     /// The configuration of the scheduler cannot be used.
     #[error(transparent)]
     Configuration(#[from] ConfigurationError),
-    /// The running scheduler cannot be asked.
+    /// The running scheduler cannot be queried.
     #[error(transparent)]
     Scheduler(#[from] SchedulerEndpointError),
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] std::io::Error),
-    /// The manifests have no Cluster.
+    /// The manifests contain no Cluster.
     #[error(
         "there is no Cluster among the manifests; add a fleet, as in -f examples/fleet.yaml, or pass --against CONTEXT"
     )]
     NoFleet,
-    /// Result of `--fail-on-unscheduled`.
+    /// The flag `--fail-on-unscheduled` is set, and a binding cannot be placed or a policy selects nothing.
     #[error("{}", failures(*.bindings, *.selections))]
     Unscheduled {
         /// Number of bindings that cannot be placed.
@@ -76,7 +76,7 @@ pub enum SimulateError {
 }
 
 impl SimulateError {
-    /// Reports whether the command line has to change.
+    /// Reports whether the user must correct the command line.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Estimators(_) | Self::EstimatorsWithoutControlPlane | Self::Configuration(_) => {
@@ -117,12 +117,12 @@ fn known(clusters: &[String]) -> String {
     }
 }
 
-/// Position of a manifest in its source.
+/// The position of a manifest in its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLocation {
     /// Path of the file, or `standard input`.
     pub file: String,
-    /// Number of the document, from 1.
+    /// Number of the document in the file, from 1.
     pub document: usize,
     /// Number of the item in a List, from 1.
     pub item: Option<usize>,
@@ -141,14 +141,14 @@ impl fmt::Display for SourceLocation {
 /// A manifest or file that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Document or file.
+    /// Position of the manifest, or path of the file.
     pub location: String,
     /// Description of the error, on one line.
     pub reason: String,
 }
 
 impl Problem {
-    /// Returns a problem at a location.
+    /// Creates a problem at a location.
     pub(crate) fn new(location: impl fmt::Display, reason: impl fmt::Display) -> Self {
         Self {
             location: location.to_string(),

@@ -1,4 +1,5 @@
-//! Policies of the manifests that select nothing, with hints at probable mistakes.
+//! Idle policies: policies in the manifests that select no template, or that select a kind that does not exist. The
+//! messages contain hints at probable mistakes.
 
 use std::collections::BTreeSet;
 
@@ -11,16 +12,17 @@ use super::catalogue::{Catalogue, Lookup};
 use super::detect::{self, ApiKind, Detector};
 use super::error::SimulateError;
 
-/// Sources of the kinds that exist.
+/// The catalogues that determine whether a kind exists.
 pub(crate) struct Apis {
-    /// Kinds that Kubernetes, Karmada and the manifests define.
+    /// Kinds of Kubernetes and Karmada, and kinds that the manifests define.
     pub(crate) defined: Catalogue,
-    /// Kinds that the live control plane serves, if there is one.
+    /// Kinds that the live control plane serves, if `--against` selects one.
     pub(crate) live: Option<Catalogue>,
 }
 
 impl Apis {
-    /// Reports whether a kind does not exist. Without a control plane only kinds of a known API version can be missing.
+    /// Reports whether a kind does not exist. Without a live control plane, a kind of an unknown API version counts as
+    /// existing.
     async fn lacks(&mut self, (api_version, kind): &ApiKind) -> Result<bool, kube::Error> {
         let defined = self.defined.find(api_version, kind).await?;
         Ok(match (&mut self.live, defined) {
@@ -30,7 +32,7 @@ impl Apis {
         })
     }
 
-    /// Returns a hint at a kind with a similar name.
+    /// Returns a hint that names a similar kind.
     async fn hint(&mut self, (api_version, kind): &ApiKind) -> Result<Option<String>, kube::Error> {
         let catalogue = self.live.as_mut().unwrap_or(&mut self.defined);
         catalogue.read_common().await?;
@@ -39,10 +41,11 @@ impl Apis {
     }
 }
 
-/// Returns a line for each policy of the manifests that selects no template or names a kind that does not exist.
+/// Returns a message for each policy in the manifests that selects no template, or that selects a kind that does not
+/// exist.
 ///
 /// # Errors
-/// When the control plane does not respond.
+/// Fails if the control plane does not respond.
 pub(crate) async fn find(
     detector: &Detector,
     mut apis: Apis,
@@ -100,7 +103,7 @@ async fn missing_kinds(
     Ok(lines)
 }
 
-/// Returns a hint for the first selector whose name nearly matches a template.
+/// Returns a hint for the first selector whose name is similar to the name of a template.
 fn selector_hint(detector: &Detector, policy: &Policy) -> Option<String> {
     let hints = policy.selectors.iter();
     let mut hints = hints.filter_map(|selector| match &selector.objects {

@@ -1,4 +1,5 @@
-//! Types, namespaces and order of manifests.
+//! Resolution of manifests. It finds the resource type and the namespace of each manifest, and the order in which the
+//! manifests are applied.
 
 use std::sync::Arc;
 
@@ -14,21 +15,21 @@ use super::manifest::{self, Manifest, Role};
 use super::notes::Notes;
 use super::sandbox::Sandbox;
 
-/// A manifest with its type and namespace.
+/// A manifest with its resource type.
 pub(crate) struct TypedManifest {
-    /// The manifest, with its namespace set.
+    /// The manifest. Its namespace is set if the type is namespaced.
     pub(crate) manifest: Manifest,
-    /// Type of the object.
+    /// Resource type of the object.
     pub(crate) kind: Arc<ResourceType>,
-    /// True if the sandbox serves the type. Other objects are not validated.
+    /// True if the [`Sandbox`] serves the type. Objects of other types are not validated.
     pub(crate) is_checked: bool,
 }
 
-/// Resolves the type and namespace of each manifest, and sorts the manifests into an order in which they can be
-/// applied.
+/// Resolves the type and the namespace of each manifest, and sorts the manifests into an order in which they can be
+/// applied. Invalid manifests are added to `problems`.
 ///
 /// # Errors
-/// When the sandbox does not respond.
+/// Fails if the sandbox or the live control plane does not respond.
 pub(crate) async fn resolve(
     manifests: Vec<Manifest>,
     sandbox: &Sandbox,
@@ -54,7 +55,7 @@ pub(crate) async fn resolve(
     for mut manifest in manifests {
         if manifest.role == Role::Ignored {
             notes.push(format!(
-                "{}: a {} has no part in scheduling and was left out",
+                "{}: a {} has no effect on scheduling and was ignored",
                 manifest.location, manifest.kind
             ));
             continue;
@@ -88,22 +89,23 @@ pub(crate) async fn resolve(
         |typed| match (&typed.manifest.role, typed.manifest.kind.as_str()) {
             (Role::Template, "Namespace") => 0,
             (Role::Cluster | Role::Customization | Role::InterpreterWebhooks, _) => 1,
-            // The order of the manifests, as in kubectl, because it decides which policy claims a template.
+            // As with kubectl, the order of the manifests is kept. It determines which policy claims a template.
             _ => 2,
         },
     );
     Ok(typed)
 }
 
-/// Sources of types.
+/// The catalogues in which types are looked up.
 struct KindResolver {
     sandbox: Catalogue,
-    /// Kinds of the live control plane, if there is one.
+    /// Kinds that the live control plane serves, if `--against` selects one.
     live: Option<Catalogue>,
 }
 
 impl KindResolver {
-    /// Returns the type of a manifest and whether the sandbox serves it; none if the kind does not exist.
+    /// Returns the type of a manifest and whether the sandbox serves the type. Returns `None` if the kind does not
+    /// exist.
     async fn find(
         &mut self,
         manifest: &Manifest,
@@ -150,10 +152,10 @@ impl KindResolver {
     }
 }
 
-/// Returns the object of a manifest as a control plane would store it.
+/// Returns the object of a manifest in the form in which a control plane would store it.
 ///
 /// # Errors
-/// With the refusal.
+/// Returns the reason why the sandbox refuses the object.
 pub(crate) async fn admit(
     sandbox: &mut Sandbox,
     typed: &TypedManifest,
@@ -170,7 +172,7 @@ pub(crate) async fn admit(
     }
     let admitted = sandbox.admit(kind, object, live).await;
     admitted.map_err(|reason| {
-        // The message names the object, unless the server could not decode it.
+        // The server's message names the object, except if the object cannot be decoded.
         let named =
             reason.contains(&format!("\"{}\"", manifest.name)) && reason.contains(&manifest.kind);
         if named {
@@ -184,7 +186,7 @@ pub(crate) async fn admit(
     })
 }
 
-/// Returns the key of the binding in a manifest.
+/// Returns the key of a binding from its manifest.
 pub(crate) fn binding_key(kind: BindingKind, manifest: &Manifest) -> BindingKey {
     BindingKey {
         namespace: match kind {

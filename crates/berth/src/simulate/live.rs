@@ -1,11 +1,11 @@
-//! Read-only access to a live control plane, with get and list.
+//! A client for the live control plane of `--against`. It sends only get and list requests.
 
 use std::sync::Arc;
 
-use berth_api::component::Component;
 use berth_apimachinery::api_error::{api_error_message, has_code};
+use berth_component_base::connect;
+use berth_component_base::user_agent::Component;
 use berth_controllers::resource_type::ResourceType;
-use berth_scheduler::connect;
 use berth_scheduler::estimator::EstimatorOptions;
 use kube::api::{DynamicObject, GetParams, ListParams};
 use kube::core::Request;
@@ -23,18 +23,18 @@ use crate::what_if::Estimators;
 /// Number of objects per page of a list.
 const PAGE_SIZE: u32 = 500;
 
-/// The control plane of a kubeconfig context.
+/// The live control plane, selected by a kubeconfig context.
 pub(crate) struct LivePlane {
     client: Client,
-    /// Namespace of the context.
+    /// Namespace of `--namespace`, or else of the context.
     pub(crate) namespace: String,
 }
 
 impl LivePlane {
-    /// Connects to the control plane.
+    /// Creates a client for the control plane of a context.
     ///
     /// # Errors
-    /// When the context cannot be used, or the server does not respond.
+    /// Fails if the context cannot be used, or if the server does not respond.
     pub(crate) async fn connect(context: &str, args: &SimulateArgs) -> Result<Self, SimulateError> {
         let target = target(args.kubeconfig.clone(), Some(context.to_owned()));
         let config = connect::config(&target).await?;
@@ -48,20 +48,20 @@ impl LivePlane {
         })
     }
 
-    /// Returns the estimators known to the control plane.
+    /// Returns the estimators whose Services are in the control plane.
     pub(crate) fn estimators(&self, options: &EstimatorOptions) -> Estimators {
         Estimators::new(self.client.clone(), options)
     }
 
-    /// Returns a catalogue of the served kinds.
+    /// Returns an empty catalogue of the kinds that the control plane serves.
     pub(crate) fn catalogue(&self) -> Catalogue {
         Catalogue::new(self.client.clone())
     }
 
-    /// Lists all objects of a kind, in one namespace or in all.
+    /// Lists all objects of a kind, in one namespace or in all namespaces.
     ///
     /// # Errors
-    /// When the control plane refuses the request.
+    /// Fails if the control plane refuses the request.
     pub(crate) async fn list(
         &self,
         kind: &ResourceType,
@@ -86,10 +86,10 @@ impl LivePlane {
         }
     }
 
-    /// Lists all objects of a kind; none if the kind is not served.
+    /// Lists all objects of a kind. Returns an empty list if the control plane does not serve the kind.
     ///
     /// # Errors
-    /// When the control plane refuses the request.
+    /// Fails if the control plane refuses the request.
     pub(crate) async fn list_if_served(
         &self,
         kind: &ResourceType,
@@ -100,10 +100,10 @@ impl LivePlane {
         }
     }
 
-    /// Reads an object, if it exists.
+    /// Reads an object. Returns `None` if the object does not exist.
     ///
     /// # Errors
-    /// When the control plane does not respond.
+    /// Fails if the control plane does not respond.
     pub(crate) async fn get(
         &self,
         kind: &ResourceType,
@@ -124,10 +124,11 @@ impl LivePlane {
         }
     }
 
-    /// Lists the objects of a kind that policies name, each with its type; none if the kind is not served.
+    /// Lists all objects of a kind that a policy selects, each with its type. Returns an empty list if the control
+    /// plane does not serve the kind.
     ///
     /// # Errors
-    /// When the control plane refuses the request.
+    /// Fails if the control plane refuses the request.
     pub(crate) async fn templates(
         &self,
         catalogue: &mut Catalogue,
@@ -156,7 +157,7 @@ fn requests(kind: &ResourceType, namespace: Option<&str>) -> Request {
     Request::new(DynamicObject::url_path(&kind.api, namespace))
 }
 
-/// Sets API version and kind, which items of a list lack.
+/// Sets the API version and the kind. The items of a list have neither.
 fn with_kind(kind: &ResourceType, mut object: Value) -> Value {
     object["apiVersion"] = Value::from(kind.api.api_version.as_str());
     object["kind"] = Value::from(kind.api.kind.as_str());

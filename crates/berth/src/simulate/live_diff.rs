@@ -1,4 +1,5 @@
-//! Simulation against a live control plane: the placements that manifests and flags would change.
+//! Simulation with `--against`: reads the clusters and bindings of a live control plane, and predicts which placements
+//! the manifests and flags would change. The module `offline` simulates without a control plane.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -23,7 +24,8 @@ use super::progress::Progress;
 use crate::scheduler_configuration::DecisionConfiguration;
 use crate::what_if::{self, Clusters, Decider, Moves, State, decode_binding, moves_over_time};
 
-/// Returns the bindings that the manifests and flags would move on the control plane of a context.
+/// Returns the bindings that would move if the manifests and flags were applied to the control plane. `context` is the
+/// kubeconfig context of the control plane.
 ///
 /// # Errors
 /// When the control plane cannot be read, or the manifests cannot be used.
@@ -38,7 +40,7 @@ pub(crate) async fn moves(
 ) -> Result<Moves, SimulateError> {
     let mut progress = Progress::start();
     let live = LivePlane::connect(context, args).await?;
-    // Without changes, the simulation shows what a new leader would do.
+    // Without manifests and fleet flags, the simulation predicts the decisions of a scheduler that becomes the leader.
     let takes_over = manifests.is_empty() && !args.changes_fleet();
     let clusters = live.list(&catalogue::clusters(), None).await?;
     progress.report(format_args!("read {} clusters", clusters.len()));
@@ -75,7 +77,7 @@ pub(crate) async fn moves(
     let explains = args.output != Format::Table;
     let mut decider = Decider::new(configuration, explains, &after, estimators)?;
     let moves = moves_over_time(&mut decider, &before, after, takes_over, |examined| {
-        progress.report(format_args!("looked at {examined} bindings"));
+        progress.report(format_args!("examined {examined} bindings"));
         ControlFlow::Continue(())
     });
     let (moves, remarks) = moves.await;
@@ -103,7 +105,7 @@ fn key_of(kind: BindingKind, object: &Value) -> BindingKey {
     }
 }
 
-/// Decodes the clusters. Invalid ones are skipped with a note, as in the scheduler.
+/// Decodes the clusters. Skips an invalid cluster and adds a note about it. The scheduler skips the same clusters.
 fn read_clusters(objects: &BTreeMap<String, Value>, notes: &mut Notes) -> Clusters {
     let mut clusters = Clusters::new();
     for (name, object) in objects {

@@ -1,4 +1,6 @@
-//! Manifests from documents, with their role in the simulation.
+//! The manifests of a simulation. The kind of a manifest determines its [`Role`]: a cluster, a policy, a template, …
+//!
+//! The module `source` reads the documents, and this module converts each document to one or more manifests.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,22 +21,22 @@ pub(crate) enum Role {
     Policy(PolicyKind),
     /// A ResourceBinding or ClusterResourceBinding.
     Binding(BindingKind),
-    /// An override policy, which propagation policies may depend on.
+    /// An OverridePolicy or ClusterOverridePolicy. A propagation policy may name it in `dependentOverrides`.
     Override(PolicyKind),
     /// A ResourceInterpreterCustomization.
     Customization,
-    /// A ResourceInterpreterWebhookConfiguration. Its webhooks are not called.
+    /// A ResourceInterpreterWebhookConfiguration. The simulation never calls its webhooks.
     InterpreterWebhooks,
-    /// A kind of Karmada without influence on scheduling.
+    /// An object of a Karmada kind that does not influence scheduling.
     Ignored,
-    /// An object that policies may select.
+    /// An object of any other kind. Policies may select it.
     Template,
 }
 
 /// A manifest.
 #[derive(Clone, Debug)]
 pub(crate) struct Manifest {
-    /// Position in its source.
+    /// Position of the manifest in a file or in standard input.
     pub(crate) location: SourceLocation,
     /// Role in the simulation.
     pub(crate) role: Role,
@@ -42,7 +44,7 @@ pub(crate) struct Manifest {
     pub(crate) api_version: String,
     /// Kind of the object.
     pub(crate) kind: String,
-    /// Namespace in the manifest; empty if there is none.
+    /// Namespace in the manifest. Empty if the manifest has no namespace.
     pub(crate) namespace: String,
     /// Name of the object.
     pub(crate) name: String,
@@ -51,7 +53,7 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Returns the API group; empty for the core group.
+    /// Returns the API group, which is empty for the core group.
     pub(crate) fn group(&self) -> &str {
         group_of(&self.api_version)
     }
@@ -73,7 +75,7 @@ fn group_of(api_version: &str) -> &str {
         .map_or("", |(group, _version)| group)
 }
 
-/// Kinds of Karmada: API version, kind and role.
+/// API version, kind and role of each Karmada kind.
 const KARMADA: &[(&str, &str, Role)] = &[
     ("cluster.karmada.io/v1alpha1", "Cluster", Role::Cluster),
     (
@@ -180,7 +182,8 @@ fn role_of(api_version: &str, kind: &str) -> Result<Role, String> {
     })
 }
 
-/// Converts documents to manifests, and splits Lists into their items. Invalid documents become problems.
+/// Converts documents to manifests. A List becomes one manifest for each item. Adds a problem for each invalid
+/// document.
 pub(crate) fn from_documents(
     documents: Vec<Document>,
     problems: &mut Vec<Problem>,
@@ -197,7 +200,8 @@ pub(crate) fn from_documents(
     manifests
 }
 
-/// Removes manifests of an object that an earlier manifest describes. Their namespaces must be set.
+/// Removes each manifest that describes the same object as an earlier manifest, and adds a problem for it. The caller
+/// sets the namespaces of the manifests first.
 pub(crate) fn refuse_duplicates<T>(
     items: &mut Vec<T>,
     manifest_of: impl Fn(&T) -> &Manifest,
@@ -215,7 +219,7 @@ pub(crate) fn refuse_duplicates<T>(
         if let Some(first) = seen.get(&identity) {
             problems.push(Problem::new(
                 &manifest.location,
-                format!("{manifest} is there already: {first}"),
+                format!("{manifest} is already defined in {first}"),
             ));
             return false;
         }
@@ -259,14 +263,14 @@ fn manifest(location: &SourceLocation, object: Value) -> Result<Manifest, String
             Value::Null => "nothing",
             _ => "a plain value",
         };
-        return Err(format!("{what} is no manifest"));
+        return Err(format!("expected a manifest, found {what}"));
     }
     let text = |path: &str| -> Result<String, String> {
         let field = path.trim_start_matches('/').replace('/', ".");
         match object.pointer(path) {
             None | Some(Value::Null) => Ok(String::new()),
             Some(Value::String(text)) => Ok(text.clone()),
-            Some(other) => Err(format!("{field} must be a text, and is {other}")),
+            Some(other) => Err(format!("{field} must be a string, found {other}")),
         }
     };
     let required = |path: &str| -> Result<String, String> {

@@ -1,4 +1,4 @@
-//! Merge of a manifest into a live object, as by `kubectl apply`.
+//! Merges of JSON objects: the merge of a manifest into a live object, as by `kubectl apply`, and JSON merge patches.
 
 use serde_json::{Map, Value};
 
@@ -15,13 +15,15 @@ const SERVER_FIELDS: [&str; 7] = [
     "selfLink",
 ];
 
-/// Applies a manifest to a live object: sets its fields, and removes those of the last applied manifest that it lacks.
-/// Other fields stay. A status in the manifest replaces the live status.
+/// Applies a manifest to a live object, and returns the merged object.
+///
+/// Sets the fields of the manifest. Removes fields that the last applied manifest contains and the new manifest lacks.
+/// Keeps all other fields. A status in the manifest replaces the live status.
 pub(crate) fn apply_manifest(live: &Value, manifest: &Value) -> Value {
     let mut desired = manifest.clone();
     if let Some(metadata) = desired["metadata"].as_object_mut() {
         metadata.retain(|field, _| !SERVER_FIELDS.contains(&field.as_str()));
-        // kubectl adds its own annotation, so it never removes the whole field.
+        // kubectl adds its own annotation to each applied manifest, so it never removes the whole annotations map.
         let annotations = metadata.entry("annotations");
         if let annotations @ Value::Null = annotations.or_insert(Value::Null) {
             *annotations = Value::Object(Map::new());
@@ -42,7 +44,7 @@ pub(crate) fn apply_manifest(live: &Value, manifest: &Value) -> Value {
     merged
 }
 
-/// Removes the fields of the last applied manifest that the new manifest lacks.
+/// Removes the fields that the last applied manifest contains and the new manifest lacks.
 fn remove_dropped(merged: &mut Value, last: &Value, desired: &Value) {
     let (Some(merged), Some(last)) = (merged.as_object_mut(), last.as_object()) else {
         return;
@@ -93,7 +95,7 @@ fn same_names(a: &[Value], b: &[Value]) -> bool {
             .all(|(a, b)| name(a).is_some() && name(a) == name(b))
 }
 
-/// Reports whether two objects are equal apart from the status and the fields of the server.
+/// Reports whether two objects are equal, without regard to their status, [`SERVER_FIELDS`] and kubectl's annotation.
 pub(crate) fn is_same(a: &Value, b: &Value) -> bool {
     let stripped = |value: &Value| {
         let mut value = value.clone();
@@ -115,7 +117,8 @@ pub(crate) fn is_same(a: &Value, b: &Value) -> bool {
     stripped(a) == stripped(b)
 }
 
-/// Reports whether two objects are equal apart from status and metadata, and therefore have the same generation.
+/// Reports whether two objects are equal, without regard to their status and metadata. If they differ, an API server
+/// increments the generation.
 pub(crate) fn has_same_spec(a: &Value, b: &Value) -> bool {
     let spec = |value: &Value| {
         let mut fields = value.as_object().cloned().unwrap_or_default();
@@ -161,7 +164,7 @@ mod tests {
 
     #[test]
     fn foreign_annotations_stay_if_the_manifest_has_none() {
-        // The last applied manifest that kubectl stores for a manifest without annotations.
+        // kubectl stores this last applied manifest for a manifest without annotations.
         let last = json!({ "metadata": { "name": "w", "annotations": {} }, "spec": {} });
         let live = json!({ "metadata": { "name": "w",
             "annotations": { LAST_APPLIED: last.to_string(), "claim": "p" } }, "spec": {} });

@@ -1,8 +1,9 @@
-//! The lines `note: …` of `berth simulate`: what was left out, and what had no effect.
+//! The lines `note: …` in the output of `berth simulate`. They name the objects that the simulation ignored or that had
+//! no effect.
 
 use super::detect::{Detector, Unbound};
 
-/// Remarks, templates without a policy, and policies that select nothing.
+/// The notes of one simulation: remarks, templates without a policy, and policies that select nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     remarks: Vec<String>,
@@ -11,7 +12,7 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// Adds a remark.
+    /// Adds a remark, which is one line.
     pub(crate) fn push(&mut self, remark: impl Into<String>) {
         self.remarks.push(remark.into());
     }
@@ -21,8 +22,8 @@ impl Notes {
         self.remarks.extend(remarks);
     }
 
-    /// Adds templates that another policy takes over, templates without an up-to-date binding, and policies that cannot
-    /// preempt.
+    /// Adds the findings of the detector: templates that another policy has claimed, templates without an up-to-date
+    /// binding, and policies whose preemption is disabled by a feature gate.
     pub(crate) fn detected(&mut self, detector: &Detector) {
         self.extend(detector.takeovers());
         for unbound in detector.unbound() {
@@ -35,13 +36,12 @@ impl Notes {
                 all => format!(" and of {} more", all - 1),
             };
             self.push(format!(
-                "preemption: Always of {first}{others} counts only where the controllers run with the feature gate \
+                "preemption: Always of {first}{others} has an effect only if the controllers run with the feature gate \
                  PropagationPolicyPreemption; add --feature-gates PropagationPolicyPreemption=true if they do"
             ));
         }
     }
 
-    /// Adds a template without an up-to-date binding.
     fn unbound(&mut self, unbound: Unbound) {
         if unbound.unselected {
             self.unselected.push(unbound.template);
@@ -51,7 +51,7 @@ impl Notes {
         }
     }
 
-    /// Adds policies of the manifests that select nothing, one line each.
+    /// Adds one line for each selector or policy of the manifests that selects nothing.
     pub(crate) fn idle_policies(&mut self, lines: Vec<String>) {
         self.idle_policies.extend(lines);
     }

@@ -1,4 +1,5 @@
-//! Simulation without a control plane: the manifests describe clusters, policies and templates.
+//! Simulation without a control plane: the manifests describe all clusters, policies and templates. The module
+//! `live_diff` simulates with a control plane.
 
 use std::sync::Arc;
 
@@ -19,10 +20,10 @@ use crate::what_if::{
     self, Decider, Decision, FirstRound, Move, Moves, State, by_new_taints, decode_binding, settle,
 };
 
-/// Builds the state that the manifests describe.
+/// Builds the clusters and bindings from the manifests. The detector creates the bindings of the templates.
 ///
 /// # Errors
-/// With all manifests that cannot be used.
+/// When a manifest cannot be used. The error lists the problems of all manifests.
 pub(crate) async fn read_state(
     manifests: Vec<Manifest>,
     args: &SimulateArgs,
@@ -58,7 +59,7 @@ pub(crate) async fn read_state(
         .await
         {
             Ok(object) => object,
-            // Without validation, a template that the server refuses is used unchanged.
+            // With --no-validate, a template that the sandbox refuses is used unchanged.
             Err(_) if args.no_validate && typed.manifest.role == Role::Template => {
                 typed.manifest.object.clone()
             }
@@ -111,8 +112,8 @@ pub(crate) async fn read_state(
     Ok(state)
 }
 
-/// Sets the APIs of a simulated member, unless its manifest lists them: `berth up --fleet` would collect them from the
-/// member.
+/// Adds the sandbox's built-in APIs to the status of a simulated cluster whose manifest lists no APIs. `berth up
+/// --fleet` collects these APIs from the simulated member.
 fn serve_apis(cluster: &mut Cluster, sandbox: &Sandbox) {
     if is_simulated(cluster) {
         let status = cluster.status.get_or_insert_default();
@@ -122,10 +123,10 @@ fn serve_apis(cluster: &mut Cluster, sandbox: &Sandbox) {
     }
 }
 
-/// Decides about all bindings until nothing moves.
+/// Schedules all bindings, repeatedly until no binding moves. Returns the last decision about each binding.
 ///
 /// # Errors
-/// When the configuration is invalid.
+/// When the scheduler configuration is invalid.
 pub(crate) async fn decisions(
     state: &State,
     args: &SimulateArgs,
@@ -156,10 +157,11 @@ pub(crate) async fn decisions(
     Ok(decisions)
 }
 
-/// Returns the effect of the flags that change the fleet: each binding is decided with and without the change.
+/// Returns the effect of the flags that change the clusters. Schedules each binding twice, once with the original
+/// clusters and once with the changed clusters, and compares the two placements.
 ///
 /// # Errors
-/// When a flag names a cluster that does not exist, or the configuration is invalid.
+/// When a flag names a cluster that does not exist, or the scheduler configuration is invalid.
 pub(crate) async fn moves(
     state: &State,
     args: &SimulateArgs,
@@ -186,7 +188,7 @@ pub(crate) async fn moves(
 /// Decodes bindings.
 ///
 /// # Errors
-/// With all invalid bindings.
+/// When a binding is invalid. The error lists all invalid bindings.
 pub(crate) fn read_all(bindings: &Bindings) -> Result<what_if::Bindings, SimulateError> {
     let mut read = what_if::Bindings::new();
     let mut problems = Vec::new();

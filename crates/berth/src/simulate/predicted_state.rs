@@ -1,4 +1,5 @@
-//! Predicted state of a live control plane after manifests are applied and the detector has processed them.
+//! The predicted state of a live control plane: copies of its clusters and bindings after the manifests are applied and
+//! the detector has processed them. The control plane itself stays unchanged.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -22,9 +23,9 @@ use super::notes::Notes;
 use super::progress::Progress;
 use super::sandbox::Sandbox;
 
-/// A change for the detector, in the order of the manifests.
+/// A change that a manifest makes and the detector processes.
 enum Change {
-    /// A policy is created, or changed from `before`.
+    /// A propagation policy is created, or changed. `before` is the old policy.
     Policy {
         kind: PolicyKind,
         before: Option<PolicyRecord>,
@@ -36,12 +37,12 @@ enum Change {
         namespace: String,
         name: String,
     },
-    /// A customization of the interpreter is created, or changed from `before`.
+    /// A ResourceInterpreterCustomization is created, or changed. `before` is the old object.
     Customization {
         before: Option<Value>,
         object: Value,
     },
-    /// A template is created, or changed from `before`.
+    /// A template is created, or changed. `before` is the old object.
     Template {
         kind: Arc<ResourceType>,
         before: Option<Value>,
@@ -56,13 +57,14 @@ pub(crate) struct PredictedState {
     /// Bindings by key, as JSON.
     pub(crate) bindings: Bindings,
     detector: Detector,
+    /// Changes by the applied manifests, in the order of the manifests. [`Self::detect`] processes them.
     changes: Vec<Change>,
-    /// Server that validated the manifests; none before [`Self::apply`].
+    /// The server that validates the manifests. `None` before [`Self::apply`].
     sandbox: Option<Sandbox>,
 }
 
 impl PredictedState {
-    /// Returns the current state.
+    /// Creates the state before any manifest is applied, from the live clusters and bindings.
     pub(crate) fn new(
         clusters: BTreeMap<String, Value>,
         bindings: Bindings,
@@ -77,7 +79,7 @@ impl PredictedState {
         }
     }
 
-    /// Applies the manifests.
+    /// Applies the manifests to the copies, and records the changes that the detector must process.
     pub(crate) async fn apply(
         &mut self,
         live: &LivePlane,
@@ -141,7 +143,7 @@ impl PredictedState {
                 .as_ref()
                 .is_some_and(|old| merge::is_same(old, &desired));
             if is_unchanged && matches!(manifest.role, Role::Policy(_) | Role::Template) {
-                // An empty patch keeps the stored object.
+                // The patch of `kubectl apply` would be empty, so the server would keep the stored object.
                 let object = old.clone().unwrap_or_default();
                 if typed.manifest.role == Role::InterpreterWebhooks {
                     notes.push(self.detector.interpreter_webhooks_applied(object));
@@ -163,7 +165,8 @@ impl PredictedState {
             if manifest.role == Role::Template
                 && let Some(metadata) = object["metadata"].as_object_mut()
             {
-                // The write changes it, and the binding stores the resourceVersion of its template.
+                // The write changes the resourceVersion. The old value must not become part of the binding, which
+                // stores the resourceVersion of its template.
                 metadata.remove("resourceVersion");
             }
             if old
@@ -215,7 +218,7 @@ impl PredictedState {
         }
     }
 
-    /// Adds all policies of the control plane to the detector, and returns them.
+    /// Adds all policies of the control plane to the detector. Returns the propagation policies.
     async fn live_policies(
         &mut self,
         live: &LivePlane,
@@ -236,8 +239,8 @@ impl PredictedState {
         Ok(policies)
     }
 
-    /// Updates bindings as the detector would: it processes the manifests one after the other, with the existing
-    /// templates.
+    /// Updates the bindings as the detector would: reads the affected templates of the control plane, and processes
+    /// the recorded changes one after the other.
     pub(crate) async fn detect(
         &mut self,
         live: &LivePlane,
@@ -277,7 +280,7 @@ impl PredictedState {
         Ok(())
     }
 
-    /// Reads the existing templates that the changes may affect.
+    /// Adds to the detector the templates of the control plane that the changes may affect.
     async fn read_templates(
         &mut self,
         changes: &[Change],
@@ -311,8 +314,10 @@ impl PredictedState {
         Ok(())
     }
 
-    /// Returns the kinds and namespaces that changes may affect: those that changed policies select, before or after,
-    /// those of policies that depend on a changed override policy, and those of changed customizations.
+    /// Returns the kinds and namespaces of the templates that changes may affect:
+    /// - the kinds that a changed propagation policy selects, before or after the change,
+    /// - the kinds that a propagation policy selects, if the policy depends on a changed override policy,
+    /// - the kinds of changed customizations.
     fn affected_kinds(&self, changes: &[Change]) -> BTreeSet<(ApiKind, Option<String>)> {
         let mut affected = BTreeSet::new();
         let mut add = |record: &PolicyRecord| {
@@ -363,7 +368,7 @@ impl PredictedState {
                 );
             }
         }
-        // A kind that is read in all namespaces is not read again in one namespace.
+        // If a kind is read in all namespaces, the entries for single namespaces are redundant.
         let cluster_wide: Vec<ApiKind> = affected
             .iter()
             .filter(|(_, namespace)| namespace.is_none())

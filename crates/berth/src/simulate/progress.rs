@@ -1,27 +1,27 @@
-//! Progress messages on standard error.
+//! A printer of progress messages for `berth simulate`, on standard error.
 
 use std::fmt::Arguments;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-/// Minimum time before the first message and between messages.
+/// Minimum time before the first message, and between two messages.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Printer of progress messages.
+/// Printer of progress messages. A simulation that ends within [`INTERVAL`] prints no message.
 #[derive(Debug)]
 pub(crate) struct Progress {
     last: Instant,
 }
 
 impl Progress {
-    /// Starts the interval before the first message.
+    /// Creates a printer, and starts the interval before the first message.
     pub(crate) fn start() -> Self {
         Self {
             last: Instant::now(),
         }
     }
 
-    /// Prints the progress, unless the last message is recent.
+    /// Prints the progress if the last message is older than [`INTERVAL`].
     pub(crate) fn report(&mut self, progress: Arguments<'_>) {
         if self.last.elapsed() > INTERVAL {
             self.last = Instant::now();

@@ -1,4 +1,4 @@
-//! Output of the results as tables, JSON or YAML.
+//! Output of the results of `berth simulate` as tables, JSON or YAML.
 
 mod fit;
 mod table;
@@ -11,8 +11,8 @@ use super::args::Format;
 use super::notes::Notes;
 use crate::what_if::{Decision, Moves, Share};
 
-/// Prints decisions, fitted to the width of a terminal. Notes follow a table; for JSON and YAML, they are printed on
-/// standard error.
+/// Prints decisions and notes. Tables are fitted to the width of the terminal. Notes follow a table on standard output;
+/// with JSON or YAML, notes are printed on standard error.
 ///
 /// # Errors
 /// When the output cannot be written.
@@ -36,7 +36,8 @@ pub(crate) fn decisions(
     print_notes(format, lines, out)
 }
 
-/// Prints the bindings that move, and a summary.
+/// Prints the bindings that move, a summary, and notes. With JSON or YAML, the summary and the notes are printed on
+/// standard error.
 ///
 /// # Errors
 /// When the output cannot be written.
@@ -101,13 +102,13 @@ fn encode(format: Format, wire: &[wire::Decision<'_>], out: &mut impl Write) -> 
 fn tie(decision: &Decision) -> Option<String> {
     let other = decision.tie.as_ref()?;
     Some(format!(
-        "{}: or {}; the UID that the resource gets decides the tie",
+        "{}: {} is an equally good placement; the UID of the resource decides the tie",
         decision.key,
         listed(other, decision.replicas.is_some(), usize::MAX)
     ))
 }
 
-/// Formats at most `limit` clusters as `member1:2, member2:1`; `-` for none.
+/// Formats at most `limit` clusters, such as `member1:2, member2:1`. Formats an empty list as `-`.
 fn listed(shares: &[Share], with_replicas: bool, limit: usize) -> String {
     if shares.is_empty() {
         return "-".to_owned();

@@ -1,6 +1,7 @@
-//! In-process API server that validates manifests and fills in defaults, as a control plane does for `kubectl apply`.
+//! An in-process API server that validates manifests and fills in defaults, as a control plane does for
+//! `kubectl apply`.
 //!
-//! The simulation uses the objects of the responses; it reads nothing back later.
+//! The simulation continues with the object in each response of the server.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ use super::error::SimulateError;
 use super::skip_validation::{self, DefaultsOnly};
 use crate::admission::KarmadaAdmission;
 
-/// Metadata fields that the original server of an object sets. The sandbox's values for them are discarded.
+/// Metadata fields that an API server sets. In a response of the sandbox, the values of these fields are replaced by
+/// the values of the manifest or of the live object.
 const SERVER_FIELDS: [&str; 8] = [
     "uid",
     "resourceVersion",
@@ -41,12 +43,12 @@ pub(crate) struct Sandbox {
     client: Client,
     validates: bool,
     namespaces: HashSet<String>,
-    /// Built-in APIs, which a simulated member also serves.
+    /// The built-in APIs of the sandbox. A simulated member serves the same APIs.
     member_apis: Vec<ApiEnablement>,
 }
 
 impl Sandbox {
-    /// Starts the server. Without validation, it only fills in defaults.
+    /// Starts the server. If `validates` is false, the server fills in defaults and skips validation.
     ///
     /// # Errors
     /// When the server cannot start.
@@ -82,7 +84,7 @@ impl Sandbox {
         })
     }
 
-    /// Returns the APIs of a simulated member.
+    /// Returns the APIs that a simulated member serves.
     pub(crate) fn member_apis(&self) -> &[ApiEnablement] {
         &self.member_apis
     }
@@ -92,10 +94,10 @@ impl Sandbox {
         Catalogue::new(self.client.clone())
     }
 
-    /// Installs a definition from a manifest.
+    /// Installs a CustomResourceDefinition from a manifest.
     ///
     /// # Errors
-    /// When the definition cannot be read, or is refused.
+    /// When the definition cannot be decoded, or the server refuses it.
     pub(crate) async fn define(&self, definition: &Value) -> Result<(), String> {
         let definition: CustomResourceDefinition =
             serde_json::from_value(definition.clone()).map_err(|error| error.to_string())?;
@@ -103,10 +105,11 @@ impl Sandbox {
         installed.map_err(|error| error.to_string())
     }
 
-    /// Returns the object as a control plane would store it. `live` is the stored object that it replaces.
+    /// Returns the object as a control plane would store it. `live` is the object in the live control plane that the
+    /// new object replaces.
     ///
     /// # Errors
-    /// With the message of the refusal.
+    /// When the server refuses the object. The error is the server's message.
     pub(crate) async fn admit(
         &mut self,
         kind: &ResourceType,
@@ -118,7 +121,7 @@ impl Sandbox {
             self.ensure_namespace(namespace).await;
         }
         let stored = match live {
-            // If the live object is refused, the new one is validated as a new object.
+            // If the sandbox refuses the live object, it validates the desired object as a new object.
             Some(live) => self.create(kind, &without_server_fields(live)).await.ok(),
             None => None,
         };
@@ -154,7 +157,7 @@ impl Sandbox {
             let api: kube::Api<DynamicObject> =
                 kube::Api::all_with(self.client.clone(), &namespaces());
             if let Ok(body) = serde_json::from_value(body) {
-                // It may exist. If its name is invalid, the objects in it are refused.
+                // The namespace may exist. If its name is invalid, the server refuses the objects in this namespace.
                 let _ = api.create(&PostParams::default(), &body).await;
             }
         }
@@ -181,7 +184,7 @@ impl Sandbox {
         stored: &Value,
     ) -> Result<Value, String> {
         desired["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
-        // The sandbox generated the id of the stored object, and ids are immutable.
+        // The sandbox has generated the permanent ID of the stored object, and this ID is immutable.
         if let Some(label) = id_label(kind)
             && let Some(id) = stored["metadata"]["labels"].get(label)
         {
@@ -202,7 +205,7 @@ impl Sandbox {
     }
 
     async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Value, kube::Error> {
-        // Like kubectl. The parameters of kube for create and replace lack this option.
+        // kubectl sends this parameter. kube's `PostParams` has no field for it.
         let directive = if self.validates { "Strict" } else { "Ignore" };
         let mut request = request;
         let target = format!("{}&fieldValidation={directive}", request.uri());
@@ -212,7 +215,7 @@ impl Sandbox {
         self.client.request(request).await
     }
 
-    /// Validates a status and fills in its defaults.
+    /// Writes the status, so that the server validates it and fills in its defaults. Returns the stored status.
     async fn report(
         &self,
         kind: &ResourceType,
@@ -265,7 +268,7 @@ fn id_label(kind: &ResourceType) -> Option<&'static str> {
     guarded(kind)?.permanent_id_label()
 }
 
-/// Removes the status and the fields that the server sets.
+/// Returns the object without its status and without the metadata fields that a server sets.
 fn without_server_fields(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {
@@ -279,6 +282,7 @@ fn without_server_fields(object: &Value) -> Value {
     object
 }
 
+/// Replaces the [`SERVER_FIELDS`] by the values in `object`, and the permanent ID by the ID of the live object.
 fn restore_identity(
     admitted: &mut Value,
     object: &Value,

@@ -1,4 +1,4 @@
-//! `--no-validate`: defaults without validation.
+//! `--no-validate`: the API server of the simulation fills in defaults and skips validation.
 
 use berth_apiserver::{Admission, AdmissionRequest, Denial, GroupResource};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::admission::KarmadaAdmission;
 
-/// Karmada's defaulting webhooks, without its validating webhooks.
+/// Admission that runs Karmada's mutating webhooks and skips its validating webhooks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DefaultsOnly;
 
@@ -24,7 +24,7 @@ impl Admission for DefaultsOnly {
     }
 }
 
-/// Keywords of a schema that define structure and defaults. All others only validate.
+/// Schema keywords that define structure and defaults. All other keywords only validate.
 const STRUCTURAL: [&str; 8] = [
     "type",
     "description",
@@ -36,10 +36,10 @@ const STRUCTURAL: [&str; 8] = [
     "x-kubernetes-preserve-unknown-fields",
 ];
 
-/// Removes all validation except types from the schemas of a definition.
+/// Removes the validation from the schemas of a CustomResourceDefinition. The schemas keep the types of the fields.
 ///
 /// # Errors
-/// When the result is not a valid definition, which the tests rule out.
+/// When the result is not a valid definition. The tests check that this does not occur for Karmada's definitions.
 pub(crate) fn relax(
     definition: &CustomResourceDefinition,
 ) -> Result<CustomResourceDefinition, serde_json::Error> {
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn validation_is_removed_and_structure_stays() {
+    fn validation_is_removed_and_structure_is_kept() {
         let mut schema = json!({ "type": "object", "required": ["pattern"], "properties": {
             "pattern": { "type": "string", "pattern": "^a$", "default": "a" },
             "list": { "type": "array", "minItems": 1, "items": { "type": "string", "enum": ["a"] } },

@@ -1,4 +1,4 @@
-//! Documents from files, folders and standard input.
+//! A reader of YAML and JSON documents from files, folders and standard input.
 
 use std::convert::Infallible;
 use std::io::Read as _;
@@ -36,13 +36,13 @@ impl FromStr for Input {
 /// A parsed document.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
-    /// Position in its source.
+    /// Position of the document in a file or in standard input.
     pub(crate) location: SourceLocation,
-    /// Content; never null.
+    /// Content of the document. Empty documents are skipped, so the value is never null.
     pub(crate) value: Value,
 }
 
-/// Reads all inputs. Unreadable files and documents become problems.
+/// Reads all inputs. Returns the documents, and a problem for each file or document that cannot be read.
 pub(crate) fn read(inputs: &[Input]) -> (Vec<Document>, Vec<Problem>) {
     let (mut documents, mut problems) = (Vec::new(), Vec::new());
     let mut stdin_is_read = false;
@@ -97,7 +97,7 @@ fn read_file(path: &Path, documents: &mut Vec<Document>, problems: &mut Vec<Prob
     }
 }
 
-/// Parses each document separately, so that one invalid document does not hide the others.
+/// Parses each document separately, so that a file with an invalid document still yields its other documents.
 fn parse(file: &str, text: &str, documents: &mut Vec<Document>, problems: &mut Vec<Problem>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if let Some(values) = json_documents(text) {
@@ -127,7 +127,7 @@ fn location(file: &str, document: usize) -> SourceLocation {
     }
 }
 
-/// Parses concatenated JSON documents; none if the text is not JSON.
+/// Parses concatenated JSON documents. Returns `None` if the text is not JSON.
 fn json_documents(text: &str) -> Option<Vec<Value>> {
     if !text.trim_start().starts_with('{') {
         return None;
@@ -138,13 +138,13 @@ fn json_documents(text: &str) -> Option<Vec<Value>> {
         .ok()
 }
 
-/// Splits a text at its `---` lines. Lines of earlier documents become empty lines, so that errors have the line number
-/// of the file.
+/// Splits a text at its `---` lines. Each returned document starts with one empty line for each earlier line of the
+/// file, so that parse errors contain the line number in the file.
 fn yaml_documents(text: &str) -> Vec<String> {
     let mut chunks = Vec::new();
     let mut chunk = String::new();
     let mut blank_lines = String::new();
-    // True inside a document. Comments before the first marker are not a document.
+    // True inside a document. Comments before the first `---` line are outside of all documents.
     let mut in_document = false;
     for line in text.lines() {
         let marker = line
@@ -157,7 +157,7 @@ fn yaml_documents(text: &str) -> Vec<String> {
                 chunk.clone_from(&blank_lines);
             }
             in_document = true;
-            // Blanks in place of the marker keep the columns of errors.
+            // Blanks replace the marker, so that parse errors contain the column in the file.
             chunk.push_str("   ");
             chunk.push_str(rest);
         } else if line.trim_end() == "..." {
@@ -176,7 +176,7 @@ fn yaml_documents(text: &str) -> Vec<String> {
 }
 
 fn yaml(text: &str) -> Result<Value, String> {
-    // The default limits protect servers; here, users read their own files.
+    // The default limits of the library protect servers. Here, users read their own files, which may be larger.
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_events: 100_000_000,
@@ -186,7 +186,7 @@ fn yaml(text: &str) -> Result<Value, String> {
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let error = error.to_string();
-        // This advice is for users of the library.
+        // This advice addresses programmers that use the library.
         let error = error.replace(", set DuplicateKeyPolicy in Options if acceptable", "");
         format!("cannot be parsed: {error}")
     })

@@ -1,4 +1,4 @@
-//! The free capacity of clusters, from the resource summaries in their status.
+//! The free capacity of clusters, computed from the resource summary in the status of each Cluster.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use serde::Serialize;
 
 use crate::columns::align;
 
-/// Bytes of a mebibyte.
+/// Number of bytes in a mebibyte.
 const MEBI: i64 = 1 << 20;
 
 /// Order of the clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SortBy {
-    /// The cluster whose scarcest resource is used most comes first.
+    /// Highest percentage of CPU, memory or pods in use first
     Fullest,
-    /// Ascending names.
+    /// Ascending names
     Name,
-    /// Most CPU used, in percent, first.
+    /// Highest percentage of CPU in use first
     Cpu,
-    /// Most memory used, in percent, first.
+    /// Highest percentage of memory in use first
     Memory,
-    /// Most pods used, in percent, first.
+    /// Highest percentage of pods in use first
     Pods,
 }
 
@@ -35,18 +35,18 @@ pub enum SortBy {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Amounts {
     allocatable: i64,
-    /// Requests of all pods, scheduled to a node or not.
+    /// Sum of the requests of scheduled and of pending pods.
     used: i64,
     free: i64,
     used_percent: f64,
 }
 
-/// The capacity of one cluster and its share of the bindings.
+/// The capacity of one cluster, and the number of bindings and replicas that are assigned to it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClusterRoom {
     name: String,
-    /// None if the cluster does not report the resource.
+    /// `None` if the cluster does not report its CPU.
     milli_cpu: Option<Amounts>,
     memory_bytes: Option<Amounts>,
     pods: Option<Amounts>,
@@ -91,7 +91,8 @@ impl ClusterRoom {
         }
     }
 
-    /// Returns the percentage to sort by. A cluster that does not report it comes last.
+    /// Returns the percentage to sort by. Returns -1 for a cluster that does not report the resource, which sorts the
+    /// cluster last.
     fn percent(&self, sort_by: SortBy) -> f64 {
         let used = |amounts: Option<Amounts>| amounts.map_or(-1.0, |amounts| amounts.used_percent);
         match sort_by {
@@ -107,7 +108,7 @@ impl ClusterRoom {
     }
 }
 
-/// Returns the clusters in order. Ties are in order of names.
+/// Returns the capacity of the clusters, sorted by `sort_by` and then by name.
 pub(super) fn of<'a>(
     clusters: &[Cluster],
     bindings: impl Iterator<Item = &'a BindingSpec>,
@@ -145,7 +146,8 @@ const COLUMNS: [&str; 9] = [
     "REPLICAS",
 ];
 
-/// Formats clusters with the units of `kubectl top`. Percentages are of the allocatable amounts.
+/// Formats clusters as a table, with the units of `kubectl top`. A percentage is the used share of the allocatable
+/// amount.
 pub(super) fn table(rooms: &[ClusterRoom]) -> String {
     let rows: Vec<Vec<String>> = rooms.iter().map(row).collect();
     align(&COLUMNS, &rows)
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn free_is_what_neither_scheduled_nor_pending_pods_request() {
+    fn requests_of_scheduled_and_pending_pods_reduce_the_free_capacity() {
         let spec: BindingSpec = serde_json::from_value(json!({
             "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "a" },
             "clusters": [{ "name": "m1", "replicas": 3 }],
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fullest_cluster_comes_first_and_one_without_figures_last() {
+    fn the_fullest_cluster_is_first_and_a_cluster_without_a_summary_is_last() {
         let clusters = [
             unreported("a"),
             cluster("b", "10", "1"),
@@ -227,7 +229,7 @@ mod tests {
         let sorted = |by| names(&of(&clusters, std::iter::empty(), by)).join(" ");
         assert_eq!(sorted(SortBy::Fullest), "d b c a");
         assert_eq!(sorted(SortBy::Name), "a b c d");
-        // More is requested than there is: nothing is free.
+        // The pods of cluster d request more CPU than is allocatable.
         let full = &of(&clusters, std::iter::empty(), SortBy::Cpu)[0];
         assert_eq!(full.milli_cpu.map(|cpu| cpu.free), Some(0));
     }

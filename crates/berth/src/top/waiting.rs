@@ -1,4 +1,4 @@
-//! Bindings that the scheduler could not place, or has not placed yet.
+//! The waiting bindings of `berth top`: the scheduler has failed to place them, or has not processed them yet.
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::well_known::CONDITION_SCHEDULED;
@@ -10,26 +10,27 @@ use serde::Serialize;
 use crate::clusters::list::age;
 use crate::columns::{align, cell};
 
-/// A binding without a valid placement.
+/// A waiting binding: its condition `Scheduled` is missing or not true.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Waiting {
-    /// Empty for resources without a namespace.
+    /// Namespace of the resource. Empty for cluster-scoped resources.
     #[serde(skip_serializing_if = "String::is_empty")]
     namespace: String,
     kind: String,
-    /// The name of the resource, not of the binding.
+    /// Name of the resource, which differs from the name of the binding.
     name: String,
     replicas: i32,
-    /// The requests of a replica, for example `cpu=500m,memory=1Gi`.
+    /// Requests of one replica, for example `cpu=500m,memory=1Gi`.
     requests: String,
+    /// Time of the failure, or the creation time of a binding that the scheduler has not processed.
     since: Option<Timestamp>,
     priority: i32,
     message: String,
 }
 
 impl Waiting {
-    /// Returns the binding if it waits.
+    /// Returns the binding if it is waiting. Returns `None` if the binding is scheduled, suspended or being deleted.
     fn new(
         metadata: &ObjectMeta,
         spec: &BindingSpec,
@@ -48,7 +49,10 @@ impl Waiting {
             ),
             None => (
                 metadata.creation_timestamp.as_ref(),
-                format!("the scheduler {} has not tried yet", spec.scheduler()),
+                format!(
+                    "the scheduler {} has not processed the binding yet",
+                    spec.scheduler()
+                ),
             ),
         };
         let requirements = spec.replica_requirements.as_ref();
@@ -69,7 +73,7 @@ impl Waiting {
     }
 }
 
-/// Returns the waiting bindings: those of high priority first, then those that wait longest.
+/// Returns the waiting bindings, sorted by descending priority, then by descending waiting time.
 pub(super) fn of(
     namespaced: &[ResourceBinding],
     cluster_scoped: &[ClusterResourceBinding],
@@ -94,7 +98,7 @@ const COLUMNS: [&str; 7] = [
     "WAITING", "KIND", "REPLICAS", "REQUESTS", "PRIORITY", "AGE", "REASON",
 ];
 
-/// Formats bindings, with their whole message as the last column.
+/// Formats waiting bindings as a table. The last column is the complete message of the scheduler.
 pub(super) fn table(waiting: &[Waiting], now: Timestamp) -> String {
     let rows: Vec<Vec<String>> = waiting.iter().map(|of| row(of, now)).collect();
     align(&COLUMNS, &rows)
@@ -148,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn bindings_without_a_placement_wait_by_priority_and_time() {
+    fn waiting_bindings_are_sorted_by_priority_and_waiting_time() {
         let none = json!({});
         let high = json!({ "schedulePriority": { "priority": 7 },
                            "replicaRequirements": { "resourceRequest": { "cpu": "500m" } } });
@@ -182,7 +186,7 @@ mod tests {
                     "-",
                     "0",
                     "3m",
-                    "the scheduler default-scheduler has not tried yet"
+                    "the scheduler default-scheduler has not processed the binding yet"
                 ],
                 [
                     "default/late",

@@ -1,4 +1,4 @@
-//! Flags of `berth up`.
+//! The command-line flags of `berth up`.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -15,11 +15,11 @@ use crate::persistence::PersistenceArgs;
 /// Flags of `berth up`.
 #[derive(Args, Clone, Debug)]
 pub struct UpArgs {
-    /// Address of the API servers; any but a loopback address exposes them to other machines
+    /// Address of the API servers; any address except a loopback address exposes them to other machines
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub bind_address: IpAddr,
 
-    /// Port of the API server; 0 for any free port. Members use the ports after it that are free
+    /// Port of the API server; 0 for any free port. Members use the following ports if they are free
     #[arg(
         long,
         value_name = "PORT",
@@ -53,7 +53,7 @@ pub struct UpArgs {
     #[command(flatten)]
     pub persistence: PersistenceArgs,
 
-    /// Components not to start: the dashboard, or what you run yourself, such as karmada-scheduler
+    /// Components not to start, such as the scheduler if you run karmada-scheduler instead
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     pub without: Vec<DisabledComponent>,
 
@@ -70,7 +70,7 @@ pub struct UpArgs {
     pub tracing: TracingArgs,
 }
 
-/// Limit of --members: each member has a server, a port and several tasks.
+/// Maximum value of `--members`. Each member needs a server, a port and several tasks.
 const MAX_MEMBERS: usize = 1000;
 
 fn number_of_members(text: &str) -> Result<usize, String> {
@@ -79,7 +79,7 @@ fn number_of_members(text: &str) -> Result<usize, String> {
 }
 
 impl Default for UpArgs {
-    /// Returns the values without any flag.
+    /// Returns the arguments of a command line without flags.
     fn default() -> Self {
         Self {
             bind_address: Ipv4Addr::LOCALHOST.into(),

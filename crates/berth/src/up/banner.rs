@@ -1,4 +1,4 @@
-//! Banner that `berth up` prints when it is ready: the servers, and commands to try next.
+//! The banner that `berth up` prints when the control plane is ready: a table of the servers, and example commands.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::members::Member;
 
 use super::DisabledComponent;
 
-/// Maximum number of members listed.
+/// Maximum number of members in the table.
 const SHOWN: usize = 5;
 
 /// Content of the banner.
@@ -28,9 +28,9 @@ pub(super) struct Banner<'a> {
     pub(super) store: &'a str,
     /// URL of the dashboard, with its token.
     pub(super) dashboard: Option<&'a str>,
-    /// Components that are not started.
+    /// Components that `berth up` does not start.
     pub(super) without: &'a [DisabledComponent],
-    /// Duration of the start.
+    /// Time that the start took.
     pub(super) took: Duration,
 }
 
@@ -87,7 +87,7 @@ impl Banner<'_> {
             let (name, program) = component.name_and_substitute();
             writeln!(
                 out,
-                "Without {name}: that work is not done until you start `{program} --kubeconfig={}`.\n",
+                "Not started: {name}. Start `{program} --kubeconfig={}` instead.\n",
                 shell_word(&kubeconfig.to_string())
             )?;
         }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_where_a_shell_needs_it() {
+    fn words_with_blanks_or_quotes_are_quoted_for_the_shell() {
         assert_eq!(
             shell_word("/home/a/.berth/kubeconfig"),
             "/home/a/.berth/kubeconfig"

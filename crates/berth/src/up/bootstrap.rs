@@ -1,4 +1,4 @@
-//! The objects that `berth up` creates at its start: definitions, namespaces, access rights and Clusters.
+//! The objects that `berth up` creates at its start: CustomResourceDefinitions, namespaces, RBAC objects and Clusters.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -19,15 +19,16 @@ use serde_json::json;
 
 use super::UpError;
 
-/// Name of the role and the binding that let the administrator use `clusters/proxy`, as in Karmada.
+/// Name of the ClusterRole and the ClusterRoleBinding that let the administrator use `clusters/proxy`. Karmada uses the
+/// same name.
 const PROXY_ADMIN: &str = "cluster-proxy-admin";
-/// Maximum time until a new definition is served.
+/// Maximum time until the API server serves the kind of a new CustomResourceDefinition.
 const ESTABLISH_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Installs the definitions and creates the namespaces.
+/// Installs Karmada's CustomResourceDefinitions and creates Karmada's namespaces.
 ///
 /// # Errors
-/// When the server refuses one of them.
+/// When the server refuses an object.
 pub(super) async fn definitions(client: &kube::Client) -> Result<(), UpError> {
     let definitions = berth_api::crds::all().map_err(|error| UpError::Definition {
         name: "the definitions".to_owned(),
@@ -45,8 +46,9 @@ pub(super) async fn definitions(client: &kube::Client) -> Result<(), UpError> {
     Ok(())
 }
 
-/// Allows the administrator to reach all members through `clusters/proxy`, as Karmada's installation does. The binding
-/// must name the user: rights in members are granted only to users that a binding names, not to their groups.
+/// Allows the administrator to reach all members through `clusters/proxy`, as Karmada's installation does. The
+/// ClusterRoleBinding must name the user: in a member, the impersonator account may impersonate only the users that
+/// such a binding names.
 ///
 /// # Errors
 /// When the server refuses one of the two objects.
@@ -85,7 +87,7 @@ pub(super) async fn proxy_admin(client: &kube::Client) -> Result<(), UpError> {
     create(client, &what, &binding).await
 }
 
-/// Applies a definition and waits until its kind is served.
+/// Applies a CustomResourceDefinition and waits until the server serves its kind.
 async fn install(
     client: &kube::Client,
     definition: &CustomResourceDefinition,
@@ -119,7 +121,7 @@ async fn create_namespace(client: &kube::Client, name: &str) -> Result<(), UpErr
     create(client, &format!("namespace {name}"), &namespace).await
 }
 
-/// Creates an object unless it exists.
+/// Creates an object if it does not exist.
 async fn create<K>(client: &kube::Client, what: &str, object: &K) -> Result<(), UpError>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
@@ -135,7 +137,7 @@ where
     }
 }
 
-/// Registers a member without a server in this process. An existing Cluster stays unchanged.
+/// Creates the Cluster of a member that has no server in this process. An existing Cluster stays unchanged.
 pub(super) async fn register(client: &kube::Client, member: &Cluster) -> Result<(), UpError> {
     let name = member.metadata.name.clone().unwrap_or_default();
     let refused = |source| UpError::Object {
@@ -154,7 +156,8 @@ pub(super) async fn register(client: &kube::Client, member: &Cluster) -> Result<
     }
 }
 
-/// Writes the status from the manifest of a member. A manifest without conditions describes a ready member.
+/// Writes the status in the manifest `member` to the Cluster in the control plane. If the manifest has no conditions,
+/// the member is reported as ready.
 pub(super) async fn report(client: &kube::Client, member: &Cluster) -> Result<(), UpError> {
     let name = member.metadata.name.clone().unwrap_or_default();
     let clusters: Api<Cluster> = Api::all(client.clone());

@@ -1,8 +1,8 @@
-//! Components that `berth up --without` leaves to other programs.
+//! The components that `berth up --without` can disable.
 
 use clap::ValueEnum;
 
-/// A component that another program can replace.
+/// A component that the user disables and can run as a separate program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DisabledComponent {
     /// The scheduler; run karmada-scheduler or `berth scheduler` instead
@@ -14,7 +14,7 @@ pub enum DisabledComponent {
 }
 
 impl DisabledComponent {
-    /// Returns the name of the component, and the program that can replace it.
+    /// Returns the name of the component, and the command of the program that can replace it.
     pub(super) const fn name_and_substitute(self) -> (&'static str, &'static str) {
         match self {
             Self::Scheduler => ("the scheduler", "karmada-scheduler"),

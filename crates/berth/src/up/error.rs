@@ -1,4 +1,4 @@
-//! Errors of `berth up`.
+//! The error type of `berth up`.
 
 use std::net::SocketAddr;
 
@@ -16,10 +16,10 @@ use crate::join::JoinError;
 use crate::kubeconfig::KubeconfigError;
 use crate::members::MemberError;
 
-/// Reason why the control plane cannot start, or ends.
+/// Reason for which the control plane cannot start, or ends unexpectedly.
 #[derive(Debug, thiserror::Error)]
 pub enum UpError {
-    /// The control plane cannot be traced.
+    /// The export of traces cannot start.
     #[error(transparent)]
     Tracing(#[from] ExportError),
     /// The fleet file cannot be used.
@@ -31,10 +31,10 @@ pub enum UpError {
     /// Another `berth up` uses the same kubeconfig.
     #[error(transparent)]
     Instance(#[from] InstanceError),
-    /// A member cannot start.
+    /// The server of a member cannot start.
     #[error(transparent)]
     Member(#[from] MemberError),
-    /// A member cannot join.
+    /// A member cannot be registered.
     #[error(transparent)]
     Join(#[from] JoinError),
     /// The port is in use.
@@ -42,7 +42,7 @@ pub enum UpError {
         "port {} of {} is in use: is a `berth up` running already? Choose another --port", .0.port(), .0.ip()
     )]
     PortInUse(SocketAddr),
-    /// The address or port cannot be bound.
+    /// The API server cannot listen at the address or port.
     #[error(
         "cannot listen at {0}: {1}; --bind-address takes an address of this machine, --port a port that you may use"
     )]
@@ -56,10 +56,10 @@ pub enum UpError {
     /// The API server cannot start.
     #[error("cannot start the API server: {0}")]
     Server(StartError),
-    /// A definition cannot be installed.
+    /// A CustomResourceDefinition cannot be installed.
     #[error("cannot install {name}: {reason}")]
     Definition {
-        /// Name of the definition.
+        /// Name of the CustomResourceDefinition.
         name: String,
         /// Cause.
         reason: String,
@@ -84,7 +84,7 @@ pub enum UpError {
     /// The dashboard cannot start, or failed.
     #[error(transparent)]
     Dashboard(#[from] DashboardError),
-    /// A component ended without cancellation.
+    /// A component ended before the control plane was stopped.
     #[error("the {0} ended unexpectedly")]
     Ended(&'static str),
 }

@@ -1,4 +1,5 @@
-//! State of the dashboard, and the news that each watch event brings.
+//! The state of all bindings and clusters that `berth watch` shows. [`Dashboard::apply`] updates the state after a
+//! watch event, and returns the visible changes as [`News`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,29 +16,29 @@ use serde_json::Value;
 
 use super::source::WatchEvent;
 
-/// State of a binding.
+/// The shown state of one binding.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Row {
     /// Kind of the resource, such as `Deployment`.
     pub(super) kind: String,
-    /// Name of the policy; empty if there is none.
+    /// Name of the policy that has claimed the resource. Empty if no policy has claimed it.
     pub(super) policy: String,
-    /// Names of the bindings that require it.
+    /// Names of the bindings that depend on this binding (`spec.requiredBy`). This binding is placed in their clusters.
     pub(super) follows: Vec<String>,
-    /// Desired replicas; none if the resource has no replicas.
+    /// Desired replicas. `None` if the resource has no replicas.
     pub(super) desired: Option<DesiredReplicas>,
-    /// State in each cluster, including those that it is being evicted from.
+    /// State in each assigned cluster, and in each cluster from which the binding is being evicted.
     pub(super) places: BTreeMap<String, ClusterState>,
-    /// Reason why it is not scheduled.
+    /// Message of the last failed scheduling. `None` if the binding is scheduled.
     pub(super) failure: Option<String>,
 }
 
 /// Desired replicas of a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DesiredReplicas {
-    /// In all its clusters together.
+    /// The total number of replicas in all clusters.
     InAll(i32),
-    /// In each of its clusters, for the replica scheduling type `Duplicated`.
+    /// The number of replicas in each cluster, for the replica scheduling type `Duplicated`.
     InEach(i32),
 }
 
@@ -68,11 +69,11 @@ impl fmt::Display for DesiredReplicas {
 /// State of a binding in a cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ClusterState {
-    /// Assigned replicas; none while it is being evicted.
+    /// Assigned replicas. `None` while the binding is being evicted from the cluster.
     pub(super) replicas: Option<i32>,
-    /// Ready replicas, if reported.
+    /// Ready replicas that the member reports.
     pub(super) ready: Option<i64>,
-    /// Health, if reported.
+    /// Health that the member reports.
     pub(super) health: Option<ResourceHealth>,
 }
 
@@ -92,7 +93,7 @@ impl Row {
         for target in &binding.spec.clusters {
             places.entry(target.name.clone()).or_default().replicas = Some(target.replicas);
         }
-        // A required resource follows the bindings that require it, and has no replicas.
+        // A required resource is placed in the clusters of the bindings that depend on it, and has no replicas.
         for target in binding.spec.required_by.iter().flat_map(|s| &s.clusters) {
             let place = places.entry(target.name.clone()).or_default();
             place.replicas.get_or_insert(0);
@@ -121,7 +122,7 @@ impl Row {
         }
     }
 
-    /// Returns the ready replicas of all clusters; none if no cluster has reported.
+    /// Returns the sum of the ready replicas in all clusters. Returns `None` if no cluster has reported ready replicas.
     pub(super) fn ready(&self) -> Option<i64> {
         let reported = self.places.values().filter_map(|place| place.ready);
         reported.reduce(|sum, ready| sum + ready)
@@ -135,7 +136,7 @@ impl Row {
     }
 }
 
-/// Returns the ready replicas, from the field that the kind uses.
+/// Returns the ready replicas from a member's status. The field depends on the kind of the resource.
 fn ready(status: &Value) -> Option<i64> {
     let fields = ["readyReplicas", "numberReady", "succeeded", "ready"];
     fields.iter().find_map(|field| status[field].as_i64())
@@ -149,29 +150,29 @@ fn failure(status: &BindingStatus) -> Option<String> {
     (condition.status == "False").then(|| condition.message.clone())
 }
 
-/// A change to show.
+/// A visible change of a binding or a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum News {
     /// A binding was listed or added.
     Binding(BindingKey, Box<Row>),
-    /// A binding was moved to other clusters or other numbers of replicas.
+    /// The scheduler assigned other clusters or other numbers of replicas to a binding.
     Moved {
         key: BindingKey,
         from: BTreeMap<String, i32>,
         to: BTreeMap<String, i32>,
         with_replicas: bool,
     },
-    /// The eviction from a cluster started.
+    /// The eviction of a binding from a cluster started.
     Leaving(BindingKey, String),
-    /// The eviction from a cluster ended.
+    /// The eviction of a binding from a cluster ended.
     Left(BindingKey, String),
-    /// A member reported another status.
+    /// A member reported a changed status of a resource.
     Reported(BindingKey, String, ClusterState),
-    /// Scheduling failed.
+    /// The scheduler failed to place a binding.
     Failed(BindingKey, String),
     /// A binding was deleted.
     Gone(BindingKey),
-    /// A cluster was listed or added, or its readiness changed; true if it is ready.
+    /// A cluster was listed or added, or its readiness changed. The flag is true if the cluster is ready.
     Cluster(String, bool),
     /// A cluster was deleted.
     ClusterGone(String),
@@ -180,6 +181,7 @@ pub(super) enum News {
 /// State of all bindings and clusters.
 #[derive(Debug, Default)]
 pub(super) struct Dashboard {
+    /// Clusters by name. The value is true if the cluster is ready.
     pub(super) clusters: BTreeMap<String, bool>,
     pub(super) rows: BTreeMap<BindingKey, Row>,
 }

@@ -1,6 +1,6 @@
-//! Decoding of the bytes that a terminal sends for keys.
+//! A decoder of the bytes that a terminal sends for pressed keys.
 
-/// A key with a meaning in the dashboard, or a character.
+/// A pressed key: a special key that the dashboard handles, or a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Up,
@@ -18,7 +18,7 @@ pub(super) enum Key {
 
 const ESCAPE: char = '\u{1b}';
 
-/// Returns the keys of the bytes of one read. Unknown escape sequences are skipped.
+/// Decodes the bytes from one read of the terminal. Skips unknown escape sequences.
 pub(super) fn decode(bytes: &[u8]) -> Vec<Key> {
     let text = String::from_utf8_lossy(bytes);
     let mut rest = text.chars().peekable();
@@ -72,7 +72,7 @@ mod tests {
             (b"\x1b", &[Key::Escape]),
             (b"\x7f\r\t", &[Key::Backspace, Key::Enter, Key::Tab]),
             ("é".as_bytes(), &[Key::Char('é')]),
-            // A function key, arrow left, a control character, an incomplete sequence.
+            // F5, arrow left and a control character are skipped before q, an incomplete sequence after q.
             (b"\x1b[15~\x1b[D\x01q\x1b[", &[Key::Char('q')]),
         ] {
             assert_eq!(decode(bytes), expected, "{bytes:?}");

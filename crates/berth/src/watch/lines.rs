@@ -1,4 +1,4 @@
-//! Formatting of a change as a line.
+//! Formatting of each [`News`] as one line of text, for the output without a terminal and for the list of events.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,20 +8,21 @@ use jiff::tz::TimeZone;
 
 use super::dashboard::{ClusterState, DesiredReplicas, News, Row};
 
-/// Separator between origin and destination of a move.
+/// Separator between the previous and the new clusters of a move.
 const ARROW: &str = " -> ";
 
-/// A line for a change: time, object, verb and details.
+/// A line for one change: time, object, verb and details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     head: String,
-    /// Origin of a move.
+    /// Previous clusters, for a move.
     from: Option<String>,
     text: String,
 }
 
 impl Line {
-    /// Returns the line in at most `columns` columns. The origin of a move is cut before its destination.
+    /// Returns the line, shortened to `columns` columns. In a move, the previous clusters are shortened before the new
+    /// clusters are.
     pub(super) fn fit(&self, columns: usize) -> String {
         let Some(from) = &self.from else {
             return cut(&self.to_string(), columns);
@@ -54,7 +55,8 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
     kept
 }
 
-/// Replaces control characters by blanks, so that text from objects is one line and cannot control the terminal.
+/// Replaces control characters by blanks, so that a text from an object is one line and cannot contain escape
+/// sequences.
 pub(super) fn plain(text: &str) -> String {
     let blank = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(blank).collect()
@@ -68,7 +70,7 @@ pub(super) fn line(time: &Timestamp, news: &News) -> Line {
         .to_string();
     let mut origin = None;
     let (about, verb, rest) = match news {
-        News::Binding(key, row) => (key.to_string(), "there", describe(row)),
+        News::Binding(key, row) => (key.to_string(), "exists", describe(row)),
         News::Moved {
             key,
             from,
@@ -133,13 +135,13 @@ fn describe(row: &Row) -> String {
         .map(|(name, p)| place(name, p, row))
         .collect();
     if places.is_empty() {
-        format!("{text}: nowhere")
+        format!("{text}: no clusters")
     } else {
         format!("{text}: {}", places.join(", "))
     }
 }
 
-/// Describes the state in a cluster, such as `member1 1/2` for ready and assigned replicas.
+/// Describes the state of a binding in a cluster. `member1 1/2` means that one of two replicas is ready.
 pub(super) fn place(name: &str, place: &ClusterState, row: &Row) -> String {
     let number = |number: Option<i64>| number.map_or_else(|| "?".to_owned(), |n| n.to_string());
     match (place.replicas, row.desired) {
@@ -187,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_origin_of_a_move_is_cut_before_its_destination() {
+    fn previous_clusters_of_a_move_are_shortened_before_the_new_clusters() {
         let on = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), 1)).collect();
         let news = News::Moved {
             key: BindingKey {

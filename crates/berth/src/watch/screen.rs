@@ -1,4 +1,5 @@
-//! Layout of the terminal screen: clusters, bindings and recent events, each cut and scrolled to fit.
+//! Layout of the terminal screen: one pane each for clusters, bindings and recent events. Panes are cut and scrolled to
+//! fit into the screen.
 
 use std::collections::VecDeque;
 
@@ -7,13 +8,13 @@ use super::lines::{self, Line, cut, plain};
 use super::view::{Pane, View};
 use crate::columns::{align, cell};
 
-/// Maximum number of events kept.
+/// Maximum number of stored events.
 const MAX_EVENTS: usize = 1000;
 /// Minimum number of lines for events.
 const MIN_EVENT_LINES: usize = 5;
-/// Number of columns of bindings that a narrow terminal may omit, from the right.
+/// Number of rightmost columns of the bindings table that a narrow terminal may omit.
 const OPTIONAL_COLUMNS: usize = 2;
-/// Divisor of the width: on a narrow terminal, two of these parts are for the name of a binding.
+/// Divisor of the terminal width. On a narrow terminal, the name of a binding gets at most two fifths of the width.
 const FIFTHS: usize = 5;
 
 const HELP: [&str; 10] = [
@@ -42,7 +43,7 @@ impl Events {
     }
 }
 
-/// Returns the lines of the screen, cut to its size. The last line shows the scroll position.
+/// Returns the lines of the screen, cut to the size of the terminal. The last line shows the scroll position.
 pub(super) fn render(
     dashboard: &Dashboard,
     events: &Events,
@@ -118,7 +119,8 @@ fn footer(view: &View, status: &str) -> String {
     }
 }
 
-/// Returns the table of bindings. A narrow terminal omits the last columns and gets shorter names.
+/// Returns the table of bindings. If the table is too wide, the last columns are omitted, and then the names of
+/// bindings are shortened.
 fn bindings(dashboard: &Dashboard, view: &View, columns: usize) -> Vec<String> {
     let mut header = vec!["BINDING", "WANTED", "READY", "CLUSTERS", "KIND", "POLICY"];
     let mut rows = binding_rows(dashboard);

@@ -1,4 +1,4 @@
-//! List and watch of clusters and of both kinds of bindings.
+//! The watches of `berth watch`: they list and watch clusters, ResourceBindings and ClusterResourceBindings.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -23,17 +23,17 @@ pub(super) enum WatchEvent {
     Binding(Box<Binding>),
     /// A binding was deleted.
     BindingGone(BindingKey),
-    /// Keys of all bindings of a kind, after a list.
+    /// A list of the bindings of one kind was complete. Contains the kind and the keys of all existing bindings.
     Bindings(&'static str, BTreeSet<BindingKey>),
     /// A cluster was added or changed.
     Cluster(Box<Cluster>),
     /// A cluster was deleted.
     ClusterGone(String),
-    /// Names of all clusters, after a list.
+    /// A list of the clusters was complete. Contains the names of all existing clusters.
     Clusters(BTreeSet<String>),
 }
 
-/// Checks that bindings can be listed. A watch alone would retry forever.
+/// Checks that the control plane serves ResourceBindings. Without this check, the watches would retry forever.
 pub(super) async fn check(client: &Client) -> Result<(), WatchError> {
     let api: Api<ResourceBinding> = Api::all(client.clone());
     let listed = api.list(&ListParams::default().limit(1)).await;
@@ -43,7 +43,7 @@ pub(super) async fn check(client: &Client) -> Result<(), WatchError> {
     })
 }
 
-/// Starts the watches, which run until the returned set is dropped.
+/// Starts the watches. They run until the caller drops the returned set.
 pub(super) fn follow(
     client: Client,
     namespace: Option<String>,

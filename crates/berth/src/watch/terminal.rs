@@ -1,4 +1,5 @@
-//! The terminal in raw mode: output of screens and input of keys. Its modes are restored on drop and on panic.
+//! The [`Terminal`]: draws screens and reads keys. The original modes of the terminal are restored when the value is
+//! dropped and before a panic is printed.
 
 use std::io::{self, IsTerminal as _, Read as _, Stdout, Write};
 use std::panic;
@@ -11,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::keys::{self, Key};
 
-/// Size to assume if the terminal does not report one.
+/// Rows and columns to assume if the terminal reports no size.
 const DEFAULT_SIZE: (usize, usize) = (24, 80);
 
 const ENTER_SCREEN: &str = "\x1b[?1049h\x1b[?25l";
@@ -24,19 +25,20 @@ const CLEAR_BELOW: &str = "\x1b[J";
 #[derive(Debug)]
 pub(super) struct Terminal {
     out: Stdout,
-    /// Original modes of standard input; none if it is not a terminal.
+    /// Original modes of standard input. `None` if standard input is not a terminal.
     before: Option<Termios>,
 }
 
 impl Terminal {
-    /// Switches to the alternate screen and to input without echo and line buffering. Ctrl-C is still a signal.
+    /// Switches to the alternate screen, and turns off echo and line buffering of the input. Ctrl-C still sends a
+    /// signal.
     pub(super) fn open() -> io::Result<Self> {
         let stdin = io::stdin();
         let before = if stdin.is_terminal() {
             let before = tcgetattr(&stdin)?;
             let mut modes = before.clone();
             modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
-            // Without Ctrl-Z, which would return to a shell without echo.
+            // Ctrl-Z is disabled, because the shell would run without echo while `berth watch` is suspended.
             modes.special_codes[SpecialCodeIndex::VSUSP] = 0;
             modes.special_codes[SpecialCodeIndex::VMIN] = 1;
             modes.special_codes[SpecialCodeIndex::VTIME] = 0;
@@ -55,11 +57,11 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// Returns the keys pressed from now on; none if standard input is not a terminal.
+    /// Returns a channel of the pressed keys. The channel is empty and closed if standard input is not a terminal.
     pub(super) fn keys(&self) -> mpsc::UnboundedReceiver<Key> {
         let (sender, receiver) = mpsc::unbounded_channel();
         if self.before.is_some() {
-            // A separate thread, because the runtime would wait for the blocking read at exit.
+            // A plain thread reads, because the read blocks, and the runtime would wait for a blocking task at exit.
             thread::spawn(move || {
                 let mut bytes = [0; 64];
                 while let Ok(count @ 1..) = io::stdin().read(&mut bytes) {
@@ -94,7 +96,7 @@ impl Terminal {
             if row > 0 {
                 text.push_str("\r\n");
             }
-            // Cleared before the line, because clearing after a full row would erase its last column.
+            // The row is cleared before the line is written. After a full row, clearing would erase the last column.
             text.push_str(CLEAR_LINE);
             text.push_str(line);
         }
@@ -114,7 +116,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Restores the terminal. Failures cannot be reported.
+/// Restores the terminal, and ignores failures.
 fn restore(before: Option<&Termios>) {
     if let Some(before) = before {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
@@ -124,7 +126,8 @@ fn restore(before: Option<&Termios>) {
     let _ = out.flush();
 }
 
-/// Restores the terminal before a panic is reported, because the alternate screen discards its content.
+/// Sets a panic hook that restores the terminal before it prints the panic. Otherwise the message would disappear with
+/// the alternate screen.
 fn restore_on_panic(before: Termios) {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

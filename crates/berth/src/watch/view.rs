@@ -1,8 +1,8 @@
-//! View settings of the dashboard: scroll positions, filter and help.
+//! The view settings of the screen, which the user changes with keys: scroll positions, filter and help.
 
 use super::keys::Key;
 
-/// Parts of the screen.
+/// A part of the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Pane {
     Clusters,
@@ -11,7 +11,7 @@ pub(super) enum Pane {
     Events,
 }
 
-/// Effect of a key.
+/// Effect of a pressed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reaction {
     Draw,
@@ -21,15 +21,19 @@ pub(super) enum Reaction {
 /// Settings of the view.
 #[derive(Debug, Default)]
 pub(super) struct View {
+    /// The pane that the keys scroll.
     pub(super) focus: Pane,
+    /// Number of hidden lines above the shown clusters.
     clusters: usize,
+    /// Number of hidden lines above the shown bindings.
     bindings: usize,
-    /// Counted from the newest event.
+    /// Number of hidden lines below the shown events. The newest event is the last line.
     events: usize,
     pub(super) filter: String,
+    /// True while the user edits the filter.
     pub(super) is_typing: bool,
     pub(super) shows_help: bool,
-    /// Number of lines of the focused pane.
+    /// Number of visible lines of the focused pane.
     page: usize,
 }
 
@@ -39,7 +43,8 @@ impl View {
         self.filter.is_empty() || text.to_lowercase().contains(&self.filter.to_lowercase())
     }
 
-    /// Returns the first of `count` lines to show if `room` lines fit, and limits the scroll position accordingly.
+    /// Returns the index of the first visible line of a pane with `count` lines, of which `room` lines fit. Limits the
+    /// scroll position, so that the user cannot scroll beyond the last line.
     pub(super) fn first(&mut self, pane: Pane, count: usize, room: usize) -> usize {
         if pane == self.focus {
             self.page = room;
@@ -61,7 +66,7 @@ impl View {
         }
     }
 
-    /// Handles a key.
+    /// Updates the settings after a key press.
     pub(super) fn press(&mut self, key: Key) -> Reaction {
         if self.is_typing {
             self.edit(key);
@@ -164,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn events_start_at_the_newest() {
+    fn the_events_pane_initially_shows_the_newest_events() {
         let mut view = View::default();
         assert_eq!(view.first(Pane::Events, 50, 10), 40);
         view.press(Key::Tab);

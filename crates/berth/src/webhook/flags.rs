@@ -1,14 +1,14 @@
-//! Flags of `berth webhook`, with the names and defaults of karmada-webhook.
+//! The command-line flags of `berth webhook`. Names and defaults are the same as in karmada-webhook.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use berth_apimachinery::namespaced_name::NamespacedName;
+use berth_component_base::go_bool::go_bool;
+use berth_component_base::process::accepted_flags::AcceptedFlags;
+use berth_component_base::process::shared_flags::SharedFlags;
 use berth_scheduler::config::BindAddress;
 use berth_scheduler::gates::{self, FeatureGates};
-use berth_scheduler::go_bool::go_bool;
-use berth_scheduler::process::accepted_flags::AcceptedFlags;
-use berth_scheduler::process::shared_flags::SharedFlags;
 use berth_webhook::{CertificateFiles, MinimumTls, NoExecuteTaints, SelfManagedOptions};
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
@@ -30,7 +30,7 @@ pub struct WebhookArgs {
     #[arg(long, value_name = "PORT", default_value_t = 8443)]
     pub secure_port: u16,
 
-    /// Folder with the certificate and its key; they are loaded again when they change
+    /// Folder with the certificate and its key; changed files are loaded again
     #[arg(
         long,
         value_name = "FOLDER",
@@ -76,7 +76,7 @@ pub struct WebhookArgs {
     #[arg(long, value_name = "NAME", default_value = "validating-config")]
     pub validating_webhook_configuration: String,
 
-    /// Minimum version of TLS; 1.0 and 1.1 are not supported and mean 1.2
+    /// Minimum version of TLS; 1.0 and 1.1 select 1.2
     #[arg(long, value_name = "VERSION", default_value = "1.3")]
     pub tls_min_version: TlsVersion,
 
@@ -112,7 +112,7 @@ pub struct WebhookArgs {
     )]
     pub kube_api_burst: i32,
 
-    /// Feature gates, as for karmada-webhook; none changes the rules
+    /// Feature gates, as for karmada-webhook; no gate changes the rules
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
     pub feature_gates: FeatureGates,
 
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_those_of_karmada_webhook() {
+    fn the_defaults_are_the_defaults_of_karmada_webhook() {
         let args = parse("").unwrap();
         assert_eq!(args.listen().to_string(), "0.0.0.0:8443");
         let files = args.certificate_files();

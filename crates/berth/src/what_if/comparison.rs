@@ -1,4 +1,5 @@
-//! Comparison of two states of a control plane: the bindings that a running scheduler would move.
+//! The first round of a prediction: compares two states of a control plane, and schedules the affected bindings once.
+//! The module `over_time` adds further rounds.
 
 use std::ops::ControlFlow;
 
@@ -10,8 +11,11 @@ use super::moves::Move;
 use super::state::State;
 use super::triggers::Triggers;
 
-/// Decides about the bindings that a scheduler would process after a change, and passes each binding to `on_binding`
-/// until it breaks. With `takes_over`, a new leader processes every binding once. Returns remarks, one line each.
+/// Schedules the bindings that a running scheduler would process after a change, and keeps the placement of all other
+/// bindings. Passes each binding with its old and new placement to `on_binding`, and stops when `on_binding` returns
+/// `Break`. Returns remarks, one line each.
+///
+/// If `takes_over` is true, all bindings are processed, as by a scheduler that becomes the leader.
 pub(crate) async fn compare(
     decider: &mut Decider,
     before: &State,
@@ -36,7 +40,7 @@ pub(crate) async fn compare(
         } else {
             if old.is_none() && !responsibility::passes(binding, binding.spec.scheduler()) {
                 remarks.push(format!(
-                    "{} {key}: no scheduler takes it, because no policy has claimed it or scheduling is suspended",
+                    "{} {key}: no scheduler processes it, because no policy has claimed it or scheduling is suspended",
                     key.kind()
                 ));
             }

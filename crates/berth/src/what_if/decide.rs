@@ -1,4 +1,5 @@
-//! Decisions of the engine about bindings, with explanations.
+//! The [`Decider`]: schedules single bindings with the scheduler's engine, and tracks the capacity that its decisions
+//! use. A [`Decision`] is the new placement of a binding or the failure, with the explanation of the engine.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use super::rejection_summary;
 use super::state::State;
 use crate::scheduler_configuration::{ConfigurationError, DecisionConfiguration, Engines};
 
-/// UID that breaks ties differently from an empty UID.
+/// A UID with which the engine breaks ties differently than with an empty UID.
 const ALTERNATIVE_UID: &str = "b";
 
 /// Replicas assigned to a cluster.
@@ -27,42 +28,44 @@ const ALTERNATIVE_UID: &str = "b";
 pub(crate) struct Share {
     /// Name of the cluster.
     pub(crate) name: String,
-    /// Number of replicas; 0 for resources without replicas.
+    /// Number of replicas. Zero for resources without replicas.
     pub(crate) replicas: i32,
 }
 
-/// Reason why a binding is not placed.
+/// Reason for which a binding is not placed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Failure {
-    /// Reason of the condition Scheduled, or `Suspended` or `Deleting` if the scheduler does not decide.
+    /// Reason of the condition `Scheduled`. For a binding that the scheduler ignores, `Suspended` or `Deleting`.
     pub(crate) kind: &'static str,
-    /// Karmada's message.
+    /// Message of the condition `Scheduled`, in Karmada's words.
     pub(crate) message: String,
 }
 
-/// Result for a binding.
+/// Result of scheduling a binding.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
     /// Key of the binding.
     pub(crate) key: BindingKey,
-    /// Desired replicas; none if the resource has no replicas.
+    /// Desired replicas. `None` if the resource has no replicas.
     pub(crate) replicas: Option<i32>,
-    /// Name of the affinity term that was used.
+    /// Name of the affinity term by which the clusters were selected.
     pub(crate) affinity: Option<String>,
-    /// Clusters afterwards, sorted by name; after a failure, the clusters that it keeps.
+    /// Clusters after the decision, sorted by name. After a failure, the previous clusters that the binding keeps.
     pub(crate) clusters: Vec<Share>,
-    /// Reason why it cannot be placed.
+    /// Reason for which the binding cannot be placed. `None` after a success.
     pub(crate) failure: Option<Failure>,
-    /// Summary of the reasons against the other clusters.
+    /// Summary of the reasons for which the other clusters were rejected.
     pub(crate) rejections: Option<String>,
-    /// Explanation of each affinity term that was tried; empty unless the output shows it.
+    /// Explanation of each affinity term that the engine tried. Empty if the decider does not keep explanations.
     pub(crate) explanation: Explanation,
-    /// Another possible result, because the UID that breaks ties is unknown.
+    /// An equally good placement, which the engine may choose with another UID. `None` if the UID of the resource is
+    /// known.
     pub(crate) tie: Option<Vec<Share>>,
 }
 
 impl Decision {
-    /// Returns the affinity term in use, or the term whose failure is reported.
+    /// Returns the explanation of the affinity term by which the clusters were selected. After a failure, returns the
+    /// explanation of the first term, whose failure is the reported one.
     pub(crate) fn term(&self) -> Option<&TermExplanation> {
         if self.failure.is_some() {
             self.explanation.terms.first()
@@ -71,7 +74,7 @@ impl Decision {
         }
     }
 
-    /// Returns the decision without the explanation, which needs much memory.
+    /// Returns a copy without the explanation, because explanations need much memory.
     pub(crate) fn without_explanation(&self) -> Self {
         Self {
             key: self.key.clone(),
@@ -85,7 +88,7 @@ impl Decision {
         }
     }
 
-    /// Reports whether it may succeed with other capacity.
+    /// Reports whether the decision failed and may succeed when clusters have more capacity.
     pub(crate) fn lacks_capacity(&self) -> bool {
         self.failure.as_ref().is_some_and(|failure| {
             failure.kind == Reason::Unschedulable.as_str()
@@ -93,7 +96,7 @@ impl Decision {
         })
     }
 
-    /// Returns the clusters as the scheduler writes them.
+    /// Returns the clusters in the form of the field `spec.clusters` of a binding.
     pub(crate) fn targets(&self) -> Vec<TargetCluster> {
         let clusters = self.clusters.iter();
         clusters
@@ -105,7 +108,7 @@ impl Decision {
             .collect()
     }
 
-    /// Returns the result for a binding without a decision.
+    /// Returns the result for a binding that the engine does not process: the binding keeps its clusters.
     pub(crate) fn undecided(binding: &Binding, failure: Option<Failure>) -> Self {
         Self {
             key: binding.key.clone(),
@@ -120,34 +123,35 @@ impl Decision {
     }
 }
 
-/// Scheduler for one state of the fleet.
+/// Scheduler for one state of the clusters and bindings.
 pub(crate) struct Decider {
     engines: Engines,
-    /// Capacity that decisions have moved and clusters report otherwise.
+    /// Corrections of the capacity that the clusters report, for the moves that previous decisions made.
     assumed: Assumed,
-    /// Moves of the current round, which count from the next one.
+    /// Moves of the current round that are not yet part of `assumed`: bindings with their old and new clusters.
     unreported: Vec<(Arc<Binding>, Vec<Share>, Vec<Share>)>,
     overcommit_protection: bool,
-    /// Schedulers of bindings without a profile.
+    /// Scheduler names that bindings contain and the scheduler configuration has no profile for.
     pub(crate) unknown_schedulers: BTreeSet<String>,
-    /// True if explanations are kept.
+    /// True if decisions contain explanations.
     explains: bool,
     multiple_pod_templates: bool,
     fleet: Fleet,
-    /// Accurate estimators, if enabled.
+    /// Connections to accurate estimators, if the user enables them.
     estimators: Option<Estimators>,
-    /// Affinity groups, if their gate is on.
+    /// Groups of bindings with workload affinity. `None` if the feature gate is off.
     groups: Option<AffinityGroups>,
     bindings: HashMap<BindingKey, Arc<Binding>>,
-    /// Clusters whose capacity cannot be read, with the reason.
+    /// Remarks about clusters whose reported capacity cannot be parsed, one line each.
     pub(crate) capacity_faults: Vec<String>,
 }
 
 impl Decider {
-    /// Returns a decider for the clusters and bindings of a state. With `explains`, decisions keep their explanations.
+    /// Creates a decider for the clusters and bindings of a state. If `explains` is true, decisions contain
+    /// explanations.
     ///
     /// # Errors
-    /// When the configuration is invalid.
+    /// When the scheduler configuration is invalid.
     pub(crate) fn new(
         configuration: &DecisionConfiguration,
         explains: bool,
@@ -164,7 +168,7 @@ impl Decider {
         let gates = configuration.gates();
         let mut fleet = Fleet::new();
         if matches!(engines, Engines::Profiles(_)) {
-            // Plugins may read the objects.
+            // Plugins may read the Cluster objects.
             fleet = fleet.keeping_objects();
         }
         let mut capacity_faults = Vec::new();
@@ -198,12 +202,13 @@ impl Decider {
         })
     }
 
-    /// Reports whether replicas of several pod templates are scheduled.
+    /// Reports whether the feature gate MultiplePodTemplatesScheduling is on.
     pub(crate) const fn multiple_pod_templates(&self) -> bool {
         self.multiple_pod_templates
     }
 
-    /// Decides about a binding. One of a scheduler without a profile stays as it is.
+    /// Schedules a binding. If the configuration has no profile for the scheduler of the binding, the binding keeps its
+    /// clusters.
     pub(crate) async fn decide(&mut self, binding: &Arc<Binding>) -> Decision {
         let undecided = |kind, message: &str| {
             let message = message.to_owned();
@@ -240,7 +245,7 @@ impl Decider {
         let (clusters, failure) = clusters_after(binding, &outcome);
         let tie = self.tie(binding).await.filter(|other| *other != clusters);
         if let Some(groups) = &mut self.groups {
-            // Decisions are serial: the next member of a group reads this one.
+            // The next decision about a binding of the same group reads the clusters of this binding.
             let names = clusters.iter().map(|share| share.name.clone());
             groups.decided(&binding.key, names.collect());
         }
@@ -256,7 +261,7 @@ impl Decider {
             clusters,
             failure,
             rejections: explanation.terms.last().map(rejection_summary::summary),
-            // Explanations of all clusters and bindings need much memory.
+            // The explanations of all bindings need much memory.
             explanation: if self.explains {
                 explanation
             } else {
@@ -282,7 +287,8 @@ impl Decider {
         })
     }
 
-    /// Returns the result with ties broken differently, if the UID of the resource is unknown.
+    /// If the UID of the resource is unknown, schedules the binding with another UID, which breaks ties differently.
+    /// Returns the clusters of this second result.
     async fn tie(&mut self, binding: &Arc<Binding>) -> Option<Vec<Share>> {
         let resource = &binding.spec.resource;
         if resource.uid.as_deref().is_some_and(|uid| !uid.is_empty()) {
@@ -303,7 +309,8 @@ impl Decider {
 }
 
 impl Decider {
-    /// Accounts for the capacity of a move. Without overcommit protection, it counts from the next round.
+    /// Records that a binding moved, so that the next decisions use the changed capacity. Without overcommit
+    /// protection, only decisions after [`Self::report_capacity`] use it.
     pub(crate) fn moved(&mut self, binding: &Arc<Binding>, from: &[Share], to: &[Share]) {
         if from == to {
             return;
@@ -341,7 +348,8 @@ impl Decider {
         }
     }
 
-    /// Lets the clusters report the moves of the round. Returns whether a binding has left a cluster.
+    /// Applies the recorded moves to the capacity, as if the clusters had reported them. Returns true if a binding has
+    /// lost replicas in a cluster.
     pub(crate) fn report_capacity(&mut self) -> bool {
         let mut freed = false;
         for (binding, from, to) in std::mem::take(&mut self.unreported) {
@@ -355,7 +363,7 @@ impl Decider {
         freed
     }
 
-    /// Shows the bindings to the plugins that preempt.
+    /// Passes the bindings to the plugins that preempt.
     pub(crate) fn show_bindings<'a>(&mut self, bindings: impl Iterator<Item = &'a Arc<Binding>>) {
         if self
             .engines
@@ -368,7 +376,7 @@ impl Decider {
         }
     }
 
-    /// Shows a changed binding to the plugins that preempt.
+    /// Passes a changed binding to the plugins that preempt.
     pub(crate) fn show_binding(&mut self, binding: &Arc<Binding>) {
         if let Some(profiles) = self
             .engines
@@ -379,7 +387,8 @@ impl Decider {
         }
     }
 
-    /// Returns the assignments that plugins would evict for a binding that fits nowhere.
+    /// Returns the bindings that plugins would evict, and the clusters, to free capacity for a binding that fits into
+    /// no cluster.
     pub(crate) fn victims(&mut self, binding: &Arc<Binding>) -> Vec<Victim> {
         let Ok(request) = self.request(binding, &binding.spec) else {
             return Vec::new();
@@ -395,18 +404,19 @@ impl Decider {
         profiles.victims(binding, &request, &snapshot, assumed, &outcome)
     }
 
-    /// Reports whether gangs are placed together.
+    /// Reports whether the plugins of a profile schedule gangs. The bindings of a gang are placed together or not at
+    /// all.
     pub(crate) fn schedules_gangs(&mut self) -> bool {
         let profiles = self.engines.profiles();
         profiles.is_some_and(|profiles| profiles.schedules_gangs())
     }
 
-    /// Returns the gang of a binding, and its minimum number of members.
+    /// Returns the name of the gang that a binding belongs to, and the minimum number of placed bindings in the gang.
     pub(crate) fn gang_of(&mut self, binding: &Binding) -> Option<(String, usize)> {
         self.engines.profiles()?.gang_of(binding)
     }
 
-    /// Returns what the decisions leave out, one line each.
+    /// Returns the parts of scheduling that the decisions do not simulate, one line each.
     pub(crate) fn limits(&mut self, configuration: &DecisionConfiguration) -> Vec<String> {
         let omitted = self.engines.omitted().iter();
         let mut limits: Vec<String> = omitted
@@ -420,13 +430,13 @@ impl Decider {
         }
         if configuration.asks_estimators() && self.estimators.is_none() {
             limits.push(
-                "not simulated: the accurate estimators, which the scheduler asks; pass its estimator flags"
+                "not simulated: the accurate estimators, which the scheduler queries; pass the scheduler's estimator flags"
                     .to_owned(),
             );
         }
         if self.schedules_gangs() {
             limits.push(
-                "not simulated: labels of gangs in templates; only those of bindings count"
+                "not simulated: gang labels of templates; only gang labels of bindings have an effect"
                     .to_owned(),
             );
         }
@@ -434,7 +444,7 @@ impl Decider {
     }
 }
 
-/// Returns the clusters that the scheduler would write, and the failure.
+/// Returns the clusters that the scheduler would write into the binding, and the failure, if any.
 fn clusters_after(binding: &Binding, outcome: &Outcome) -> (Vec<Share>, Option<Failure>) {
     match &outcome.result {
         Ok(placement) => {
@@ -450,7 +460,8 @@ fn clusters_after(binding: &Binding, outcome: &Outcome) -> (Vec<Share>, Option<F
         }
         Err(error) => {
             let (reason, clusters) = match error {
-                // Without a fitting cluster the binding loses its clusters; after other failures it keeps them.
+                // If no cluster fits, the scheduler removes all clusters from the binding. After other failures, the
+                // binding keeps its clusters.
                 ScheduleError::NoFit(_) => (Reason::NoClusterFit, Vec::new()),
                 ScheduleError::Plugin(error) if error.is_unschedulable() => {
                     (Reason::Unschedulable, shares(&binding.spec))
@@ -483,7 +494,7 @@ fn replicas(spec: &BindingSpec) -> Option<i32> {
     spec.is_workload().then_some(spec.replicas)
 }
 
-/// Returns the result for a binding that the scheduler does not process.
+/// Returns the result for a binding that the scheduler does not process and that has no failure.
 pub(crate) fn unchanged(binding: &Binding) -> Decision {
     Decision::undecided(binding, None)
 }

@@ -1,22 +1,24 @@
-//! Decisions with the members' accurate estimators: decide, query the estimators, decide again with their answers.
+//! Decisions that use the accurate estimators of members. A decision that needs missing estimates is repeated after the
+//! estimators have responded.
 //!
-//! Only a control plane knows the addresses of estimators.
+//! The addresses of estimators are in Services of the control plane, so a simulation without a control plane uses no
+//! accurate estimators.
 
 use std::sync::Arc;
 
 use berth_api::Cluster;
+use berth_component_base::connect::RateLimit;
 use berth_core::Estimator;
 use berth_scheduler::binding::Binding;
-use berth_scheduler::connect::RateLimit;
 use berth_scheduler::estimator::{
     AnswerCache, Answers, EstimateRequest, EstimatorClient, EstimatorOptions,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Number of query rounds in addition to one per affinity term, as in the scheduler.
+/// Maximum number of query rounds, in addition to one round per affinity term. The scheduler has the same limit.
 const EXTRA_ROUNDS: usize = 2;
 
-/// The estimators of a fleet. Dropping it closes the connections.
+/// Connections to the accurate estimators. Dropping this value closes the connections.
 #[derive(Debug)]
 pub(crate) struct Estimators {
     cache: AnswerCache,
@@ -25,7 +27,7 @@ pub(crate) struct Estimators {
 }
 
 impl Estimators {
-    /// Returns the estimators known to the client's control plane.
+    /// Creates the connections. `client` reads the addresses of the estimators from the control plane.
     pub(crate) fn new(client: kube::Client, options: &EstimatorOptions) -> Self {
         let connected = CancellationToken::new();
         let unlimited = Arc::new(RateLimit::new(None));
@@ -43,12 +45,13 @@ impl Estimators {
         }
     }
 
-    /// Returns the plugin for the engine.
+    /// Returns the estimator for the engine, which reads the cached responses.
     pub(crate) fn estimator(&self) -> Arc<dyn Estimator> {
         Arc::new(self.cache.estimator())
     }
 
-    /// Repeats a decision about a binding until it needs no further estimates.
+    /// Repeats a decision about a binding until all estimates that the decision needs are present, or the maximum
+    /// number of rounds is reached.
     pub(crate) async fn decide<T>(&self, binding: &Binding, mut decision: impl FnMut() -> T) -> T {
         let placement = binding.spec.placement.as_ref();
         let terms = placement.map_or(0, |placement| placement.cluster_affinities.len());

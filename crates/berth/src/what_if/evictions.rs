@@ -1,4 +1,5 @@
-//! Evictions by `NoExecute` taints, by the rules of the taint manager.
+//! Predicted evictions after a `NoExecute` taint is added to a cluster. The rules are the rules of Karmada's taint
+//! manager.
 
 use std::sync::Arc;
 
@@ -10,19 +11,19 @@ use k8s_openapi::api::core::v1::Taint;
 
 use super::state::{Bindings, Clusters, State};
 
-/// Maximum bindings that a remark names.
+/// Maximum number of bindings that a remark lists.
 const NAMED: usize = 5;
 
-/// Bindings without the clusters that they leave, and remarks about them.
+/// The predicted evictions.
 #[derive(Debug, Default)]
 pub(crate) struct Evictions {
-    /// The changed bindings.
+    /// The evicted bindings, after their eviction from the tainted clusters.
     pub(crate) bindings: Bindings,
     /// Remarks, one line each.
     pub(crate) remarks: Vec<String>,
 }
 
-/// Returns the evictions by the taints that are new in `after`. Taints that are older have evicted already.
+/// Returns the evictions by the taints that are new in `after`. Older taints have already evicted their bindings.
 pub(crate) fn by_new_taints(before: &Clusters, after: &State) -> Evictions {
     let mut evictions = Evictions::default();
     let mut evicted = Vec::new();
@@ -56,7 +57,7 @@ pub(crate) fn by_new_taints(before: &Clusters, after: &State) -> Evictions {
         };
         let named = evicted.iter().take(NAMED).cloned().collect::<Vec<_>>();
         evictions.remarks.push(format!(
-            "NoExecute evicts {}{more}, if the controllers run with the gate Failover and \
+            "NoExecute evicts {}{more}, if the controllers run with the feature gate Failover and \
              --enable-no-execute-taint-eviction",
             named.join(", ")
         ));
@@ -64,9 +65,9 @@ pub(crate) fn by_new_taints(before: &Clusters, after: &State) -> Evictions {
     evictions
 }
 
-/// Returns the evicting taints of a cluster that it did not have before.
+/// Returns the `NoExecute` taints that a cluster has and did not have before.
 fn new_taints(before: Option<&Cluster>, after: &Cluster) -> Vec<Taint> {
-    // A cluster that joins has no bindings yet.
+    // No binding is placed in a joining cluster yet.
     let Some(before) = before else {
         return Vec::new();
     };
@@ -79,7 +80,8 @@ fn new_taints(before: Option<&Cluster>, after: &Cluster) -> Vec<Taint> {
     after.spec.taints.iter().filter(evicts).cloned().collect()
 }
 
-/// Removes a cluster from a binding, as an eviction does: the scheduler keeps the binding away from it.
+/// Evicts a binding from a cluster: removes the cluster, and adds a graceful eviction task. The scheduler does not
+/// select a cluster for which the binding has such a task.
 pub(crate) fn evict(binding: &mut Binding, cluster: &str, reason: &str) {
     let clusters = &mut binding.spec.clusters;
     let replicas = clusters.iter().find(|t| t.name == cluster);

@@ -1,4 +1,4 @@
-//! Changes of a fleet and its bindings.
+//! The changes that a user can simulate: a cluster is lost, tainted, added or resized, or a binding is scaled.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use super::state::{Bindings, Clusters};
 
 /// Note for simulations with a taint.
-pub(crate) const TAINT_NOTE: &str = "a taint keeps out what is not placed yet, and moves nothing that is placed, unless \
-     its effect is NoExecute";
+pub(crate) const TAINT_NOTE: &str = "a taint keeps new workloads out of the cluster; only a taint with the effect \
+     NoExecute moves placed workloads";
 
-/// A change of the fleet.
+/// A change of one cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FleetChange {
     /// A cluster is lost.
@@ -28,14 +28,14 @@ pub(crate) enum FleetChange {
         /// The added taint.
         taint: Taint,
     },
-    /// A cluster joins, with the labels, taints, APIs and size of another one and without workloads.
+    /// A cluster joins without workloads. Its labels, taints, APIs and size are copied from an existing cluster.
     Join {
-        /// Name of the cluster.
+        /// Name of the joining cluster.
         cluster: String,
         /// Name of the existing cluster.
         like: String,
     },
-    /// The allocatable amount of a resource changes. The resource models of the cluster no longer count.
+    /// The allocatable amount of a resource changes. The resource models of the cluster are removed.
     Capacity {
         /// Name of the cluster.
         cluster: String,
@@ -46,19 +46,19 @@ pub(crate) enum FleetChange {
     },
 }
 
-/// Reason why a change cannot be applied.
+/// Reason for which a change cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ChangeError {
     /// The cluster does not exist.
     #[error("there is no cluster {0}")]
     NoCluster(String),
-    /// The joining cluster exists already.
+    /// A cluster with the name of the joining cluster already exists.
     #[error("there is already a cluster {0}; choose another name")]
     ClusterExists(String),
     /// The binding does not exist.
     #[error("there is no binding {0}")]
     NoBinding(BindingKey),
-    /// The binding has no number of replicas, or one for each component.
+    /// The binding has no number of replicas, or several components with separate numbers of replicas.
     #[error("{0} has no single number of replicas")]
     NoReplicas(BindingKey),
 }
@@ -77,7 +77,7 @@ impl FleetChange {
     /// Applies the change.
     ///
     /// # Errors
-    /// When a cluster does not exist, or a joining one does.
+    /// When the changed cluster does not exist, or the joining cluster already exists.
     pub(crate) fn apply(&self, clusters: &mut Clusters) -> Result<(), ChangeError> {
         let name = match self {
             Self::Join { cluster, .. } if clusters.contains_key(cluster) => {
@@ -109,7 +109,7 @@ impl FleetChange {
         }
         let cluster = Arc::make_mut(cluster);
         match self {
-            // A deletion makes the scheduler process the bindings of the cluster.
+            // After the deletion timestamp is set, the scheduler processes the bindings of the cluster.
             Self::Lose { .. } => {
                 cluster.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::now()));
             }
@@ -126,7 +126,7 @@ impl FleetChange {
                 let status = cluster.status.get_or_insert_default();
                 let summary = status.resource_summary.get_or_insert_default();
                 summary.allocatable.insert(resource.clone(), amount.clone());
-                // Models count the present nodes and would hide the change.
+                // The engine would read the capacity from the resource models, which count the existing nodes.
                 summary.allocatable_modelings.clear();
             }
             Self::Join { .. } => {}
@@ -135,7 +135,7 @@ impl FleetChange {
     }
 }
 
-/// Changes the replicas of a binding, as the detector does for a scaled workload.
+/// Changes the replicas of a binding, as the detector does after a user has scaled the template.
 ///
 /// # Errors
 /// When the binding does not exist, or has no single number of replicas.

@@ -1,4 +1,4 @@
-//! Bindings that move: new decisions compared with the previous clusters.
+//! The result of a prediction: the bindings that move, each with its previous clusters and the new decision.
 
 use std::collections::BTreeSet;
 
@@ -6,19 +6,19 @@ use berth_scheduler::binding::BindingKey;
 
 use super::decide::{Decision, Share};
 
-/// A binding before and after.
+/// The previous clusters of a binding and the new decision about the binding.
 #[derive(Clone, Debug)]
 pub(crate) struct Move {
     /// Previous clusters.
     pub(crate) from: Vec<Share>,
     /// New decision.
     pub(crate) to: Decision,
-    /// True if it could be placed before.
+    /// True if the previous decision about the binding succeeded or was never made.
     was_schedulable: bool,
 }
 
 impl Move {
-    /// `was_schedulable` is true if the previous decision succeeded or was never made.
+    /// Creates a move. `was_schedulable` is true if the previous decision succeeded or was never made.
     pub(crate) fn new(from: Vec<Share>, was_schedulable: bool, to: Decision) -> Self {
         Self {
             from,
@@ -27,7 +27,7 @@ impl Move {
         }
     }
 
-    /// Reports whether the binding cannot be placed any more.
+    /// Reports whether the binding was schedulable and the new decision failed.
     pub(crate) fn becomes_unschedulable(&self) -> bool {
         self.to.failure.is_some() && self.was_schedulable
     }
@@ -37,23 +37,23 @@ impl Move {
         self.from != self.to.clusters
     }
 
-    /// Reports whether the binding is part of the output.
+    /// Reports whether the binding moves or becomes unschedulable.
     pub(crate) fn has_changed(&self) -> bool {
         self.becomes_unschedulable() || self.is_moved()
     }
 }
 
-/// Bindings that move, and the number of all bindings.
+/// The bindings that change, and the number of all bindings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moves {
     /// Bindings that move or become unschedulable.
     pub(crate) moves: Vec<Move>,
-    /// Number of all bindings.
+    /// Number of all bindings, changed or unchanged.
     pub(crate) examined: usize,
 }
 
 impl Moves {
-    /// Counts a binding, and stores it if it changes.
+    /// Counts a binding, and stores the move if the binding changes.
     pub(crate) fn add(&mut self, candidate: Move) {
         self.examined += 1;
         if candidate.has_changed() {
@@ -61,7 +61,7 @@ impl Moves {
         }
     }
 
-    /// Replaces the moves of these bindings, which are counted already.
+    /// Replaces the stored moves of the bindings in `candidates`. The bindings are already counted.
     pub(crate) fn replace(&mut self, candidates: Vec<Move>) {
         let keys: BTreeSet<&BindingKey> = candidates.iter().map(|new| &new.to.key).collect();
         self.moves.retain(|old| !keys.contains(&old.to.key));
@@ -76,7 +76,7 @@ impl Moves {
         moves.filter(|moved| moved.becomes_unschedulable()).count()
     }
 
-    /// Returns `N bindings looked at, M would move, K would become unschedulable`. Each binding counts once.
+    /// Returns `N bindings looked at, M would move, K would become unschedulable`. The K bindings are not part of M.
     pub(crate) fn summary(&self) -> String {
         let unschedulable = self.unschedulable();
         let bindings = match self.examined {

@@ -1,4 +1,5 @@
-//! Moves between two states over time: evictions, and decisions until nothing moves.
+//! The complete prediction of the moves after a change: evictions by taints, a first round of decisions
+//! ([`compare`]), and further rounds until no binding moves ([`settle`]).
 
 use std::ops::ControlFlow;
 
@@ -9,8 +10,10 @@ use super::moves::{Move, Moves};
 use super::settle::{FirstRound, settle};
 use super::state::State;
 
-/// Returns the moves after a change, with remarks, one line each. `progress` gets the number of bindings that are done;
-/// if it breaks, the moves are incomplete.
+/// Returns the moves after a change, and remarks, one line each.
+///
+/// Calls `progress` after each binding of the first round with the number of processed bindings. If `progress` returns
+/// `Break`, the prediction stops, and the returned moves are incomplete.
 pub(crate) async fn moves_over_time(
     decider: &mut Decider,
     before: &State,
@@ -45,7 +48,7 @@ pub(crate) async fn moves_over_time(
     (moves, remarks)
 }
 
-/// Applies the evictions by new taints. Returns remarks.
+/// Evicts bindings in `after` from the clusters with new taints. Returns remarks, one line each.
 pub(crate) fn evict(decider: &mut Decider, before: &State, after: &mut State) -> Vec<String> {
     let evictions = evictions::by_new_taints(&before.clusters, after);
     for (key, binding) in evictions.bindings {

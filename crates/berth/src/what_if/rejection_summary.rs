@@ -1,10 +1,11 @@
-//! Summary of the reasons against the clusters that a binding did not get.
+//! A summary of the reasons for which the scheduler rejected clusters for a binding.
 
 use std::collections::BTreeMap;
 
 use berth_core::{Stage, TermExplanation};
 
-/// Counts the clusters for each reason, in the format of Karmada's message for unschedulable bindings.
+/// Returns the number of rejected clusters for each reason, such as `1/3 clusters: 2 cluster(s) were not selected`.
+/// Karmada's message for unschedulable bindings has the same format.
 pub(crate) fn summary(term: &TermExplanation) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut placed = 0;

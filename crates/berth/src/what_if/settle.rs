@@ -1,7 +1,8 @@
-//! Repeats the decisions of a simulation until nothing moves any more.
+//! The rounds of decisions after the first round of a prediction. Rounds follow until no binding moves.
 //!
-//! The first round decides about each binding once, on the capacity that the clusters report. Then the clusters report
-//! what the round has moved, and bindings that lack capacity, that preempt others or that were preempted are decided again.
+//! The first round schedules each binding once, with the capacity that the clusters report. After each round, the
+//! capacity of the clusters is updated by the moves of the round. The next round schedules the bindings that lacked
+//! capacity, that preempt other bindings, or that were preempted.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,19 +15,20 @@ use super::decide::{Decider, Decision, Failure, has_failed, shares};
 use super::evictions::evict;
 use super::state::Bindings;
 
-/// Maximum rounds.
+/// Maximum number of rounds.
 const ROUNDS: usize = 10;
 
-/// Decisions of the first round that affect further ones.
+/// The results of the first round that further rounds need.
 #[derive(Debug, Default)]
 pub(crate) struct FirstRound {
+    /// Decisions that failed or moved a binding.
     decisions: Vec<Decision>,
-    /// Bindings that had failed before and were not decided about.
+    /// Bindings whose last scheduling failed before the simulation, and which the first round did not change.
     waiting: BTreeSet<BindingKey>,
 }
 
 impl FirstRound {
-    /// Adds a decision about a binding.
+    /// Adds a decision about a binding, if further rounds need it.
     pub(crate) fn record(&mut self, binding: &Binding, decision: &Decision) {
         if decision.failure.is_some() || decision.clusters != shares(&binding.spec) {
             self.decisions.push(decision.without_explanation());
@@ -39,37 +41,40 @@ impl FirstRound {
 /// The decisions of further rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Settled {
-    /// The last decision about each binding that a further round has changed.
+    /// The last decision about each binding that a further round has scheduled.
     pub(crate) decisions: BTreeMap<BindingKey, Decision>,
     /// Remarks, one line each.
     pub(crate) remarks: Vec<String>,
 }
 
-/// Gang with its members.
+/// A gang: bindings that must be placed together.
 #[derive(Debug, Default)]
 struct Gang {
+    /// Minimum number of placed bindings.
     needed: usize,
+    /// Number of placed bindings.
     placed: usize,
-    /// Members that the simulation has placed.
+    /// Bindings that were unplaced before the simulation and are placed now.
     new: Vec<BindingKey>,
 }
 
-/// Bindings as the rounds have left them.
+/// The state of the bindings after the previous rounds.
 struct Rounds<'a> {
     decider: &'a mut Decider,
+    /// All bindings before the first round.
     bindings: &'a Bindings,
-    /// Bindings that differ from `bindings`.
+    /// Bindings that a round has changed.
     changed: Bindings,
-    /// Bindings that fit nowhere for now.
+    /// Bindings that currently fit into no cluster.
     unplaced: BTreeSet<BindingKey>,
-    /// Bindings that failed before the simulation. They are decided about when capacity is free.
+    /// Bindings that failed before the simulation. They are scheduled after a round that frees capacity.
     waiting: BTreeSet<BindingKey>,
-    /// Members of gangs that are too small.
+    /// Bindings of gangs with too few placed bindings. No further round schedules them.
     rejected: BTreeSet<BindingKey>,
     settled: Settled,
 }
 
-/// Decides again until nothing moves.
+/// Runs further rounds after the first round, until no binding needs another decision or [`ROUNDS`] is reached.
 pub(crate) async fn settle(
     decider: &mut Decider,
     bindings: &Bindings,
@@ -121,7 +126,7 @@ impl Rounds<'_> {
             .map_or(0, |binding| binding.spec.priority())
     }
 
-    /// Updates a binding after a decision.
+    /// Updates the state of a binding after a decision.
     fn place(&mut self, decision: &Decision) {
         let key = &decision.key;
         if decision.lacks_capacity() {
@@ -145,8 +150,8 @@ impl Rounds<'_> {
         self.changed.insert(binding.key.clone(), binding);
     }
 
-    /// Lets the clusters report the moves of the round. Returns the bindings to decide about in the next one, the most
-    /// important first.
+    /// Updates the capacity of the clusters by the moves of the round. Returns the bindings to schedule in the next
+    /// round, sorted by descending priority.
     fn end_round(&mut self) -> Vec<BindingKey> {
         self.reject_gangs();
         let freed = self.decider.report_capacity();
@@ -176,7 +181,8 @@ impl Rounds<'_> {
         again
     }
 
-    /// Removes a binding from a cluster for a more important one. Its capacity is free for the next decisions.
+    /// Evicts the binding `victim` from a cluster in favour of the binding `preemptor`. The next decisions use the
+    /// freed capacity.
     fn preempt(&mut self, victim: &BindingKey, cluster: &str, preemptor: &BindingKey) {
         let Some(binding) = self.binding(victim).cloned() else {
             return;
@@ -191,7 +197,7 @@ impl Rounds<'_> {
         self.settled.remarks.push(remark);
     }
 
-    /// Takes back the new placements of gangs with fewer placed members than they need.
+    /// Removes the new placements of each gang that has fewer placed bindings than the gang needs.
     fn reject_gangs(&mut self) {
         if !self.decider.schedules_gangs() {
             return;
@@ -225,7 +231,7 @@ impl Rounds<'_> {
         }
     }
 
-    /// Takes back the placement of a member.
+    /// Removes the new placement of a binding that belongs to a gang.
     fn withhold(&mut self, key: BindingKey, message: &str) {
         let (Some(before), Some(now)) = (self.bindings.get(&key), self.binding(&key).cloned())
         else {

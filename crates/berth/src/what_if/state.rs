@@ -1,4 +1,4 @@
-//! Clusters and bindings before or after a change: the input of a simulation.
+//! The input of a prediction: all clusters and bindings, before or after a change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub(crate) type Clusters = BTreeMap<String, Arc<Cluster>>;
 /// Bindings by key.
 pub(crate) type Bindings = BTreeMap<BindingKey, Arc<Binding>>;
 
-/// Clusters and bindings. Copies share the objects.
+/// All clusters and bindings of a control plane. Clones share the objects.
 #[derive(Clone, Default)]
 pub(crate) struct State {
     /// Clusters by name.

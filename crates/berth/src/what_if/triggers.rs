@@ -1,4 +1,5 @@
-//! Selection of the bindings that a running scheduler would process after a change, by the scheduler's own rules.
+//! Selection of the bindings that a running scheduler would process after a change. The rules are functions of the
+//! scheduler.
 
 use std::sync::Arc;
 
@@ -12,24 +13,28 @@ use berth_scheduler::rules::schedule_trigger::{ScheduleType, schedule_type};
 
 use super::state::{Bindings, Clusters};
 
-/// A changed cluster.
+/// A changed or new cluster.
 struct Change<'a> {
     old: Option<&'a Cluster>,
     new: &'a Cluster,
     delta: ClusterDelta,
 }
 
-/// Changes between two states of a control plane.
+/// The differences between two states of a control plane that trigger the scheduler.
 pub(crate) struct Triggers<'a> {
+    /// All bindings before the change.
     before: &'a Bindings,
+    /// All clusters after the change.
     after: &'a Clusters,
     changes: Vec<Change<'a>>,
+    /// True if every binding is processed.
     everything: bool,
     multiple_pod_templates: bool,
 }
 
 impl<'a> Triggers<'a> {
-    /// Compares two states. With `everything`, a new leader processes every binding once.
+    /// Compares two states. If `everything` is true, every binding is processed, as by a scheduler that becomes the
+    /// leader.
     pub(crate) fn new(
         before: (&'a Clusters, &'a Bindings),
         after: &'a Clusters,
@@ -44,7 +49,8 @@ impl<'a> Triggers<'a> {
             let old = old.map(|old| &**old);
             let mut delta =
                 ClusterDelta::between(old.map(ClusterState::new).as_ref(), &ClusterState::new(new));
-            // A joining cluster loses its taint when it becomes ready, and the scheduler processes that update.
+            // When a joining cluster becomes ready, a controller removes its taint, and this update triggers the
+            // scheduler.
             delta.reconcile |= old.is_none();
             Some(Change { old, new, delta })
         });
@@ -57,9 +63,9 @@ impl<'a> Triggers<'a> {
         }
     }
 
-    /// Reports whether the responsible scheduler would decide about a binding.
+    /// Reports whether the scheduler of a binding would schedule the binding after the changes.
     pub(crate) fn needs_decision(&self, binding: &Binding) -> bool {
-        // Schedulers differ in their names only, so each binding is checked for its own scheduler.
+        // All schedulers have the same rules, so each binding is checked with the name of its own scheduler.
         let scheduler = binding.spec.scheduler();
         let passes = responsibility::passes(binding, scheduler);
         let is_processed = if self.everything {
@@ -72,7 +78,7 @@ impl<'a> Triggers<'a> {
         is_processed && !binding.deleting() && self.needs_scheduling(binding)
     }
 
-    /// Reports whether the binding is new to the scheduler, or its generation changed.
+    /// Reports whether the scheduler has not seen the binding before, or the generation of the binding has changed.
     fn is_new_or_changed(&self, binding: &Binding) -> bool {
         match self.before.get(&binding.key) {
             None => true,
@@ -81,7 +87,7 @@ impl<'a> Triggers<'a> {
         }
     }
 
-    /// Reports whether a cluster that its placement selects changed.
+    /// Reports whether a cluster that the placement of the binding selects has changed.
     fn is_affected(&self, binding: &Binding) -> bool {
         let Some(placement) = &binding.spec.placement else {
             return false;
@@ -95,13 +101,13 @@ impl<'a> Triggers<'a> {
         })
     }
 
-    /// Reports whether the binding failed before and a change may help.
+    /// Reports whether the last scheduling of the binding failed and may succeed after the changes.
     fn may_fit_now(&self, binding: &Binding) -> bool {
         let Some(condition) = stored(&binding.status).filter(|c| c.status == "False") else {
             return false;
         };
         if condition.reason == Reason::SchedulerError.as_str() {
-            // The scheduler retries these with a backoff.
+            // The scheduler retries a binding with this reason after a backoff.
             return true;
         }
         let no_fit = condition.reason == Reason::NoClusterFit.as_str();
@@ -119,7 +125,8 @@ impl<'a> Triggers<'a> {
     }
 }
 
-/// Returns the rule by which the scheduler decides about a binding that it processes; `None` if it leaves it alone.
+/// Returns the reason for which the scheduler schedules a binding that it processes. Returns `None` if the placement of
+/// the binding is up to date.
 pub(crate) fn schedule_trigger(
     binding: &Binding,
     clusters: &Clusters,

@@ -1,4 +1,4 @@
-//! Checks that the commands of docs/join.md print what the page shows.
+//! A test of the page docs/join.md: the commands in the page are run, and must print the output that the page shows.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 
 use crate::scene::Scene;
 
-/// Returns the commands of the page (lines after `$ `) with their output as shown.
+/// Returns the commands of the page, each with the output that the page shows. A command is a line that starts with `$
+/// `.
 fn commands(page: &str) -> Vec<(String, Vec<String>)> {
     let mut commands: Vec<(String, Vec<String>)> = Vec::new();
     for block in page.split("```console\n").skip(1) {
@@ -22,7 +23,8 @@ fn commands(page: &str) -> Vec<(String, Vec<String>)> {
     commands
 }
 
-/// Reports whether a line equals the shown line. Runs of blanks count as one, and `…` matches any text.
+/// Reports whether a printed line matches a shown line. Several blanks equal one blank, and `…` in the shown line
+/// matches any text.
 fn matches_shown(line: &str, shown: &str) -> bool {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (line, shown) = (words(line), words(shown));

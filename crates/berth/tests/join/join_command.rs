@@ -9,7 +9,7 @@ use crate::scene::{Scene, entry};
 
 const JOIN: &str = "join member1 --cluster-kubeconfig member1.kubeconfig";
 
-/// Returns the output of joining: a line with `result` for each object.
+/// Returns the expected output of `berth join`: one line per object, each with `result`, such as `created`.
 fn objects(result: &str) -> String {
     [
         "member1: Namespace karmada-cluster",
@@ -25,7 +25,7 @@ fn objects(result: &str) -> String {
     .concat()
 }
 
-/// Removes the line of the control plane's namespace, which may already exist.
+/// Removes the line about the namespace in the control plane, because that namespace may already exist.
 fn without_namespace(text: &str) -> String {
     let ours = "control plane: Namespace karmada-cluster ";
     let lines = text.split_inclusive('\n');
@@ -76,7 +76,7 @@ async fn joining_creates_cluster_secrets_and_accounts() {
         })
     );
 
-    // The control plane uses its own accounts in the member.
+    // The control plane uses ServiceAccounts that `berth join` has created in the member.
     let secret = scene.secrets().get("member1").await.unwrap();
     let keys: Vec<_> = secret.data.as_ref().unwrap().keys().collect();
     assert_eq!(keys, ["caBundle", "token"]);
@@ -97,7 +97,7 @@ async fn joining_creates_cluster_secrets_and_accounts() {
         assert_ne!(
             token,
             scene.member1.token(),
-            "the administrator's token is stored"
+            "the control plane stores the administrator's token"
         );
     }
     let listed = async |token: &str| {
@@ -160,7 +160,7 @@ async fn joining_again_renews_tokens_and_restores_rights() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_endpoint_for_the_control_plane_can_be_set() {
+async fn a_flag_sets_the_endpoint_at_which_the_control_plane_reaches_the_member() {
     let scene = Scene::start().await;
     let endpoint = "https://member1-control-plane:6443";
     scene

@@ -1,4 +1,4 @@
-//! Tests of `berth join --resources`: what the control plane may do in the member.
+//! Tests of `berth join --resources`, which limits the rights of the control plane in the member.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::scene::{Scene, entry};
 const JOIN: &str = "join member1 --cluster-kubeconfig member1.kubeconfig";
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Running controllers, killed at the end of the test.
+/// A running `berth controllers` process. Dropping it kills the process.
 struct Controllers(Child);
 
 impl Drop for Controllers {
@@ -79,7 +79,7 @@ fn work(name: &str, manifest: &Value) -> Work {
     .unwrap()
 }
 
-/// Returns status and message of a Work's condition `Applied`.
+/// Returns the status and the message of the condition `Applied` of a Work.
 async fn applied(works: &Api<Work>, name: &str) -> Result<(String, String), String> {
     let work = works.get(name).await.map_err(|error| error.to_string())?;
     let status = serde_json::to_value(&work.status).unwrap();
@@ -91,7 +91,7 @@ async fn applied(works: &Api<Work>, name: &str) -> Result<(String, String), Stri
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_account_has_the_named_resources_and_no_others() {
+async fn the_account_has_rights_to_the_listed_resources_only() {
     let scene = Scene::start().await;
     scene
         .run(&format!("{JOIN} --resources deployments.apps"))
@@ -127,7 +127,7 @@ async fn the_account_has_the_named_resources_and_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn controllers_apply_what_the_rights_allow_and_report_the_rest() {
+async fn controllers_apply_allowed_resources_and_report_denied_resources() {
     let scene = Scene::start().await;
     scene
         .run(&format!("{JOIN} --resources deployments.apps"))
@@ -167,7 +167,7 @@ async fn controllers_apply_what_the_rights_allow_and_report_the_rest() {
     })
     .await;
     assert!(message.contains("configmaps"), "{message}");
-    // The longer list takes effect without a restart.
+    // The controllers use the additional rights without a restart.
     scene
         .run(&format!("{JOIN} --resources deployments.apps,configmaps"))
         .await;

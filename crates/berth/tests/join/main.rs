@@ -1,5 +1,5 @@
-//! Tests of the commands that register, remove and manage members, with API servers for the control plane and the
-//! members.
+//! Tests of the commands that register, remove and manage members: `berth join`, `unjoin`, `get clusters`, `cordon` and
+//! `taint`. Each test starts in-process API servers for the control plane and the members.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 

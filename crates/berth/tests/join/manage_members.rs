@@ -28,7 +28,7 @@ async fn taints(scene: &Scene, name: &str) -> Value {
     taints.collect()
 }
 
-/// Returns the words of each line of a table, without the last column, the age.
+/// Returns the words of each line of a table. Leaves out the last column, which is the age.
 fn words(table: &str) -> Vec<Vec<&str>> {
     let rows = table
         .lines()

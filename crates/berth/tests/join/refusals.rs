@@ -1,4 +1,4 @@
-//! Refusals of invalid commands, in one line and without writes.
+//! Tests of invalid `join` and `unjoin` commands: each prints an error of one line and changes no object.
 
 use std::net::TcpListener;
 

@@ -1,4 +1,5 @@
-//! Test scene: a control plane, two clusters that have not joined, and a folder with their kubeconfigs.
+//! The setup of a test: the API servers of a control plane and of two clusters that have not joined, and a folder with
+//! their kubeconfigs.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -9,7 +10,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::Api;
 
-/// The servers. The folder has a kubeconfig `NAME.kubeconfig` for each.
+/// The API servers and the folder. The folder contains a kubeconfig `NAME.kubeconfig` for each server.
 pub(crate) struct Scene {
     pub(crate) control_plane: Server,
     pub(crate) member1: Server,
@@ -51,12 +52,12 @@ impl Scene {
         }
     }
 
-    /// Returns the working folder of the commands.
+    /// Returns the folder in which the commands run.
     pub(crate) fn home(&self) -> &Path {
         self.home.path()
     }
 
-    /// Starts another control plane, with a kubeconfig `other.kubeconfig`.
+    /// Starts a second control plane, and writes its kubeconfig to `other.kubeconfig`.
     pub(crate) async fn other_control_plane(&self) -> Server {
         let server = Server::start(ServerConfig::default()).await.unwrap();
         let file = self.home().join("other.kubeconfig");
@@ -65,7 +66,8 @@ impl Scene {
         server
     }
 
-    /// Runs `berth` with these arguments, in the folder and with the kubeconfig of the control plane.
+    /// Runs `berth` with these arguments in the folder. The environment variable KUBECONFIG is the kubeconfig of the
+    /// control plane.
     pub(crate) async fn berth(&self, words: &str) -> CommandResult {
         let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
         command
@@ -91,12 +93,12 @@ impl Scene {
         Api::all(self.control_plane.client())
     }
 
-    /// Returns the API of the Secrets of members.
+    /// Returns the API of the Secrets in which the control plane stores the members' tokens.
     pub(crate) fn secrets(&self) -> Api<Secret> {
         Api::namespaced(self.control_plane.client(), "karmada-cluster")
     }
 
-    /// Returns a client for a server with another token.
+    /// Returns a client for a server. The client authenticates with the given token.
     pub(crate) async fn with_token(server: &Server, token: &str) -> Client {
         let kubeconfig = kube::config::Kubeconfig::from_yaml(&server.kubeconfig("any")).unwrap();
         let options = kube::config::KubeConfigOptions::default();
@@ -128,7 +130,7 @@ impl CommandResult {
     }
 }
 
-/// Returns the text of an entry of a Secret.
+/// Returns the value of a key of a Secret as text.
 pub(crate) fn entry(secret: &Secret, key: &str) -> String {
     let data = secret.data.as_ref().unwrap();
     String::from_utf8(data[key].0.clone()).unwrap()

@@ -19,20 +19,20 @@ const ACCOUNT: &str = "karmada-member1";
 const STAYS: &str = "member1: ServiceAccount karmada-cluster/karmada-member1 stays: another control plane uses it\n";
 const UNKNOWN: &str = "member1: ServiceAccount karmada-cluster/karmada-member1 stays: nothing shows that this control plane uses it\n";
 
-/// Returns the id of a control plane.
+/// Returns the ID of a control plane, which is the UID of its namespace kube-system.
 async fn id_of(server: &Server) -> String {
     let namespaces: Api<Namespace> = Api::all(server.client());
     namespaces.get("kube-system").await.unwrap().uid().unwrap()
 }
 
-/// Returns a client for the member with the token that a control plane stores.
+/// Returns a client for the member. The client authenticates with the token that a control plane stores.
 async fn stored_client(scene: &Scene, control_plane: &Server) -> Client {
     let secrets: Api<Secret> = Api::namespaced(control_plane.client(), "karmada-cluster");
     let token = entry(&secrets.get("member1").await.unwrap(), "token");
     Scene::with_token(&scene.member1, &token).await
 }
 
-/// Reports whether the client's account still has its rights.
+/// Reports whether the ServiceAccount of the client still has rights in the member.
 async fn has_access(client: &Client) -> bool {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     namespaces.list(&ListParams::default()).await.is_ok()
@@ -48,7 +48,7 @@ async fn account_names(scene: &Scene) -> Vec<String> {
     names.filter(|name| name.starts_with("karmada-")).collect()
 }
 
-/// Removes the label of Berth from the objects in the member, so that they look as if karmadactl had created them.
+/// Removes Berth's label from the objects in the member. Objects that karmadactl creates have no such label.
 async fn remove_labels(scene: &Scene) {
     async fn remove_label<K>(api: Api<K>, name: &str)
     where
@@ -157,7 +157,7 @@ async fn the_first_control_plane_can_unjoin_first() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_account_without_a_label_belongs_to_the_owner_of_its_token() {
+async fn an_account_without_a_label_is_kept_for_the_control_plane_that_stores_its_token() {
     let scene = Scene::start().await;
     let other = scene.other_control_plane().await;
     scene.run(JOIN).await;

@@ -16,7 +16,7 @@ use crate::scene::Scene;
 const JOIN: &str = "join member1 --cluster-kubeconfig member1.kubeconfig";
 const UNJOIN: &str = "unjoin member1 --cluster-kubeconfig member1.kubeconfig";
 
-/// Returns the names of the objects that still exist.
+/// Returns the names of the objects that exist and are not being deleted.
 async fn existing<K>(api: &Api<K>, names: &[&str]) -> Vec<String>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
@@ -24,7 +24,7 @@ where
     let mut left = Vec::new();
     for name in names {
         let metadata = api.get_metadata_opt(name).await.unwrap();
-        // The deletion of a namespace takes time.
+        // A deleted namespace exists until its objects are deleted.
         if metadata.is_some_and(|object| object.metadata.deletion_timestamp.is_none()) {
             left.push((*name).to_owned());
         }
@@ -32,7 +32,7 @@ where
     left
 }
 
-/// Returns the objects of joining that still exist in the control plane and in the member.
+/// Returns the objects that `berth join` has created and that still exist, in the control plane and in the member.
 async fn remaining(scene: &Scene) -> Vec<String> {
     let member = || scene.member1.client();
     let role = "karmada-controller-manager:karmada-member1";
@@ -77,18 +77,18 @@ async fn unjoining_removes_all_objects() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn objects_in_the_member_stay_without_its_kubeconfig() {
+async fn without_the_members_kubeconfig_objects_in_the_member_are_kept() {
     let scene = Scene::start().await;
     scene.run(JOIN).await;
     let stdout = scene.run("unjoin member1").await;
-    let last = "member1 is no member any more; what joining made in it is still there (--cluster-kubeconfig removes it)\n";
+    let last = "member1 is no member any more; accounts of the control plane remain in the member (--cluster-kubeconfig removes them)\n";
     assert!(stdout.ends_with(last), "{stdout}");
     assert_eq!(remaining(&scene).await.len(), 5);
     scene.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn objects_of_another_control_plane_stay() {
+async fn objects_of_another_control_plane_are_kept() {
     let scene = Scene::start().await;
     scene.run(JOIN).await;
     let accounts: Api<ServiceAccount> = Api::namespaced(scene.member1.client(), "karmada-cluster");
@@ -109,7 +109,7 @@ async fn objects_of_another_control_plane_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn remaining_works_keep_a_member_unless_forced() {
+async fn a_member_with_works_is_removed_only_with_force() {
     let scene = Scene::start().await;
     scene.run(JOIN).await;
     let client = scene.control_plane.client();
@@ -129,7 +129,7 @@ async fn remaining_works_keep_a_member_unless_forced() {
         let result = scene.berth("unjoin member1 --wait 0").await;
         assert_eq!(result.code, Some(1));
         let stdout =
-            "error: member1 is still there after 0 s, held by works in karmada-es-member1 (1 left)";
+            "error: member1 still exists after 0 s, kept by works in karmada-es-member1 (1 left)";
         assert!(result.err.starts_with(stdout), "{}", result.err);
         let cluster = scene.clusters().get("member1").await.unwrap();
         let finalizers = cluster.metadata.finalizers.unwrap();
@@ -143,7 +143,7 @@ async fn remaining_works_keep_a_member_unless_forced() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_finalizer_keeps_a_member_unless_forced() {
+async fn a_member_with_a_finalizer_is_removed_only_with_force() {
     let scene = Scene::start().await;
     scene.run(JOIN).await;
     let held =
@@ -157,7 +157,7 @@ async fn a_finalizer_keeps_a_member_unless_forced() {
     assert_eq!(result.code, Some(1));
     assert_eq!(
         result.err,
-        "error: member1 is still there after 0 s, held by karmada.io/cluster-controller: its controllers remove the workloads first; wait longer with --wait, or --force it\n"
+        "error: member1 still exists after 0 s, kept by karmada.io/cluster-controller: controllers remove the workloads first; wait longer with --wait, or pass --force\n"
     );
     scene.run("unjoin member1 --wait 0 --force").await;
     assert!(clusters.get_opt("member1").await.unwrap().is_none());

@@ -1,4 +1,4 @@
-//! Tests of the command line: help, refusals, dry run and environment.
+//! Tests of the command line of hack/local-up.sh: help, invalid arguments, dry runs and environment variables.
 
 use crate::machine::{Machine, repository, stderr, stdout};
 
@@ -93,7 +93,7 @@ fn a_dry_run_needs_no_tools_and_names_every_step() {
     let plan = machine.succeed(&["--dry-run"]);
     let home = machine.path("home").display().to_string();
     let mut rest = plan.as_str();
-    // The steps are in this order.
+    // The plan must contain the steps in this order.
     for step in [
         "docker build --file=deploy/Dockerfile --tag=berth:latest .".to_owned(),
         format!("kind create cluster --name=karmada-host --image=kindest/node:v1.36.1 --kubeconfig={home}/.kube/karmada.config"),
@@ -130,7 +130,7 @@ fn a_dry_run_needs_no_tools_and_names_every_step() {
     }
     assert!(
         !plan.contains("is up"),
-        "a dry run reports success:\n{plan}"
+        "the plan claims that the clusters are up:\n{plan}"
     );
     machine.assert_untouched();
 

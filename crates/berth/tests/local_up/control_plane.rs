@@ -1,4 +1,4 @@
-//! Tests of the control plane that the script deploys on the host.
+//! Tests of the control plane that hack/local-up.sh deploys in the host cluster.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ fn commands(manifests: &[Value]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn no_controller_of_the_control_plane_runs_workloads() {
+fn workload_controllers_are_disabled_in_the_control_plane() {
     let machine = Machine::complete();
     machine.succeed(&[]);
     let commands = commands(&manifests(&machine));
@@ -54,7 +54,7 @@ fn no_controller_of_the_control_plane_runs_workloads() {
 }
 
 #[test]
-fn the_port_leads_from_this_machine_to_the_api_server() {
+fn the_port_on_this_machine_is_mapped_to_the_api_server() {
     let machine = Machine::complete();
     machine.succeed(&[]);
     let kind: Value =
@@ -63,7 +63,7 @@ fn the_port_leads_from_this_machine_to_the_api_server() {
     let mapping = &kind["nodes"][0]["extraPortMappings"][0];
     assert_eq!(
         mapping["listenAddress"], "127.0.0.1",
-        "other machines reach it"
+        "the port is open to other machines"
     );
     let manifests = manifests(&machine);
     let port = &manifests[0]["spec"]["ports"][0]["port"];
@@ -75,7 +75,7 @@ fn the_port_leads_from_this_machine_to_the_api_server() {
 }
 
 #[test]
-fn images_come_from_the_host() {
+fn control_plane_containers_use_the_images_of_the_host_cluster() {
     let machine = Machine::complete();
     machine.succeed(&[]);
     for manifest in manifests(&machine) {
@@ -89,7 +89,7 @@ fn images_come_from_the_host() {
 }
 
 #[test]
-fn the_kubeconfig_has_the_control_plane_beside_the_host() {
+fn the_kubeconfig_has_contexts_for_the_control_plane_and_the_host() {
     let machine = Machine::complete();
     machine.succeed(&[]);
     let merged = fs::read_to_string(machine.path("home/.kube/karmada.config")).unwrap();
@@ -107,11 +107,11 @@ fn the_kubeconfig_has_the_control_plane_beside_the_host() {
     );
     assert!(
         !merged.contains("kubernetes"),
-        "a name of another cluster: {merged}"
+        "the kubeconfig contains kubeadm's name `kubernetes`: {merged}"
     );
     assert!(
         merged.contains("contexts of kind"),
-        "the host is lost: {merged}"
+        "the kubeconfig lacks the contexts of the host: {merged}"
     );
 }
 

@@ -1,11 +1,11 @@
-//! Tests of `--down`.
+//! Tests of `hack/local-up.sh --down` and hack/local-down.sh, which delete the local clusters.
 
 use std::fs;
 
 use crate::machine::{Machine, executed, planned, stderr, stdout};
 
 #[test]
-fn down_removes_only_own_clusters() {
+fn down_deletes_only_the_clusters_of_the_script() {
     let machine = Machine::complete();
     fs::write(machine.path("stand-ins/clusters"), "foreign-cluster\n").unwrap();
     machine.succeed(&[]);
@@ -69,7 +69,7 @@ fn down_removes_only_own_clusters() {
 }
 
 #[test]
-fn local_down_does_the_same() {
+fn local_down_deletes_the_clusters_too() {
     let machine = Machine::complete();
     machine.succeed(&[]);
     machine.clear_calls();

@@ -1,10 +1,11 @@
-//! Tests of `--with-karmada` and `--restore`.
+//! Tests of `hack/local-up.sh --with-karmada`, which replaces Karmada's scheduler by Berth, and of `--restore`, which
+//! restores Karmada's scheduler.
 
 use std::fs;
 
 use crate::machine::{Machine, executed, planned, stderr};
 
-/// The Deployment of Karmada's scheduler, as the stand-in for kubectl prints it.
+/// The Deployment of Karmada's scheduler, which the fake kubectl prints.
 const DEPLOYMENT: &str = "\
 metadata:
   name: karmada-scheduler
@@ -41,7 +42,7 @@ fn the_scheduler_is_replaced_and_restored() {
     machine.succeed(&["--with-karmada"]);
     let calls: Vec<String> = executed(&machine)
         .into_iter()
-        // Its own check, and the restart of pods with the image of an earlier run.
+        // A dry run prints neither the checks of the script nor the restart of pods that use an older image.
         .filter(|call| {
             call != "docker info"
                 && !call.contains("containers[0].image")
@@ -58,7 +59,7 @@ fn the_scheduler_is_replaced_and_restored() {
             .any(|call| call.starts_with("kind create") || call.starts_with("kind delete"))
     );
 
-    // A second run keeps the copy of Karmada's.
+    // A second run keeps the saved Deployment of Karmada.
     machine.succeed(&["--with-karmada"]);
     assert_eq!(fs::read_to_string(&saved).unwrap(), DEPLOYMENT);
 
@@ -84,7 +85,7 @@ fn down_restores_the_scheduler_and_keeps_the_clusters() {
 }
 
 #[test]
-fn a_missing_karmada_is_reported_before_anything_is_built() {
+fn a_missing_karmada_is_reported_before_the_image_is_built() {
     let machine = Machine::complete();
     let output = machine.run(&["--with-karmada"]);
     let printed = stderr(&output);
@@ -98,7 +99,7 @@ fn a_missing_karmada_is_reported_before_anything_is_built() {
 }
 
 #[test]
-fn a_scheduler_that_is_berths_already_is_not_saved() {
+fn a_scheduler_deployment_that_already_runs_berth_is_not_saved() {
     let machine = machine_with_karmada();
     fs::write(
         machine.path("stand-ins/scheduler"),

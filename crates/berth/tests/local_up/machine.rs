@@ -1,4 +1,5 @@
-//! Test environment for the script: system tools, and stand-ins for docker, kind and kubectl that record their calls.
+//! The environment in which the tests run hack/local-up.sh: a PATH with system tools and with fake versions of docker,
+//! kind and kubectl. The fake tools record their calls.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -13,13 +14,14 @@ pub(crate) const SYSTEM_TOOLS: [&str; 15] = [
     "sed", "sleep", "sort",
 ];
 
-/// Start of each stand-in: records its name and arguments, separated by unit separators.
+/// First lines of each fake tool. They append the name and the arguments of a call to the file `calls`, separated by
+/// the character U+001F.
 pub(crate) const RECORD: &str = r#"#!/usr/bin/env bash
 set -eu
 { printf '%s' "${0##*/}"; printf '\x1f%s' "$@"; printf '\n'; } >>"$STAND_INS/calls"
 "#;
 
-/// Address that the stand-in for docker prints.
+/// Address of a kind node that the fake docker prints.
 const ADDRESS: &str = "172.18.0.5";
 
 pub(crate) const DOCKER: &str = r#"
@@ -117,13 +119,13 @@ case " $* " in
 esac
 "#;
 
-/// An environment in which the script can run.
+/// An environment in which the script can run. Dropping it removes its folders.
 pub(crate) struct Machine {
     root: TempDir,
 }
 
 impl Machine {
-    /// Returns an environment without docker, kind and kubectl.
+    /// Creates an environment without docker, kind and kubectl.
     pub(crate) fn bare() -> Self {
         let root = TempDir::new().expect("a temporary folder");
         for folder in ["bin", "home", "tmp", "stand-ins"] {
@@ -162,7 +164,7 @@ impl Machine {
         self.script("hack/local-up.sh", arguments)
     }
 
-    /// Returns a script of the repository with these arguments.
+    /// Returns a command that runs a script of the repository with these arguments.
     pub(crate) fn script(&self, script: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.path("bin/bash"));
         command
@@ -181,7 +183,7 @@ impl Machine {
         self.command(arguments).output().expect("bash runs")
     }
 
-    /// Runs the script, checks that it succeeds, and returns its output.
+    /// Runs hack/local-up.sh, checks that it succeeds, and returns its output.
     pub(crate) fn succeed(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(
@@ -193,7 +195,7 @@ impl Machine {
         stdout(&output)
     }
 
-    /// Returns the calls of stand-ins so far, as words.
+    /// Returns the recorded calls of the fake tools. Each call is a list of the name and the arguments.
     pub(crate) fn calls(&self) -> Vec<Vec<String>> {
         let calls = fs::read_to_string(self.path("stand-ins/calls")).unwrap_or_default();
         calls
@@ -206,7 +208,7 @@ impl Machine {
         fs::write(self.path("stand-ins/calls"), "").expect("an empty file");
     }
 
-    /// Asserts that home and temporary folder are empty, and no tool was called.
+    /// Asserts that the home folder and the temporary folder are empty, and that the script called no fake tool.
     pub(crate) fn assert_untouched(&self) {
         for folder in ["home", "tmp"] {
             let entries: Vec<_> = fs::read_dir(self.path(folder))
@@ -241,7 +243,7 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Returns the calls of docker, kind and kubectl in the output of a dry run.
+/// Returns the calls of docker, kind and kubectl that the output of a dry run lists.
 pub(crate) fn planned(plan: &str) -> Vec<String> {
     plan.lines()
         .filter_map(|line| line.strip_prefix("+ "))
@@ -269,7 +271,7 @@ pub(crate) fn planned(plan: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the recorded calls in the format of a dry run.
+/// Returns the recorded calls, in the format of [`planned`].
 pub(crate) fn executed(machine: &Machine) -> Vec<String> {
     let tmp = format!("{}/", machine.path("tmp").display());
     let called = |call: Vec<String>| {
@@ -277,7 +279,7 @@ pub(crate) fn executed(machine: &Machine) -> Vec<String> {
             .join(" ")
             .replace(ADDRESS, "$address")
             .replace("the-version", "$version");
-        // The temporary folder has a random name.
+        // The random name of the temporary folder is replaced by WORKDIR.
         let mut parts = line.split(&tmp);
         let first = parts.next().unwrap_or_default().to_owned();
         parts.fold(first, |line, part| {

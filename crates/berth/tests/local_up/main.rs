@@ -1,5 +1,5 @@
-//! Tests of `hack/local-up.sh` and of the manifests that it applies, without Docker and network: PATH has only system
-//! tools, and stand-ins for docker, kind and kubectl.
+//! Tests of `hack/local-up.sh` and of the manifests that the script applies. The tests need no Docker and no network:
+//! the PATH of the script contains fake versions of docker, kind and kubectl.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 

@@ -1,4 +1,4 @@
-//! Tests of the manifests in deploy/, which the script applies.
+//! Tests of the manifests in deploy/, which hack/local-up.sh applies.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::machine::{repository, stderr};
 
-/// Returns the documents of the manifests in deploy/, with their files.
+/// Returns all YAML documents below deploy/, each with the path of its file.
 fn manifests() -> Vec<(PathBuf, Value)> {
     let deploy = repository().join("deploy");
     let mut found = Vec::new();
@@ -54,7 +54,7 @@ fn deployments_use_commands_and_flags_that_exist() {
         }
         let command = words(&manifest["spec"]["template"]["spec"]["containers"][0]["command"]);
         assert_eq!(command[0], "berth", "{}", path.display());
-        // The help is printed only if the flags before it are valid.
+        // The program prints its help only if the flags before --help are valid.
         let output = Command::new(env!("CARGO_BIN_EXE_berth"))
             .args(&command[1..])
             .arg("--help")

@@ -1,4 +1,4 @@
-//! Tests of complete runs of the script.
+//! Tests of complete runs of hack/local-up.sh with fake tools, and of runs that fail or are interrupted.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ fn a_run_executes_the_commands_of_the_dry_run() {
     assert!(plan.len() > 30, "{plan:#?}");
     let printed = machine.succeed(&[]);
     let calls = executed(&machine);
-    // First, the script checks the tools and the existing clusters.
+    // The first two calls check the tools and the existing clusters. A dry run does not print them.
     assert_eq!(calls[..2], ["docker info", "kind get clusters"]);
     for (call, planned) in calls[2..].iter().zip(&plan) {
         assert_eq!(call, planned);
@@ -25,7 +25,7 @@ fn a_run_executes_the_commands_of_the_dry_run() {
         .collect();
     assert!(
         secrets.is_empty(),
-        "a token is on a command line, which all users can read: {secrets:?}"
+        "a command line contains a token, and all users can read it: {secrets:?}"
     );
     assert!(!printed.contains("the-token"), "{printed}");
     let left: Vec<_> = fs::read_dir(machine.path("tmp")).unwrap().collect();
@@ -38,7 +38,8 @@ fn members_are_joined_with_the_internal_kubeconfigs_of_kind() {
     machine.succeed(&[]);
     let given = fs::read_to_string(machine.path("stand-ins/given")).unwrap();
     let kubeconfigs: Vec<&str> = given.lines().collect();
-    // The control plane has the address of its node there.
+    // The first half belongs to member1, the second half to member2. Each half starts with the kubeconfig of the
+    // control plane, which contains the address of the control plane's node.
     for (member, given) in ["member1", "member2"]
         .iter()
         .zip(kubeconfigs.chunks(kubeconfigs.len() / 2))
@@ -69,7 +70,7 @@ fn a_second_run_reuses_the_clusters() {
 }
 
 #[test]
-fn foreign_clusters_are_named_and_unchanged() {
+fn clusters_that_the_script_did_not_create_are_listed_and_unchanged() {
     let machine = Machine::complete();
     fs::write(
         machine.path("stand-ins/clusters"),
@@ -93,7 +94,7 @@ fn foreign_clusters_are_named_and_unchanged() {
 }
 
 #[test]
-fn a_failed_step_is_named_and_the_next_run_succeeds() {
+fn the_error_names_the_failed_step_and_the_next_run_succeeds() {
     let machine = Machine::complete();
     let docker = machine.path("bin/docker");
     fs::write(&docker, format!("{RECORD}[ \"$1\" != build ]\n")).unwrap();
@@ -118,7 +119,7 @@ fn a_failed_step_is_named_and_the_next_run_succeeds() {
 }
 
 #[test]
-fn a_failure_of_the_last_step_keeps_what_is_there() {
+fn after_a_failure_of_the_last_step_the_next_run_reuses_the_clusters() {
     let machine = Machine::complete();
     fs::write(machine.path("stand-ins/members-are-not-ready"), "").unwrap();
     let output = machine.run(&[]);
@@ -148,7 +149,7 @@ fn a_failure_of_the_last_step_keeps_what_is_there() {
 }
 
 #[test]
-fn an_interrupted_creation_leaves_no_half_made_cluster() {
+fn a_cluster_whose_creation_is_interrupted_is_deleted() {
     let machine = Machine::complete();
     fs::write(machine.path("stand-ins/interrupt"), "").unwrap();
     let output = machine.run(&[]);

@@ -1,11 +1,11 @@
-//! Tests of missing tools.
+//! Tests of hack/local-up.sh on a machine without docker, kind or kubectl, or whose Docker engine does not respond.
 
 use std::fs;
 
 use crate::machine::{Machine, stderr};
 
 #[test]
-fn all_missing_tools_are_named() {
+fn the_error_lists_all_missing_tools() {
     const SOURCES: [(&str, &str); 3] = [
         ("docker", "https://docs.docker.com/get-docker/"),
         ("kind", "https://kind.sigs.k8s.io/"),

@@ -1,9 +1,9 @@
-//! Execution of the binary under a name.
+//! Functions that run the binary under the name of one of its programs, such as `karmada-scheduler`.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Output, Stdio};
 
-/// Runs the binary under a name, as through a link.
+/// Runs the binary under a name, as if a symbolic link with this name were executed.
 pub(crate) fn run(name: &str, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_berth"))
         .arg0(name)
@@ -14,8 +14,8 @@ pub(crate) fn run(name: &str, words: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Parses a command line without starting the program: `--help` at its end is reached only if all words before it are
-/// accepted. Returns the error message otherwise.
+/// Parses a command line without starting the program. Appends `--help`, which succeeds only if the program accepts all
+/// words before it. Returns the error message for a word that the program refuses.
 pub(crate) fn parse(name: &str, words: &[&str]) -> Result<(), String> {
     let words: Vec<&str> = words.iter().copied().chain(["--help"]).collect();
     let output = run(name, &words);

@@ -1,4 +1,4 @@
-//! The flags that Karmada documents for its programs.
+//! Tests that Berth's programs accept all flags that Karmada documents for its programs of the same names.
 
 use self::Kind::{Bool, Bytes, Duration, Float, Gates, Int, Severity, Text};
 use super::command_line::parse;
@@ -16,7 +16,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// A value that Karmada refuses.
+    /// Returns a value that Karmada refuses for flags of this kind.
     fn invalid(self) -> Option<&'static str> {
         match self {
             Bool => Some("maybe"),
@@ -30,7 +30,7 @@ impl Kind {
     }
 }
 
-/// The name of a flag, the kind of its values, and Karmada's default.
+/// The name of a flag, the kind of its values, and a valid value, which is usually Karmada's default.
 type Flag = (&'static str, Kind, &'static str);
 
 const LOGS: &[Flag] = &[
@@ -210,7 +210,7 @@ fn every_documented_flag_is_accepted() {
 }
 
 #[test]
-fn malformed_values_are_refused_by_the_name_of_the_flag() {
+fn errors_about_malformed_values_contain_the_name_of_the_flag() {
     for (program, tables) in PROGRAMS {
         for (name, kind, _) in tables.concat() {
             let Some(value) = kind.invalid() else {
@@ -227,7 +227,7 @@ fn malformed_values_are_refused_by_the_name_of_the_flag() {
 }
 
 #[test]
-fn underscores_and_repetitions_are_accepted() {
+fn flags_with_underscores_and_repeated_flags_are_accepted() {
     for (program, _) in PROGRAMS {
         for words in [
             &["--log_dir=/tmp", "--enable_pprof=false"][..],

@@ -1,5 +1,5 @@
-//! The root file system of the image, assembled from the binary under test: it runs read-only and without rights, and
-//! its programs start against a control plane.
+//! Tests of the root file system of the container image. The tests assemble it from the binary under test, and run its
+//! programs on a read-only file system as an unprivileged user.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -17,7 +17,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The root file system, removed at the end of the test.
+/// The assembled root file system. Dropping it removes the files.
 struct ImageRoot {
     folder: tempfile::TempDir,
 }
@@ -49,7 +49,7 @@ impl ImageRoot {
     }
 }
 
-/// A running program, killed at the end of the test.
+/// A running program. Dropping it kills the process.
 struct Running {
     child: Child,
     log: PathBuf,
@@ -66,7 +66,7 @@ impl Running {
         Self { child, log }
     }
 
-    /// Waits until a condition is true for the log.
+    /// Waits until the log of the program satisfies a condition.
     fn wait(&mut self, condition: impl Fn(&str) -> bool) {
         let end = Instant::now() + TIMEOUT;
         loop {
@@ -88,7 +88,8 @@ impl Drop for Running {
     }
 }
 
-/// Starts `berth up` without members, and writes its kubeconfig.
+/// Starts `berth up` without members, scheduler and controllers, and waits until the control plane is ready. `berth up`
+/// writes the kubeconfig.
 fn control_plane(home: &Path, kubeconfig: &Path) -> Running {
     let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
     command
@@ -113,7 +114,7 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// Reports whether a probe succeeds.
+/// Reports whether a GET request for a path on this machine returns code 200.
 fn is_up(port: u16, path: &str) -> bool {
     let mut answer = String::new();
     let asked = TcpStream::connect(("127.0.0.1", port)).and_then(|mut stream| {
@@ -210,7 +211,7 @@ fn the_controller_manager_of_karmadactl_init_starts() {
 
 #[needs(namespaces)]
 #[test]
-fn the_webhook_names_the_folder_of_its_certificate() {
+fn the_webhooks_error_contains_the_path_of_the_missing_certificate() {
     let root = ImageRoot::assemble();
     let output = root.run(&[
         "/bin/karmada-webhook",
@@ -223,7 +224,7 @@ fn the_webhook_names_the_folder_of_its_certificate() {
     assert!(error.contains("/var/serving-cert/tls.crt"), "{error}");
 }
 
-/// Fails unless a process runs as the user of the image and without capabilities.
+/// Asserts that a process runs as the user of the image and without capabilities.
 fn assert_unprivileged(process: &Child) {
     let status = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
     for line in [

@@ -1,4 +1,4 @@
-//! `berth interpret` on files.
+//! Tests of `berth interpret` with customizations and objects in files.
 
 use super::command_line::run;
 

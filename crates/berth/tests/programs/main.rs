@@ -1,4 +1,5 @@
-//! The programs of the binary by name: help texts, versions, and the command lines that Karmada's programs accept.
+//! Tests of the binary under its names, such as `kubectl-berth` and `karmada-scheduler`: help texts, versions, and the
+//! command lines that Karmada's programs accept.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 

@@ -1,8 +1,9 @@
-//! The command lines of Karmada's manifests: a Deployment of Karmada only has to change its image.
+//! Tests that Berth's programs accept the command lines in Karmada's manifests. A user can therefore replace a Karmada
+//! program by changing only the image of the Deployment.
 
 use super::command_line::parse;
 
-/// The origin of a command line, and its words.
+/// The place of a command line in Karmada's repository or documentation, and the command line.
 type CommandLine = (&'static str, &'static str);
 
 const COMMAND_LINES: &[CommandLine] = &[

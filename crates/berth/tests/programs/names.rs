@@ -1,8 +1,8 @@
-//! Help texts, versions and errors contain the name under which the binary is called.
+//! Tests that help texts, versions and errors contain the name under which the binary is called.
 
 use super::command_line::run;
 
-/// Names of the binary, what users type, and the first word of the version.
+/// For each name of the binary: the path, the command that a user types, and the first word of the printed version.
 const NAMES: [(&str, &str, &str); 5] = [
     ("/usr/local/bin/berth", "berth", "berth"),
     ("/usr/local/bin/kubectl-berth", "kubectl berth", "berth"),
@@ -41,7 +41,7 @@ fn usage_and_version_contain_the_name() {
 }
 
 #[test]
-fn an_unknown_flag_is_refused_in_one_line() {
+fn the_error_about_an_unknown_flag_is_one_line() {
     for (path, ..) in NAMES {
         let output = run(path, &["--no-such-flag=1"]);
         assert_eq!(output.status.code(), Some(2), "{path}: {output:?}");
@@ -52,7 +52,7 @@ fn an_unknown_flag_is_refused_in_one_line() {
 }
 
 #[test]
-fn the_plugin_of_kubectl_names_commands_as_users_type_them() {
+fn the_kubectl_plugin_prints_commands_with_the_prefix_kubectl() {
     let text = |words: &[&str]| {
         let output = run("kubectl-berth", words);
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()

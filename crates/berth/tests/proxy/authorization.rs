@@ -1,4 +1,5 @@
-//! Tests of access to the proxy and to the member behind it.
+//! Tests of the rights that a user needs for `clusters/NAME/proxy` in the control plane and for the request in the
+//! member.
 
 use http::{Method, Request};
 use serde_json::json;
@@ -6,7 +7,7 @@ use serde_json::json;
 use crate::scene::{Scene, proxy, read_body, request, send};
 
 #[tokio::test]
-async fn the_control_plane_authorizes_the_proxy_and_the_member_the_request() {
+async fn the_control_plane_authorizes_the_proxy_and_the_member_authorizes_the_request() {
     let scene = Scene::start(2).await;
     let tom = scene.account("default", "tom").await;
     let own = proxy("member1");
@@ -20,8 +21,8 @@ async fn the_control_plane_authorizes_the_proxy_and_the_member_the_request() {
         \"cluster.karmada.io\" at the cluster scope";
     assert_eq!(message, expected);
 
-    // With the right, requests reach the member as soon as its impersonator may also impersonate the groups of
-    // accounts.
+    // Requests of the ServiceAccount tom reach the member when tom and the groups of tom have the right to use the
+    // proxy. The rights of the groups let the impersonator account in the member impersonate these groups.
     let rule = json!({ "apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"],
         "resourceNames": ["member1"], "verbs": ["get"] });
     let account = json!({ "kind": "ServiceAccount", "name": "tom", "namespace": "default" });
@@ -43,7 +44,7 @@ async fn the_control_plane_authorizes_the_proxy_and_the_member_the_request() {
         resource \"nodes\" in API group \"\" at the cluster scope";
     assert_eq!((code, message.as_str()), (403, expected));
 
-    // The verb depends on the method, and the resource name is that of the cluster.
+    // The control plane checks the verb of the HTTP method and the name of the cluster.
     let maps = format!("{own}/api/v1/namespaces/default/configmaps");
     let (code, _, message) = request(&tom, Method::POST, &maps, "{}").await.refusal();
     assert_eq!(code, 403);
@@ -89,7 +90,7 @@ async fn impersonation_headers_are_checked_by_the_control_plane() {
         admin,
         json!({ "username": "berth:admin", "groups": ["system:masters", "system:authenticated"] })
     );
-    // The control plane applies the headers, and zoe has no right there.
+    // The control plane evaluates the impersonation headers, and the user zoe has no rights in the control plane.
     let (code, _, message) = whoami(Some(("impersonate-user", "zoe"))).await.refusal();
     assert_eq!(code, 403);
     assert!(
@@ -97,7 +98,7 @@ async fn impersonation_headers_are_checked_by_the_control_plane() {
         "{message}"
     );
 
-    // As in Karmada, a user whose rights come only from a group cannot be impersonated.
+    // As in Karmada, the member's impersonator cannot impersonate a user whose rights come only from a group.
     let request = Request::builder()
         .uri(format!("{}/api", proxy("member1")))
         .header("impersonate-user", "kim")

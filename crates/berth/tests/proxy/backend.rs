@@ -1,4 +1,5 @@
-//! HTTP server in place of a member. It records requests, and its response depends on the path.
+//! An HTTP server that replaces the API server of a member. The server records requests, and its response depends on
+//! the path.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -21,7 +22,7 @@ use tokio::sync::Notify;
 pub(crate) struct Backend {
     pub(crate) address: SocketAddr,
     requests: Arc<Mutex<Vec<Parts>>>,
-    /// Releases the second half of the response for `/halves`.
+    /// A notification after which the server sends the second half of the response for `/halves`.
     pub(crate) send_second_half: Arc<Notify>,
 }
 
@@ -51,7 +52,7 @@ impl Backend {
         backend
     }
 
-    /// Returns the heads of the requests below a path.
+    /// Returns the heads of the recorded requests whose path starts with `below`.
     pub(crate) fn requests(&self, below: &str) -> Vec<Parts> {
         let requests = self.requests.lock().unwrap();
         let requests = requests
@@ -113,7 +114,7 @@ impl Backend {
     }
 }
 
-/// Starts a proxy for HTTP tunnels. Returns its address and the heads of its requests.
+/// Starts an HTTP proxy that handles CONNECT requests. Returns the address of the proxy and the heads of the requests.
 pub(crate) async fn tunnel() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,5 @@
-//! Tests of requests and responses through the proxy, with a server that records them in place of a member.
+//! Tests of the requests that `clusters/NAME/proxy` forwards, and of the responses. The member is a [`Backend`], which
+//! records the forwarded requests.
 
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
@@ -11,7 +12,7 @@ use crate::scene::{Scene, proxy, read_body, request, send};
 
 const SECRETS: &str = "/api/v1/namespaces/karmada-cluster/secrets";
 
-/// Registers a cluster with the fields of `spec`.
+/// Registers a cluster. The fields in `spec` replace the default fields of its spec.
 async fn register(scene: &Scene, name: &str, spec: Value) {
     let admin = scene.admin();
     let secret = json!({ "metadata": { "name": format!("{name}-impersonator") },
@@ -29,7 +30,7 @@ async fn register(scene: &Scene, name: &str, spec: Value) {
 }
 
 #[tokio::test]
-async fn requests_are_forwarded_unchanged_and_impersonate_the_requester() {
+async fn requests_are_forwarded_unchanged_and_impersonate_the_user() {
     let scene = Scene::start(0).await;
     let backend = Backend::start().await;
     let endpoint = format!("http://{}/base", backend.address);
@@ -81,7 +82,7 @@ async fn responses_are_streamed_and_redirects_are_returned() {
     backend.send_second_half.notify_one();
     assert_eq!(read_body(halves).await.text, "second");
 
-    // Larger than the limit of the server for its own requests.
+    // The body is larger than the API server's limit for requests that are not forwarded.
     let large = "x".repeat(5 << 20);
     let path = format!("{}/upload", proxy("m"));
     let response = request(&admin, Method::POST, &path, &large).await;
@@ -99,7 +100,7 @@ async fn responses_are_streamed_and_redirects_are_returned() {
         (302, &"/followed".parse().unwrap())
     );
     assert!(backend.requests("/followed").is_empty());
-    // As in Karmada, so that relative links of the root page work.
+    // As in Karmada, the proxy redirects to the path with a slash, so that relative links in the root page work.
     let response = request(&admin, Method::GET, &format!("{}?a=b", proxy("m")), "").await;
     let slash = format!("{}/?a=b", proxy("m"));
     assert_eq!(
@@ -110,7 +111,7 @@ async fn responses_are_streamed_and_redirects_are_returned() {
 }
 
 #[tokio::test]
-async fn connections_are_upgraded_through_the_proxy_of_a_cluster() {
+async fn connections_are_upgraded_through_the_proxy_url_of_a_cluster() {
     let scene = Scene::start(0).await;
     let backend = Backend::start().await;
     let (through, heads) = tunnel().await;
@@ -145,7 +146,7 @@ async fn connections_are_upgraded_through_the_proxy_of_a_cluster() {
 }
 
 #[tokio::test]
-async fn invalid_clusters_and_unreachable_members_are_named() {
+async fn errors_name_invalid_clusters_and_unreachable_members() {
     let scene = Scene::start(1).await;
     register(
         &scene,

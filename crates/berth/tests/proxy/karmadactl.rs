@@ -1,4 +1,4 @@
-//! Tests of the table of karmadactl's commands in docs/compatibility.md.
+//! Tests of the table in docs/compatibility.md that lists which karmadactl commands work with `berth up`.
 
 use berth_test_requirements::needs;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ spec:
     ),
 ];
 
-/// Returns the rows of the table: a command and its outcome.
+/// Returns the rows of the table. Each row is a command and its documented outcome.
 fn rows() -> Vec<(&'static str, &'static str)> {
     DOCUMENT
         .lines()
@@ -93,7 +93,8 @@ fn run(program: &Path, scene: &Scene, words: &[&str]) -> (bool, String) {
     )
 }
 
-/// Runs a command until it has the documented outcome, because effects of earlier commands may be delayed.
+/// Runs a command repeatedly until it has the documented outcome, because the effects of earlier commands may be
+/// delayed.
 async fn until(program: &Path, scene: &Scene, command: &str, outcome: &str) {
     let end = Instant::now() + TIMEOUT;
     loop {

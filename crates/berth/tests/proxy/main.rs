@@ -1,4 +1,5 @@
-//! Tests of `clusters/NAME/proxy` on the API server of `berth up`: requests of clients, authorization and karmadactl.
+//! Tests of the subresource `clusters/NAME/proxy`, with which the API server of `berth up` forwards requests to
+//! members.
 
 #![expect(
     clippy::unwrap_used,

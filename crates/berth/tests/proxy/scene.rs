@@ -1,4 +1,4 @@
-//! Test scene: an in-process `berth up`, and clients with different tokens.
+//! The setup of a test: an in-process `berth up`, and clients that authenticate with different tokens.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use kube::client::Body;
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
-/// Timeout for a machine that runs other tests at the same time.
+/// Timeout of each wait. It is long because the machine runs other tests at the same time.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
 pub(crate) struct Scene {
@@ -32,7 +32,7 @@ impl TestResponse {
         serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("{self:?}"))
     }
 
-    /// Returns code, reason and message of a Status.
+    /// Returns the code, the reason and the message of a response that is a Status.
     pub(crate) fn refusal(&self) -> (u16, String, String) {
         let status = self.json();
         let text = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
@@ -77,13 +77,13 @@ impl Scene {
         client(&self.server().url(), self.server().token())
     }
 
-    /// Returns a client whose API server is a member, reached through the control plane.
+    /// Returns a client of a member. The client sends its requests to the proxy in the control plane.
     pub(crate) fn through(&self, member: &str) -> Client {
         let url = format!("{}{}", self.server().url(), proxy(member));
         client(&url, self.server().token())
     }
 
-    /// Creates a service account, and returns its client.
+    /// Creates a ServiceAccount, and returns a client that authenticates with its token.
     pub(crate) async fn account(&self, namespace: &str, name: &str) -> Client {
         let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
         let account = json!({ "metadata": { "name": name } });
@@ -102,7 +102,7 @@ impl Scene {
         response.json()
     }
 
-    /// Creates a ClusterRole with a rule, and binds it to a subject.
+    /// Creates a ClusterRole with a rule, and binds the ClusterRole to a subject.
     pub(crate) async fn grant(&self, client: &Client, name: &str, rule: Value, subject: Value) {
         let rbac = "/apis/rbac.authorization.k8s.io/v1";
         let cluster_role = json!({ "metadata": { "name": name }, "rules": [rule] });
@@ -114,7 +114,7 @@ impl Scene {
         self.create(client, &bindings, &binding).await;
     }
 
-    /// Waits until a GET returns a status code.
+    /// Repeats a GET request until the response has a status code.
     pub(crate) async fn until_code(&self, client: &Client, path: &str, code: u16) -> TestResponse {
         let end = Instant::now() + TIMEOUT;
         loop {
@@ -128,7 +128,7 @@ impl Scene {
     }
 }
 
-/// Returns the path of a member on the control plane.
+/// Returns the path at which the control plane forwards requests to a member.
 pub(crate) fn proxy(member: &str) -> String {
     format!("/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy")
 }
@@ -136,13 +136,13 @@ pub(crate) fn proxy(member: &str) -> String {
 pub(crate) fn client(url: &str, token: &str) -> Client {
     let mut config = Config::new(url.parse().unwrap());
     config.accept_invalid_certs = true;
-    // Tests check refusals, which must not be retried.
+    // Tests check error responses, so the client must not retry them.
     config.default_retry = false;
     config.auth_info.token = Some(token.to_owned().into());
     Client::try_from(config).unwrap()
 }
 
-/// Sends a request, and returns the response with its body as a stream.
+/// Sends a request, and returns the response. The body of the response is a stream.
 pub(crate) async fn send(client: &Client, request: Request<Vec<u8>>) -> Response<Body> {
     let request = request.map(Body::from);
     tokio::time::timeout(TIMEOUT, client.send(request))

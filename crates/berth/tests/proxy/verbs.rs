@@ -1,4 +1,4 @@
-//! Tests of a client that reaches a member through the control plane.
+//! Tests of each HTTP verb and of kubectl through `clusters/NAME/proxy`.
 
 use berth_test_requirements::needs;
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ fn config_map(name: &str, value: &str) -> ConfigMap {
 }
 
 #[tokio::test]
-async fn every_verb_reaches_only_the_member() {
+async fn every_verb_affects_only_the_member() {
     let scene = Scene::start(2).await;
     let through: Api<ConfigMap> = Api::namespaced(scene.through("member1"), "default");
     let inside = |member: usize| -> Api<ConfigMap> {
@@ -63,7 +63,7 @@ async fn every_verb_reaches_only_the_member() {
 }
 
 #[tokio::test]
-async fn discovery_lists_the_proxy_as_karmada_does() {
+async fn discovery_lists_the_proxy_with_karmadas_verbs() {
     let scene = Scene::start(1).await;
     let response = scene
         .until_code(&scene.admin(), "/apis/cluster.karmada.io/v1alpha1", 200)
@@ -116,7 +116,7 @@ async fn kubectl_can_use_a_member_as_its_server() {
         let (success, message) = kubectl(words).await;
         assert!(success && message.contains(expected), "{words}: {message}");
     }
-    // Refusals come from the member.
+    // The member refuses these commands.
     for (words, expected) in [
         ("logs nothing", "pods \"nothing\" not found"),
         ("top nodes", "Metrics API not available"),

@@ -1,4 +1,4 @@
-//! Tests with a configuration of the scheduler: profiles, Expressions, preemption and gangs.
+//! Tests of `berth simulate --config`, which reads a scheduler configuration: profiles, plugins, preemption and gangs.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ const HEADER: &str = "apiVersion: scheduler.config.berth/v1alpha1
 kind: SchedulerConfiguration
 ";
 
-/// Returns a ready cluster with 4 CPUs.
+/// Returns the manifest of a ready cluster with 4 CPUs, of which `allocated` are in use.
 fn cluster(name: &str, allocated: u32) -> String {
     format!(
         "apiVersion: cluster.karmada.io/v1alpha1
@@ -24,7 +24,7 @@ status:
     )
 }
 
-/// Returns a binding with replicas of one CPU each, which are divided by the free capacity.
+/// Returns the manifest of a binding. Each replica requests one CPU, and the placement divides the replicas.
 fn binding(name: &str, replicas: u32, priority: i32, more: &str) -> String {
     format!(
         "apiVersion: work.karmada.io/v1alpha2
@@ -41,7 +41,7 @@ spec:
     )
 }
 
-/// Runs a simulation with the plugins of a single profile.
+/// Runs a simulation with a configuration whose only profile enables the given plugins.
 fn with_plugins(plugins: &str, manifests: &str, flags: &[&str]) -> CommandOutput {
     let mut config = format!("{HEADER}profiles:\n- plugins:\n    multiPoint:\n      enabled:\n");
     for plugin in plugins.split(' ') {
@@ -53,7 +53,7 @@ fn with_plugins(plugins: &str, manifests: &str, flags: &[&str]) -> CommandOutput
 }
 
 #[test]
-fn expressions_count_and_the_rest_of_the_configuration_is_named() {
+fn expressions_have_an_effect_and_notes_list_the_ignored_configuration() {
     let config = format!(
         "{HEADER}extenders:
 - urlPrefix: https://extender.example
@@ -86,7 +86,7 @@ profiles:
     for note in [
         format!("note: decided with the configuration of {path}\n"),
         "note: not simulated: plugin Quota, which this program does not contain\n".to_owned(),
-        "note: not simulated: extender https://extender.example, which is not asked\n".to_owned(),
+        "note: not simulated: extender https://extender.example, which is not called\n".to_owned(),
         format!(
             "note: not simulated: bindings of the scheduler other, for which {path} has no profile\n"
         ),
@@ -99,7 +99,7 @@ profiles:
 }
 
 #[test]
-fn a_preempted_binding_moves_where_there_is_room() {
+fn a_preempted_binding_moves_to_a_cluster_with_free_capacity() {
     let manifests = [
         cluster("m1", 4),
         cluster("m2", 0),
@@ -122,7 +122,7 @@ fn a_preempted_binding_moves_where_there_is_room() {
         out.contains("note: shop/urgent preempts shop/lesser in m1\n"),
         "{out}"
     );
-    // Without the plugin, nothing makes room.
+    // Without the plugin, no binding is preempted.
     let out = with_plugins("TaintToleration", &manifests, &[]);
     let out = out.out();
     assert!(!out.contains("preempts") && out.contains("m1:4"), "{out}");
@@ -146,7 +146,7 @@ fn a_gang_that_does_not_fit_completely_is_not_placed() {
 }
 
 #[test]
-fn an_evicting_taint_moves_what_does_not_tolerate_it() {
+fn a_no_execute_taint_moves_only_bindings_that_do_not_tolerate_it() {
     let tolerant = binding("tolerant", 2, 0, "  clusters: [{name: m1, replicas: 2}]\n").replace(
         "placement: {",
         "placement: {clusterTolerations: [{key: broken, operator: Exists}], ",
@@ -172,7 +172,7 @@ fn an_evicting_taint_moves_what_does_not_tolerate_it() {
 }
 
 #[test]
-fn a_change_of_capacity_moves_what_fits_nowhere_otherwise() {
+fn more_capacity_lets_an_unschedulable_binding_be_placed() {
     let manifests = [cluster("m1", 4), binding("web", 2, 0, "")];
     let files = Files::new(&[("all.yaml", &manifests.concat())]);
     let manifests = files.path("all.yaml");

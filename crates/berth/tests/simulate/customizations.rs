@@ -1,4 +1,4 @@
-//! Replicas of kinds by customizations, from manifests and from a running control plane.
+//! Tests of simulations in which a ResourceInterpreterCustomization computes the replicas of a template.
 
 use berth_test_requirements::needs;
 
@@ -62,7 +62,7 @@ spec:
 }
 
 #[test]
-fn customizations_of_the_manifests_give_replicas() {
+fn customizations_in_the_manifests_compute_replicas() {
     let clusters = |text: &str| {
         let output = simulate_with_input(&["-f", "-", "-o", "json"], text).json();
         output[0]["clusters"].to_string()
@@ -77,7 +77,7 @@ fn customizations_of_the_manifests_give_replicas() {
 }
 
 #[test]
-fn webhooks_are_named_and_not_called() {
+fn a_note_says_that_interpreter_webhooks_are_not_called() {
     let webhooks = "
 apiVersion: config.karmada.io/v1alpha1
 kind: ResourceInterpreterWebhookConfiguration
@@ -98,7 +98,7 @@ webhooks:
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
-async fn customizations_of_the_control_plane_give_replicas() {
+async fn customizations_in_the_control_plane_compute_replicas() {
     let plane = Plane::start().await;
     let placement = "{clusterAffinity: {clusterNames: [member3]}, replicaScheduling: {replicaSchedulingType: Divided, \
         replicaDivisionPreference: Weighted}}";
@@ -116,7 +116,7 @@ async fn customizations_of_the_control_plane_give_replicas() {
     plane
         .wait_for_binding("web-deployment", |binding| binding.spec.replicas == 3)
         .await;
-    // A changed customization counts for existing objects.
+    // A changed customization affects existing templates.
     let script = customization("apps/v1", "Deployment", "object.spec.replicas + 3");
     assert_eq!(
         plane.predicted_of(&script).await["web-deployment"],

@@ -1,4 +1,4 @@
-//! Checks that every command of docs/simulate.md runs.
+//! A test of the page docs/simulate.md: every command in the page must succeed and print a result.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use berth::up::{ControlPlane, UpArgs};
 
 use crate::program::root;
 
-/// Returns the commands of the shell blocks. A backslash at the end continues a line.
+/// Returns the commands in the shell blocks of the page. Joins lines that end with a backslash.
 fn commands() -> Vec<String> {
     let text = std::fs::read_to_string(root().join("docs/simulate.md")).unwrap();
     let mut commands = Vec::new();

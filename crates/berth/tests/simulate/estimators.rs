@@ -1,4 +1,4 @@
-//! Tests of simulations with the members' estimators.
+//! Tests of `berth simulate --enable-scheduler-estimator`, which queries the accurate estimators of members.
 
 use berth_test_requirements::needs;
 use std::net::SocketAddr;
@@ -61,7 +61,7 @@ impl Estimator for FixedEstimator {
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
-async fn estimates_are_shown_with_their_basis() {
+async fn the_output_shows_each_estimate_or_the_reason_for_a_missing_estimate() {
     let plane = Plane::start().await;
     for (member, room) in [("member1", 1), ("member2", 3)] {
         let address = FixedEstimator(room).start().await;
@@ -97,7 +97,7 @@ spec:
         assert_eq!(cluster["bases"]["scheduler-estimator"], "fresh");
     }
 
-    // Without a response, the general estimate is used, and the row shows the reason.
+    // If an estimator does not respond, the general estimate is used, and the row of the cluster shows the reason.
     plane
         .delete_service("karmada-scheduler-estimator-member2")
         .await;
@@ -119,7 +119,7 @@ fn estimators_require_a_control_plane() {
     for (flags, text) in [
         (
             &["--enable-scheduler-estimator"][..],
-            "error: --enable-scheduler-estimator needs --against CONTEXT: a control plane knows where estimators are\n",
+            "error: --enable-scheduler-estimator needs --against CONTEXT: the addresses of estimators are read from a control plane\n",
         ),
         (
             &["--scheduler-estimator-port=65536"][..],

@@ -1,10 +1,10 @@
-//! Tests of `--without` and `--taint` with manifests.
+//! Tests of `berth simulate --without` and `--taint`, which change clusters, with a fleet from manifests.
 
 use crate::program::{app, simulate, simulate_with_input};
 
 const FLEET: [&str; 4] = ["-f", "examples/fleet.yaml", "-f", "-"];
 
-/// A placed binding.
+/// A binding that is placed in member1.
 const PLACED: &str = "apiVersion: work.karmada.io/v1alpha2
 kind: ResourceBinding
 metadata: {name: web-deployment, namespace: shop}
@@ -94,7 +94,7 @@ fn a_taint_affects_only_new_placements() {
     assert!(
         placed.starts_with("1 binding looked at, 0 would move")
             && placed.contains(
-                "note: a taint keeps out what is not placed yet, and moves nothing that is placed"
+                "note: a taint keeps new workloads out of the cluster; only a taint with the effect NoExecute"
             ),
         "{placed}"
     );

@@ -1,4 +1,5 @@
-//! Tests of `--against` with a running control plane: predictions come true, and nothing is written.
+//! Tests of `berth simulate --against` with a running control plane. The tests predict placements, apply the change,
+//! and compare. They also check that the simulation writes nothing.
 
 use berth_test_requirements::needs;
 use std::collections::BTreeMap;
@@ -18,9 +19,10 @@ use crate::program::{CommandOutput, DYNAMIC, Files, app, deployment, policy, sim
 const TIMEOUT: Duration = Duration::from_mins(3);
 const CONTEXT: &str = "live";
 
-/// Clusters and replicas of each binding.
+/// The clusters and replicas of each binding, keyed by the name of the binding.
 pub(crate) type Placements = BTreeMap<String, Vec<(String, i64)>>;
 
+/// A running control plane with simulated members.
 pub(crate) struct Plane {
     pub(crate) server: ControlPlane,
     client: kube::Client,
@@ -28,7 +30,7 @@ pub(crate) struct Plane {
 }
 
 impl Plane {
-    /// Starts a control plane. The test needs `#[needs(kubectl)]`.
+    /// Starts a control plane. Tests that call this function need the attribute `#[needs(kubectl)]`.
     pub(crate) async fn start() -> Self {
         Self::start_with(UpArgs::default()).await
     }
@@ -75,7 +77,7 @@ impl Plane {
         api.delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// Waits until a binding meets the condition and the scheduler has observed its generation.
+    /// Waits until a binding satisfies the condition and the scheduler has observed the generation of the binding.
     pub(crate) async fn wait_for_binding(
         &self,
         name: &str,
@@ -97,8 +99,8 @@ impl Plane {
             .unwrap();
     }
 
-    /// Waits until detector and scheduler have processed all earlier changes: applies a marker and waits for its
-    /// placement.
+    /// Waits until the detector and the scheduler have processed all earlier changes. Applies another Deployment, and
+    /// waits until the scheduler has placed it.
     pub(crate) async fn wait_for_marker(&self, name: &str) {
         let name = format!("marker-{name}");
         self.apply(&app(
@@ -113,7 +115,7 @@ impl Plane {
         .await;
     }
 
-    /// Waits until every predicted binding has its predicted clusters.
+    /// Waits until every binding in `predicted` is placed in the predicted clusters.
     pub(crate) async fn wait_until_placed(&self, predicted: Placements, what: &str) {
         let until = tokio::time::Instant::now() + TIMEOUT;
         loop {
@@ -146,7 +148,7 @@ impl Plane {
         bindings.collect()
     }
 
-    /// Returns the current resourceVersion of the server.
+    /// Returns the current resourceVersion of the API server, which every write changes.
     async fn version(&self) -> String {
         let api: Api<Cluster> = Api::all(self.client.clone());
         let list = api.list(&ListParams::default()).await.unwrap();
@@ -166,7 +168,8 @@ impl Plane {
         .unwrap()
     }
 
-    /// Simulates until no other client writes at the same time, which shows that the simulation writes nothing.
+    /// Runs a simulation, and repeats it until the resourceVersion is the same before and after a run. This shows that
+    /// the simulation writes nothing. Writes by other clients cause the repetitions.
     async fn simulate_unwritten(&self, arguments: &[&str]) -> CommandOutput {
         let mut tries = 0..20;
         loop {
@@ -213,7 +216,7 @@ fn shares(clusters: &Value) -> Vec<(String, i64)> {
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
-async fn predictions_come_true() {
+async fn predictions_equal_the_placements_after_the_change() {
     let plane = Plane::start().await;
     for (name, replicas, placement) in [
         ("web", 6, DYNAMIC),
@@ -232,14 +235,14 @@ async fn predictions_come_true() {
             .await;
     }
 
-    // A new leader would move nothing.
+    // A scheduler that becomes the leader would move no binding.
     let takeover = plane.simulate_unwritten(&[]).await.without_note();
     assert_eq!(
         takeover,
         "3 bindings looked at, 0 would move, 0 would become unschedulable\n"
     );
 
-    // More replicas.
+    // A Deployment gets more replicas.
     let change = deployment("web", 11);
     let predicted = plane.predicted_of(&change).await;
     plane.apply(&change).await;
@@ -248,7 +251,7 @@ async fn predictions_come_true() {
         .await;
     assert_eq!(plane.placements().await, predicted, "scaled up");
 
-    // Another placement.
+    // A policy gets another placement.
     let narrow = DYNAMIC.replacen('{', "{clusterAffinity: {clusterNames: [member2]}, ", 1);
     let change = policy("web", &narrow);
     let predicted = plane.predicted_of(&change).await;
@@ -259,7 +262,7 @@ async fn predictions_come_true() {
         .await;
     assert_eq!(plane.placements().await, predicted, "another placement");
 
-    // A new application.
+    // A Deployment and its policy are created.
     let change = app(
         "new",
         4,
@@ -273,9 +276,9 @@ async fn predictions_come_true() {
             !binding.spec.clusters.is_empty()
         })
         .await;
-    assert_eq!(plane.placements().await, predicted, "something new");
+    assert_eq!(plane.placements().await, predicted, "a new Deployment");
 
-    // Applying it again changes nothing.
+    // Applying the same manifests again moves no binding.
     let files = Files::new(&[("same.yaml", &change)]);
     let same = plane
         .simulate_unwritten(&["-f", &files.path("same.yaml")])
@@ -285,7 +288,7 @@ async fn predictions_come_true() {
             .starts_with("4 bindings looked at, 0 would move, 0")
     );
 
-    // A placement by label.
+    // A policy gets a placement that selects clusters by label.
     let change = policy(
         "other",
         "{clusterAffinity: {labelSelector: {matchLabels: {size: small}}}}",
@@ -339,7 +342,7 @@ async fn a_taint_does_not_move_existing_placements() {
         .out();
     assert!(
         output.starts_with("1 binding looked at, 0 would move, 0 would become unschedulable\n")
-            && output.contains("note: a taint keeps out"),
+            && output.contains("note: a taint keeps new workloads out"),
         "{output}"
     );
     plane.server.stop().await;
@@ -347,7 +350,7 @@ async fn a_taint_does_not_move_existing_placements() {
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
-async fn invalid_manifests_are_refused_as_by_the_control_plane() {
+async fn manifests_that_the_control_plane_would_refuse_are_refused() {
     let plane = Plane::start().await;
     plane.apply(&app("web", 1, "{}")).await;
     let files = Files::new(&[(

@@ -1,4 +1,4 @@
-//! Tests of the program `berth simulate`.
+//! Tests of the command `berth simulate`.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 

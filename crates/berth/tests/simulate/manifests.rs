@@ -1,4 +1,4 @@
-//! Tests of invalid manifests and their error messages.
+//! Tests of `berth simulate` with invalid manifests and flags, and of the error messages.
 
 use crate::program::{Files, app, deployment, policy, simulate, simulate_with_input};
 
@@ -7,7 +7,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn every_error_names_its_file_document_and_reason() {
+fn every_error_contains_the_file_the_document_and_the_reason() {
     let files = Files::new(&[
         ("a.yaml", "apiVersion: v1\nkind: [\n"),
         (
@@ -40,9 +40,9 @@ fn every_error_names_its_file_document_and_reason() {
     for (start, end) in [
         ("a.yaml, document 1: cannot be parsed: ", ""),
         ("b.yaml, document 2: apiVersion is missing", ""),
-        ("b.yaml, document 3: a list is no manifest", ""),
+        ("b.yaml, document 3: expected a manifest, found a list", ""),
         (
-            "c.yaml, document 1: Deployment shop/web is there already: ",
+            "c.yaml, document 1: Deployment shop/web is already defined in ",
             "b.yaml, document 1",
         ),
         ("c.yaml, document 2: metadata.name is missing", ""),
@@ -82,7 +82,7 @@ fn a_folder_without_manifests_is_refused() {
 }
 
 #[test]
-fn an_invalid_command_line_has_its_own_exit_code() {
+fn an_invalid_command_line_has_exit_code_2() {
     for arguments in [
         &[][..],
         &["-f", "x.yaml", "-o", "xml"],
@@ -102,7 +102,7 @@ fn an_invalid_command_line_has_its_own_exit_code() {
 }
 
 #[test]
-fn invalid_objects_are_refused_with_field_and_document() {
+fn errors_about_invalid_objects_contain_the_field_and_the_document() {
     let text = app(
         "web",
         1,
@@ -163,11 +163,14 @@ fn without_validation_defaults_are_still_filled_in() {
         .iter()
         .map(|cluster| cluster["replicas"].as_i64().unwrap())
         .sum();
-    assert_eq!(total, 6, "the default type is not divided: {output}");
+    assert_eq!(
+        total, 6,
+        "the replicas are not divided by default: {output}"
+    );
 }
 
 #[test]
-fn unknown_custom_kinds_are_accepted_without_validation() {
+fn objects_of_unknown_api_groups_are_accepted() {
     let text = "apiVersion: example.com/v1
 kind: Widget
 metadata: {name: w, namespace: shop}

@@ -1,4 +1,4 @@
-//! Tests of the output formats and the kinds of input.
+//! Tests of the output formats of `berth simulate`, and of manifests from files, folders and standard input.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn a_table_has_a_row_for_each_binding() {
 }
 
 #[test]
-fn files_can_follow_one_flag() {
+fn one_flag_accepts_several_files() {
     let output = simulate(&["-f", "examples/fleet.yaml", NGINX]);
     assert_eq!(output.without_note(), TABLE);
 }
@@ -50,7 +50,7 @@ fn standard_input_folders_lists_and_json_are_accepted() {
 }
 
 #[test]
-fn wide_shows_each_cluster() {
+fn the_format_wide_has_a_row_for_each_cluster() {
     assert_eq!(
         simulate(&with_fleet(&["-f", NGINX, "-o", "wide"])).without_note(),
         "\
@@ -64,7 +64,7 @@ default/nginx-deployment (2 replicas): member1:1, member2:1
 }
 
 #[test]
-fn json_and_yaml_are_equal_and_stable() {
+fn json_and_yaml_contain_the_same_fields() {
     let json = simulate(&with_fleet(&["-f", NGINX, "-o", "json"])).json();
     assert_eq!(
         json,
@@ -105,7 +105,7 @@ fn results_are_sorted_and_deterministic() {
 }
 
 #[test]
-fn an_unschedulable_binding_is_a_result() {
+fn an_unschedulable_binding_fails_only_with_the_flag_fail_on_unscheduled() {
     let text = app("web", 3, "{clusterAffinity: {clusterNames: [elsewhere]}}");
     let arguments = with_fleet(&["-f", "-", "-o", "json"]);
     let output = simulate_with_input(&arguments, &text).json();
@@ -126,7 +126,7 @@ fn an_unschedulable_binding_is_a_result() {
 }
 
 #[test]
-fn missing_capacity_has_another_reason_than_no_fit() {
+fn a_binding_without_enough_capacity_has_the_reason_unschedulable() {
     let text = app(
         "web",
         5000,
@@ -137,7 +137,7 @@ fn missing_capacity_has_another_reason_than_no_fit() {
 }
 
 #[test]
-fn templates_that_no_policy_selects_are_named() {
+fn a_note_lists_templates_that_no_policy_selects() {
     let text = format!("{}---\n{}", deployment("web", 1), policy("other", "{}"));
     let table = simulate_with_input(&with_fleet(&["-f", "-"]), &text).without_note();
     assert_eq!(
@@ -156,7 +156,7 @@ fn templates_that_no_policy_selects_are_named() {
 }
 
 #[test]
-fn bindings_in_manifests_are_decided() {
+fn bindings_in_manifests_are_scheduled() {
     let text = "apiVersion: work.karmada.io/v1alpha2
 kind: ClusterResourceBinding
 metadata: {name: viewer-clusterrole}
@@ -206,7 +206,9 @@ fn a_tie_that_the_uid_breaks_is_noted() {
     let table = simulate_with_input(&with_fleet(&["-f", "-"]), &app("web", 3, placement)).out();
     assert!(
         table.contains("member1:2, member2:1")
-            && table.contains("note: shop/web-deployment: or member1:1, member2:2; the UID"),
+            && table.contains(
+                "note: shop/web-deployment: member1:1, member2:2 is an equally good placement; the UID"
+            ),
         "{table}"
     );
 }

@@ -1,4 +1,5 @@
-//! Tests of policies that select nothing, and of fleets with little status.
+//! Tests of `berth simulate --fail-on-unscheduled` with policies that select nothing, and of fleet files whose Clusters
+//! have an incomplete status.
 
 use berth::up::UpArgs;
 use berth_test_requirements::needs;
@@ -59,7 +60,8 @@ fn a_policy_that_selects_nothing_is_a_failure_with_a_hint() {
         // Without the flag, the exit code is 0.
         simulate_with_input(&STRICT[..4], &text).out();
     }
-    // One of two selectors by name may match nothing yet, but a kind that does not exist is an error.
+    // If a policy selects a template with one selector, its other selectors may name objects that do not exist. A
+    // selector with a kind that does not exist still fails.
     let two = "  - {apiVersion: apps/v1, kind: Deployment, name: later}\n  placement";
     let later = own.replace("  placement", two);
     simulate_with_input(&STRICT, &format!("{web}---\n{later}")).out();
@@ -103,7 +105,7 @@ fn a_missing_fleet_is_refused() {
     }
 }
 
-/// A fleet with little status: a simulated member, and a member with its own API server.
+/// A fleet whose Clusters have an incomplete status: `east` is simulated, and `west` has a separate API server.
 const SPARSE: &str = "apiVersion: cluster.karmada.io/v1alpha1
 kind: Cluster
 metadata: {name: east}
@@ -120,7 +122,7 @@ spec: {syncMode: Push, apiEndpoint: 'https://127.0.0.1:1'}
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
-async fn up_and_simulate_read_a_fleet_file_alike() {
+async fn up_and_simulate_interpret_a_fleet_file_in_the_same_way() {
     let web = app("web", 2, "{}");
     let files = Files::new(&[("fleet.yaml", SPARSE), ("web.yaml", &web)]);
     let fleet = files.path("fleet.yaml");

@@ -1,4 +1,5 @@
-//! Tests of claims of policies on templates: predictions equal the result of applying the manifests.
+//! Tests of predictions about policies that claim templates. Each test compares the prediction with the result of
+//! applying the manifests.
 
 use berth::up::UpArgs;
 use berth_scheduler::gates;
@@ -7,7 +8,8 @@ use berth_test_requirements::needs;
 use crate::live_diff::Plane;
 use crate::program::{Files, deployment};
 
-/// Returns a PropagationPolicy for a Deployment on one cluster, with additional fields of the spec in block style.
+/// Returns a PropagationPolicy that places a Deployment in one cluster. `more` contains further fields of the spec, in
+/// YAML block style.
 fn policy(name: &str, deployment: &str, cluster: &str, more: &str) -> String {
     format!(
         "apiVersion: policy.karmada.io/v1alpha1
@@ -27,7 +29,7 @@ fn with(deployment: &str, policy: &str) -> String {
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_claiming_policy_decides_over_a_better_match() {
+async fn the_claiming_policy_is_used_although_another_policy_selects_the_template() {
     let plane = Plane::start().await;
     let w1 = deployment("w1", 2);
     plane
@@ -39,13 +41,13 @@ async fn the_claiming_policy_decides_over_a_better_match() {
     plane.apply(&policy("aaa", "w1", "member2", "")).await;
     plane.wait_for_marker("aaa").await;
 
-    // If its policy no longer selects it, the other policy claims the template.
+    // When the claiming policy no longer selects the template, the other policy claims the template.
     let released = policy("w1-propagation", "other", "member1", "");
     let files = Files::new(&[("elsewhere.yaml", &released)]);
     let output = plane.simulate(&["-f", &files.path("elsewhere.yaml")]).await;
     let output = output.out();
     let note =
-        "note: Deployment shop/w1: policy(shop/aaa) takes it from policy(shop/w1-propagation)\n";
+        "note: Deployment shop/w1: policy(shop/aaa) claims it from policy(shop/w1-propagation)\n";
     assert!(output.contains(note), "{output}");
 
     let edited = with(&w1, &policy("w1-propagation", "w1", "nowhere", ""));
@@ -69,7 +71,8 @@ async fn the_claiming_policy_decides_over_a_better_match() {
     plane.server.stop().await;
 }
 
-/// Existing manifests, applied manifests, and the member that runs `web` afterwards.
+/// The cases: a description, the existing manifests, the applied manifests, and the member that runs the Deployment
+/// afterwards. [`manifests`] explains the notation of a manifest.
 const CASES: &[(&str, &[&str], &[&str], &str)] = &[
     (
         "a higher priority does not take over a claimed template",
@@ -137,7 +140,10 @@ const CASES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
 ];
 
-/// Returns the manifests of a table entry, for the Deployment `name`.
+/// Returns the manifests of a case in [`CASES`], for the Deployment `name`.
+///
+/// `web` is the Deployment with 2 replicas, and `scaled` has 3 replicas. All other entries are policies, such as
+/// `p member1 priority: 1`: the name of the policy, its cluster, and further fields.
 fn manifests(lines: &[&str], name: &str) -> String {
     let manifests = lines.iter().map(|line| match line.split_once(' ') {
         None if *line == "web" => deployment(name, 2),
@@ -150,7 +156,7 @@ fn manifests(lines: &[&str], name: &str) -> String {
                 .flat_map(|field| ["  ", field, "\n"])
                 .collect();
             let (policy_name, selected) = match policy_name {
-                // Policy `p`, which selects another Deployment.
+                // `other` is policy `p` after a change: it selects another Deployment.
                 "other" => ("p", "elsewhere"),
                 _ => (policy_name, name),
             };
@@ -162,7 +168,7 @@ fn manifests(lines: &[&str], name: &str) -> String {
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
-async fn priorities_laziness_and_preemption_work_as_in_the_detector() {
+async fn predictions_about_priorities_lazy_policies_and_preemption_come_true() {
     let started = Plane::start_with(UpArgs {
         feature_gates: gates::parse("PropagationPolicyPreemption=true").unwrap(),
         ..UpArgs::default()
@@ -191,7 +197,7 @@ async fn priorities_laziness_and_preemption_work_as_in_the_detector() {
             .map(|(cluster, _)| cluster.as_str())
             .collect();
         assert_eq!(clusters, [*expected], "{description}");
-        // Applied one at a time, because the detector may process several changes together.
+        // The manifests are applied one at a time, because the detector may process several changes together.
         for (step, manifest) in change.split("---\n").enumerate() {
             plane.apply(manifest).await;
             plane.wait_for_marker(&format!("{name}-after{step}")).await;
@@ -199,7 +205,7 @@ async fn priorities_laziness_and_preemption_work_as_in_the_detector() {
         plane.wait_until_placed(predicted, description).await;
     }
 
-    // Without the gate, nothing preempts, and a note gives the reason.
+    // Without the feature gate, no policy preempts, and a note contains the reason.
     let preempts = policy(
         "r-web0",
         "web0",

@@ -1,4 +1,4 @@
-//! Execution of the program, and test manifests.
+//! Functions that run `berth simulate`, and manifests for the tests.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,14 +22,14 @@ impl CommandOutput {
         self.out
     }
 
-    /// Returns the standard output without the note at the end of every table.
+    /// Checks that the program succeeded, and returns its standard output without [`NOTE`].
     #[track_caller]
     pub(crate) fn without_note(self) -> String {
         let out = self.out();
         out.strip_suffix(NOTE).unwrap().to_owned()
     }
 
-    /// Returns the standard output, decoded from JSON.
+    /// Checks that the program succeeded, and returns its standard output, decoded from JSON.
     #[track_caller]
     pub(crate) fn json(self) -> Value {
         serde_json::from_str(&self.out()).unwrap()
@@ -43,7 +43,7 @@ impl CommandOutput {
     }
 }
 
-/// Returns the root of the repository, the working folder of the program.
+/// Returns the root of the repository, in which the program runs.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -66,7 +66,7 @@ pub(crate) fn simulate_with_input(arguments: &[&str], input: &str) -> CommandOut
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // The program may have ended before it reads anything.
+    // The write fails if the program ends before it reads its standard input.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let output = child.wait_with_output().unwrap();
@@ -83,7 +83,7 @@ fn without_progress(text: &str) -> String {
     lines.filter(|line| !line.ends_with(" ...\n")).collect()
 }
 
-/// Temporary files, removed after the test.
+/// Temporary files in one folder. Dropping the value removes the folder.
 pub(crate) struct Files(tempfile::TempDir);
 
 impl Files {
@@ -107,7 +107,7 @@ impl Files {
     }
 }
 
-/// Returns a Deployment.
+/// Returns the manifest of a Deployment.
 pub(crate) fn deployment(name: &str, replicas: u32) -> String {
     format!(
         "apiVersion: apps/v1
@@ -127,7 +127,7 @@ spec:
     )
 }
 
-/// Returns a PropagationPolicy for the Deployment of the same name, with a placement in flow style.
+/// Returns the manifest of a PropagationPolicy for the Deployment of the same name. `placement` is in YAML flow style.
 pub(crate) fn policy(name: &str, placement: &str) -> String {
     format!(
         "apiVersion: policy.karmada.io/v1alpha1
@@ -145,11 +145,11 @@ spec:
 pub(crate) const NOTE: &str = "note: not simulated: the scheduler's configuration (profiles, Expressions, other plugins, \
      extenders); --config or --scheduler-url adds it\n";
 
-/// A placement that divides replicas by free capacity.
+/// A placement that divides the replicas in proportion to the free capacity of the clusters.
 pub(crate) const DYNAMIC: &str = "{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, \
      weightPreference: {dynamicWeight: AvailableReplicas}}}";
 
-/// Returns a Deployment with its policy, as one stream of documents.
+/// Returns the manifests of a Deployment and its policy, as a stream of two YAML documents.
 pub(crate) fn app(name: &str, replicas: u32, placement: &str) -> String {
     format!(
         "{}---\n{}",

@@ -1,4 +1,4 @@
-//! Application failover of workloads whose image a simulated member cannot pull.
+//! Tests of application failover: a workload moves to another member when a simulated member cannot pull its image.
 
 use berth_test_requirements::needs;
 use serde_json::Value;
@@ -9,7 +9,7 @@ fn get(up: &Up, resource: &str, path: &str) -> String {
     up.kubectl(&["get", resource, "-o", &format!("jsonpath={path}")])
 }
 
-/// Applies a manifest. `name` is the name of its file.
+/// Applies a manifest with kubectl. `name` is the name of the file that contains the manifest.
 fn apply(up: &Up, name: &str, manifest: &str) {
     let file = up.home.path().join(name);
     std::fs::write(&file, manifest).unwrap();
@@ -82,7 +82,7 @@ spec:
     );
     apply(&up, "override.yaml", &overriding);
 
-    // The workload is unhealthy there, in the words of a kubelet.
+    // The old member reports an unhealthy workload, with the same event messages as a kubelet.
     until("the events of the pods", || {
         let events = up.in_member(&old, &["get", "events"]);
         let expected = [
@@ -113,7 +113,7 @@ spec:
         }
     });
 
-    // It moves, and its old copy is removed when the new one is healthy.
+    // The workload moves. The old member deletes its Deployment when the Deployment in the new member is healthy.
     until("the move", || {
         let clusters = get(&up, "rb/nginx-deployment", "{.spec.clusters[*].name}");
         let tasks = get(

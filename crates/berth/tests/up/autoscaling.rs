@@ -1,4 +1,4 @@
-//! Autoscalers in members, and templates that follow them.
+//! Tests of HorizontalPodAutoscalers that run in members, and of templates that adopt the replicas of the members.
 
 use berth_test_requirements::needs;
 
@@ -47,7 +47,8 @@ fn get(up: &Up, context: &str, resource: &str, path: &str) -> String {
     )
 }
 
-/// Replicas of the template and of both members, and the assignment of the scheduler.
+/// Returns the replicas of the template and of both members, and the replicas that the scheduler assigns, such as
+/// `4 = 2 + 2, assigned 2 2`.
 fn replicas(up: &Up) -> String {
     let of = |context: &str| get(up, context, "deployment/web", "{.spec.replicas}");
     let assigned = get(
@@ -81,7 +82,7 @@ fn set_load(up: &Up, member: &str, load: &str) {
 
 #[needs(kubectl)]
 #[test]
-fn a_template_follows_the_autoscalers_of_its_members() {
+fn a_template_adopts_the_replicas_that_autoscalers_set_in_members() {
     let up = Up::start(&[
         "--members=2",
         "--controllers=*,hpaScaleTargetMarker,deploymentReplicasSyncer",
@@ -99,7 +100,7 @@ fn a_template_follows_the_autoscalers_of_its_members() {
         }
     });
 
-    // The load of one member rises: 200m of CPU at 50% of 100m are 4 replicas.
+    // The CPU load in one member rises to 200m. The target is 50% of the request of 100m, so 4 replicas are needed.
     set_load(&up, "member1", "200m");
     wait_for_replicas(&up, "6 = 4 + 2, assigned 3 3");
     until("the event of the autoscaler", || {
@@ -117,7 +118,7 @@ fn a_template_follows_the_autoscalers_of_its_members() {
         }
     });
 
-    // An update of the template reaches the members, and their replicas stay.
+    // After an update of the template, the members have the new image and keep their replicas.
     up.kubectl(&["set", "image", "deployment/web", "web=two"]);
     let image = "{.spec.template.spec.containers[0].image}";
     for member in ["member1", "member2"] {
@@ -132,10 +133,10 @@ fn a_template_follows_the_autoscalers_of_its_members() {
         let rollout = ["rollout", "status", "deployment/web", "--timeout=60s"];
         up.in_member(member, &rollout);
     }
-    // During the rollout the template counts the surge.
+    // During the rollout, the replicas of the template include surge pods.
     wait_for_replicas(&up, "6 = 4 + 2, assigned 3 3");
 
-    // The autoscalers decide, not an edit of the template.
+    // The autoscalers override the replicas that a user sets in the template.
     up.kubectl(&["scale", "deployment/web", "--replicas=10"]);
     wait_for_replicas(&up, "6 = 4 + 2, assigned 3 3");
     set_load(&up, "member1", "0");
@@ -143,7 +144,7 @@ fn a_template_follows_the_autoscalers_of_its_members() {
     set_load(&up, "member2", "300m");
     wait_for_replicas(&up, "8 = 2 + 6, assigned 4 4");
 
-    // Without the autoscaler the scheduler divides again.
+    // After the autoscaler is deleted, the scheduler divides the replicas again.
     up.kubectl(&["delete", "hpa/web"]);
     wait_for_replicas(&up, "8 = 4 + 4, assigned 4 4");
 }

@@ -1,4 +1,4 @@
-//! A headless Chromium, driven through the DevTools protocol on a pipe.
+//! A headless Chromium that the dashboard tests control through the DevTools protocol on a pipe.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::program::until;
 
-/// Maximum time until the browser answers a call.
+/// Maximum time until the browser responds to a call.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Arguments of a browser that sends no requests of its own.
+/// Arguments of the browser. They disable the background requests of the browser.
 const ARGUMENTS: [&str; 9] = [
     "--headless",
     "--no-sandbox",
@@ -27,14 +27,14 @@ const ARGUMENTS: [&str; 9] = [
     "--remote-debugging-pipe",
 ];
 
-/// A browser with one page, killed at the end of the test.
+/// A browser with one page. Dropping it kills the process.
 pub(crate) struct Browser {
     child: Child,
     requests: ChildStdin,
     messages: Receiver<Value>,
     session: Option<String>,
     last: u64,
-    /// Errors of scripts and of the content security policy.
+    /// Errors of scripts, and violations of the content security policy.
     errors: Vec<String>,
     _profile: tempfile::TempDir,
 }
@@ -47,7 +47,7 @@ impl Drop for Browser {
 }
 
 impl Browser {
-    /// Starts a browser with an empty page. The test needs `#[needs(chromium)]`.
+    /// Starts a browser with an empty page. Tests that call this function need the attribute `#[needs(chromium)]`.
     pub(crate) fn start() -> Self {
         let profile = tempfile::tempdir().unwrap();
         // The browser reads requests from descriptor 3 and writes responses to descriptor 4.
@@ -92,7 +92,7 @@ impl Browser {
         browser
     }
 
-    /// Returns the result of a call, or the error.
+    /// Calls a method of the protocol. Returns the result or the error in the browser's response.
     fn call(&mut self, method: &str, parameters: &Value) -> Result<Value, Value> {
         self.last += 1;
         let mut request = json!({"id": self.last, "method": method, "params": parameters});
@@ -120,12 +120,13 @@ impl Browser {
 
     /// Opens a URL, and waits until the page is loaded.
     pub(crate) fn open(&mut self, url: &str) {
+        // The variable disappears when the new page replaces the old page.
         self.evaluate("window.isLeft = true");
         self.call("Page.navigate", &json!({"url": url})).unwrap();
         self.wait("!window.isLeft && document.readyState == 'complete'");
     }
 
-    /// Returns the value of an expression of JavaScript; null while the page is being replaced.
+    /// Evaluates a JavaScript expression, and returns its value. Returns null while the browser loads another page.
     pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
         let parameters = json!({"expression": expression, "returnByValue": true});
         let Ok(mut result) = self.call("Runtime.evaluate", &parameters) else {
@@ -138,7 +139,7 @@ impl Browser {
         result["result"]["value"].take()
     }
 
-    /// Waits until an expression is true.
+    /// Waits until a JavaScript expression is true.
     pub(crate) fn wait(&mut self, expression: &str) {
         until(expression, || {
             if self.evaluate(expression) == true {
@@ -149,7 +150,7 @@ impl Browser {
         });
     }
 
-    /// Waits until the page shows all of the texts.
+    /// Waits until the page contains all of the texts.
     pub(crate) fn shows(&mut self, expected: &[&str]) {
         until("texts of the page", || {
             let text = self.text();
@@ -163,7 +164,7 @@ impl Browser {
         text.as_str().unwrap_or_default().to_owned()
     }
 
-    /// Asserts that no script failed and that nothing violated the content security policy.
+    /// Asserts that no script failed and that the page did not violate the content security policy.
     pub(crate) fn has_no_errors(&self) {
         assert!(self.errors.is_empty(), "{:#?}", self.errors);
     }
@@ -177,7 +178,8 @@ impl Browser {
         }
     }
 
-    /// Saves a picture of the whole page, if `BERTH_SCREENSHOTS` names a folder.
+    /// Saves a screenshot of the whole page in the folder in the environment variable `BERTH_SCREENSHOTS`, if it is
+    /// set.
     pub(crate) fn picture(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("BERTH_SCREENSHOTS") else {
             return;

@@ -1,11 +1,11 @@
-//! Tests of the status of members, and of failing and removed members.
+//! Tests of the Cluster objects of members: status, taints of failed members, deletion, and synced namespaces.
 
 use berth_test_requirements::needs;
 use serde_json::{Value, json};
 
 use crate::program::{Up, berth, line, until};
 
-/// Short intervals and thresholds of the cluster status.
+/// Flags with short intervals and thresholds for the cluster status.
 const SHORT_INTERVALS: [&str; 3] = [
     "--cluster-status-update-frequency=200ms",
     "--cluster-failure-threshold=500ms",
@@ -23,7 +23,7 @@ fn cluster(up: &Up, name: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Waits until the Cluster meets a condition.
+/// Waits until a Cluster satisfies a condition. `what` describes the condition.
 fn wait_for_cluster(up: &Up, name: &str, what: &str, expected: impl Fn(&Value) -> bool) -> Value {
     until(what, || {
         let cluster = cluster(up, name);
@@ -51,7 +51,8 @@ fn taints(cluster: &Value) -> Vec<String> {
 fn the_status_reflects_nodes_and_pods_of_the_member() {
     let up = start(&["--members=1"]);
     cluster(&up, "member1");
-    // The fleet file has v1.36.0; the server's version is longer.
+    // At first, the status contains the version v1.36.0 of the fleet. The API server of the member reports another
+    // version.
     let first = wait_for_cluster(&up, "member1", "the version of the server", |cluster| {
         cluster["status"]["kubernetesVersion"] != "v1.36.0"
     });
@@ -91,7 +92,7 @@ fn the_status_reflects_nodes_and_pods_of_the_member() {
         let status = &cluster["status"];
         status["nodeSummary"]["totalNum"] == 3
             && status["resourceSummary"]["allocatable"]["cpu"] == "24"
-            // Three system pods and the new pod; the fourth system pod was deleted with its node.
+            // Three system pods and the new pod remain. The fourth system pod was deleted with its node.
             && status["resourceSummary"]["allocated"]["cpu"] == "5500m"
     });
 }
@@ -112,7 +113,7 @@ fn a_failed_member_is_tainted_until_it_is_healed() {
         (&ready["status"], &ready["reason"]),
         (&"False".into(), &"ClusterNotReachable".into())
     );
-    // The previously collected status stays.
+    // The Cluster keeps the status that was collected before the failure.
     assert_eq!(gone["status"]["nodeSummary"]["totalNum"], 4);
     assert_eq!(
         condition(&cluster(&up, "member2"), "Ready")["status"],
@@ -126,18 +127,18 @@ fn a_failed_member_is_tainted_until_it_is_healed() {
 
     let healed = run(&["heal", "member1"]);
     assert!(healed.status.success(), "{healed:?}");
-    let back = wait_for_cluster(&up, "member1", "the member to be back", |cluster| {
+    let back = wait_for_cluster(&up, "member1", "the member to be ready again", |cluster| {
         taints(cluster).is_empty() && condition(cluster, "Ready")["status"] == "True"
     });
     assert_eq!(condition(&back, "Ready")["reason"], "ClusterReady");
     let nodes = up.kubectl(&["--context=member1", "get", "nodes", "-o", "name"]);
     assert_eq!(nodes.lines().count(), 4, "{nodes}");
-    // No errors are logged meanwhile.
+    // The program logs no errors during the failure.
     assert!(!up.log().contains("ERROR"), "{}", up.log());
 }
 
 #[test]
-fn faults_are_refused_for_unknown_members() {
+fn the_command_fail_refuses_an_unknown_member() {
     let up = start(&["--members=1"]);
     let refused = berth(up.home.path(), &["fail", "member7"])
         .output()
@@ -181,7 +182,7 @@ status:
             .unwrap()
             .success()
     );
-    wait_for_cluster(&up, "broken", "the member to be well", |cluster| {
+    wait_for_cluster(&up, "broken", "the member to be ready", |cluster| {
         taints(cluster).is_empty() && cluster["status"]["nodeSummary"]["readyNum"] == 2
     });
 }
@@ -217,7 +218,7 @@ fn deleting_a_cluster_removes_its_namespace_and_secrets() {
 
 #[needs(kubectl)]
 #[test]
-fn namespaces_are_copied_to_and_deleted_from_all_members() {
+fn namespaces_are_created_and_deleted_in_all_members() {
     let up = start(&["--members=2"]);
     cluster(&up, "member1");
     let exists = |member: &str, name: &str| {
@@ -238,7 +239,7 @@ fn namespaces_are_copied_to_and_deleted_from_all_members() {
     }
     up.kubectl(&["delete", "namespace", "shop", "--timeout=60s"]);
     for member in ["member1", "member2"] {
-        until("the namespace to go from the member", || {
+        until("the namespace to be deleted in the member", || {
             (!exists(member, "shop"))
                 .then_some(())
                 .ok_or_else(|| format!("still in {member}"))
@@ -248,7 +249,7 @@ fn namespaces_are_copied_to_and_deleted_from_all_members() {
 
 #[needs(kubectl)]
 #[test]
-fn a_cluster_with_a_silent_agent_is_unknown_and_can_be_deleted() {
+fn a_pull_cluster_whose_agent_sends_no_status_is_unknown_and_can_be_deleted() {
     let up = start(&[
         "--members=1",
         "--cluster-monitor-period=100ms",
@@ -283,7 +284,7 @@ fn a_cluster_with_a_silent_agent_is_unknown_and_can_be_deleted() {
         taints(cluster) == ["cluster.karmada.io/unreachable:NoSchedule"]
             && condition(cluster, "Ready")["status"] == "Unknown"
     };
-    let silent = wait_for_cluster(&up, "pulled", "the agent to be missed", unreachable);
+    let silent = wait_for_cluster(&up, "pulled", "the cluster to be unreachable", unreachable);
     assert_eq!(
         condition(&silent, "Ready")["reason"],
         "ClusterStatusUnknown"
@@ -291,13 +292,18 @@ fn a_cluster_with_a_silent_agent_is_unknown_and_can_be_deleted() {
     assert_eq!(
         condition(&cluster(&up, "member1"), "Ready")["status"],
         "True",
-        "the others need no lease"
+        "a cluster without an agent must stay ready"
     );
     report_ready("True");
-    wait_for_cluster(&up, "pulled", "the agent to be back", |cluster| {
+    wait_for_cluster(&up, "pulled", "the cluster to be reachable", |cluster| {
         taints(cluster).is_empty()
     });
-    wait_for_cluster(&up, "pulled", "the agent to be missed again", unreachable);
+    wait_for_cluster(
+        &up,
+        "pulled",
+        "the cluster to be unreachable again",
+        unreachable,
+    );
 
     // No controller removes the finalizer of this Work.
     apply(
@@ -307,7 +313,7 @@ fn a_cluster_with_a_silent_agent_is_unknown_and_can_be_deleted() {
         "spec": { "workload": { "manifests": [] } } }),
     );
     up.kubectl(&["delete", "cluster", "pulled", "--wait=false"]);
-    until("the cluster to be gone", || {
+    until("the cluster to be deleted", || {
         let there = up.kubectl(&["get", "cluster", "pulled", "--ignore-not-found"]);
         if there.is_empty() { Ok(()) } else { Err(there) }
     });

@@ -1,4 +1,4 @@
-//! Tests of the output of commands, also with a closed stdout.
+//! Tests of the output of commands with a running control plane, and of commands whose standard output is closed.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ fn run(up: &Up, arguments: &[&str]) -> String {
 fn a_command_without_effect_reports_it() {
     let up = Up::start(&["--members=1"]);
     for (words, expected) in [
-        (["heal", "member1"], "was not unreachable"),
+        (["heal", "member1"], "was already reachable"),
         (["fail", "member1"], "is unreachable now"),
         (["fail", "member1"], "is unreachable already"),
         (["heal", "member1"], "is reachable again"),
@@ -36,7 +36,7 @@ fn output_can_be_yaml() {
         list.contains("kind: List") && list.contains("name: member1"),
         "{list}"
     );
-    // The output is a valid fleet file. Its cluster has an API endpoint, so it is not simulated.
+    // The output is a valid fleet file. The cluster has an API endpoint, so `berth up` does not simulate the cluster.
     let fleet = up.home.path().join("fleet.yaml");
     std::fs::write(&fleet, list).unwrap();
     let second = Up::start(&["--fleet", fleet.to_str().unwrap()]);
@@ -49,7 +49,7 @@ fn output_can_be_yaml() {
     );
 }
 
-/// A Deployment that is larger than any member, and its policy.
+/// A Deployment whose CPU request exceeds the capacity of every member, and its policy.
 const HUGE: &str = r#"{ "apiVersion": "v1", "kind": "List", "items": [
   { "apiVersion": "apps/v1", "kind": "Deployment",
     "metadata": { "name": "huge", "namespace": "default" },
@@ -65,7 +65,7 @@ const HUGE: &str = r#"{ "apiVersion": "v1", "kind": "List", "items": [
 
 #[needs(kubectl)]
 #[test]
-fn top_shows_free_capacity_and_what_waits() {
+fn top_shows_free_capacity_and_waiting_bindings() {
     let up = Up::start(&["--members=1"]);
     let manifest = up.home.path().join("huge.json");
     std::fs::write(&manifest, HUGE).unwrap();
@@ -92,7 +92,7 @@ fn top_shows_free_capacity_and_what_waits() {
 
 #[needs(kubectl)]
 #[test]
-fn explain_names_the_cause_and_a_remedy_for_each_cluster() {
+fn explain_lists_a_cause_and_a_remedy_for_each_cluster() {
     let up = Up::start(&["--members=3"]);
     let manifest = root().join("examples/nginx.yaml");
     up.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
@@ -130,7 +130,8 @@ fn explain_names_the_cause_and_a_remedy_for_each_cluster() {
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert_eq!(report["apiVersion"], "explain.berth.io/v1", "{report}");
     assert_eq!(report["source"]["origin"], "record", "{report}");
-    // Without the flag and outside of `berth up`, the decision is made again, and the first lines say so.
+    // With --karmada-context and without --scheduler-url, the command reads no record of a scheduler. It recomputes the
+    // decision, and the output reports this.
     let text = run(
         &up,
         &["explain", "deployment/nginx", "--karmada-context=berth"],
@@ -147,7 +148,7 @@ fn explain_names_the_cause_and_a_remedy_for_each_cluster() {
 
 #[needs(kubectl)]
 #[test]
-fn explain_names_the_cause_and_the_smallest_fix_of_an_unplaced_binding() {
+fn explain_lists_the_cause_and_the_smallest_fix_of_an_unplaced_binding() {
     let up = Up::start(&["--members=2"]);
     for member in ["member1", "member2"] {
         run(&up, &["taint", member, "maintenance=night:NoSchedule"]);
@@ -179,7 +180,7 @@ fn explain_names_the_cause_and_the_smallest_fix_of_an_unplaced_binding() {
     let report: serde_json::Value = serde_json::from_str(&explained(&["--output=json"])).unwrap();
     let fixes = report["fixes"].as_array().unwrap();
     assert_eq!(fixes[0]["changes"].as_array().unwrap().len(), 1, "{report}");
-    // The first fix has the result that it announces.
+    // Applying the first fix has the result that the command predicts.
     assert!(text.contains("result: member1:2"), "{text}");
     run(&up, &["taint", "member1", "maintenance-"]);
     until("the Deployment to be placed", || {
@@ -251,7 +252,7 @@ fn a_closed_log_pipe_ends_the_program_without_error() {
     ] {
         let log = up.home.path().join("first-line");
         let berth = env!("CARGO_BIN_EXE_berth");
-        // The exit code of `berth`, not that of `head`.
+        // PIPESTATUS[0] is the exit code of `berth`. The exit code of the pipe is the exit code of `head`.
         let script = format!(
             "'{berth}' {} --kubeconfig '{kubeconfig}' 2>&1 | head -n 1 > '{}'; exit ${{PIPESTATUS[0]}}",
             words.join(" "),
@@ -327,7 +328,7 @@ fn completion_scripts_are_valid() {
             .stdin(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        // Not every machine has every shell.
+        // Scripts of shells that are not installed are not checked further.
         let Ok(mut checked) = checked else { continue };
         checked
             .stdin

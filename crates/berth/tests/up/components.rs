@@ -1,11 +1,12 @@
-//! Workloads with several pod templates, from the policy to the member and back.
+//! Tests of workloads with several pod templates (components): they are placed in a member with enough capacity, and
+//! the member's status returns to the template.
 
 use berth_test_requirements::needs;
 use serde_json::{Value, json};
 
 use crate::program::{Up, until};
 
-/// Returns a CustomResourceDefinition without a schema for the spec, with the subresource `status`.
+/// Returns a CustomResourceDefinition with the subresource `status`. Its schema accepts any spec and any status.
 fn definition(group: &str, version: &str, kind: &str, plural: &str) -> Value {
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
@@ -20,7 +21,7 @@ fn definition(group: &str, version: &str, kind: &str, plural: &str) -> Value {
     })
 }
 
-/// Returns the policy that places an object on one cluster.
+/// Returns a policy that places an object in exactly one cluster.
 fn policy(object: &Value) -> Value {
     json!({
         "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
@@ -74,18 +75,20 @@ fn read(up: &Up, resource: &str) -> Value {
     serde_json::from_str(&up.kubectl(&["get", resource, "-o", "json"])).unwrap()
 }
 
-/// A workload, and what the control plane is expected to make of it.
+/// A workload, and the binding that the control plane must create for it.
 struct Case {
     object: Value,
+    /// Resource and name of the workload, as kubectl accepts them.
     resource: &'static str,
+    /// Name of the binding.
     binding: &'static str,
-    /// Name, replicas and cpu of each component.
+    /// Name, replicas and CPU request of each component.
     components: [(&'static str, i32, &'static str); 2],
     /// The status that the member reports.
     status: Value,
 }
 
-/// Follows a workload to its member, and its status back.
+/// Applies a workload and its policy. Checks the binding, the object in the member, and the status of the template.
 fn follow(up: &Up, case: &Case) {
     apply(up, "berth", "object.json", &case.object);
     apply(up, "berth", "policy.json", &policy(&case.object));
@@ -107,7 +110,7 @@ fn follow(up: &Up, case: &Case) {
             "{spec}"
         );
     }
-    // The nodes have room for one such pod each, and only member3 has enough of them.
+    // One pod of the larger component fits on each node, and only member3 has enough nodes.
     let components = case
         .components
         .map(|(name, replicas, _)| json!({"name": name, "replicas": replicas}));
@@ -122,7 +125,7 @@ fn follow(up: &Up, case: &Case) {
     });
     assert_eq!(copy["spec"], case.object["spec"]);
 
-    // The operator in the member reports.
+    // The test writes the status that an operator in the member would write.
     let patch = json!({ "status": case.status }).to_string();
     let arguments = [
         "patch",
@@ -151,7 +154,7 @@ fn follow(up: &Up, case: &Case) {
 
 #[needs(kubectl)]
 #[test]
-fn component_sets_reach_the_member_that_has_room() {
+fn workloads_with_components_are_placed_in_the_member_with_enough_capacity() {
     let up = Up::start(&[
         "--feature-gates=MultiplePodTemplatesScheduling=true",
         "--cluster-status-update-frequency=1s",

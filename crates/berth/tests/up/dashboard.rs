@@ -1,4 +1,4 @@
-//! Tests of the dashboard of `berth up`, over HTTP.
+//! Tests of the dashboard of `berth up` with plain HTTP requests. The module `dashboard_views` tests in a browser.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use berth_test_requirements::needs;
 
 use crate::program::{Up, root, until};
 
-/// Address and token of a dashboard.
+/// Address and token of a dashboard, which the banner of `berth up` contains.
 pub(crate) struct Page {
     address: String,
     token: String,
@@ -25,7 +25,7 @@ impl Page {
         }
     }
 
-    /// Returns the URL of a view, with the token.
+    /// Returns the URL of a page, with the token.
     pub(crate) fn url(&self, path: &str) -> String {
         let separator = if path.contains('?') { '&' } else { '?' };
         format!(
@@ -34,7 +34,7 @@ impl Page {
         )
     }
 
-    /// Sends a request, and returns the response with its headers.
+    /// Sends a request, and returns the response as text, including its headers.
     fn send(&self, method: &str, path: &str, host: &str, cookie: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let request = format!(
@@ -46,7 +46,7 @@ impl Page {
         response
     }
 
-    /// Returns the response to a request with the token.
+    /// Sends a GET request with the token, and returns the response as text, including its headers.
     pub(crate) fn get(&self, path: &str) -> String {
         let (_, port) = self.address.split_once(':').unwrap();
         let cookie = format!("berth-dashboard-{port}={}", self.token);
@@ -55,7 +55,7 @@ impl Page {
 }
 
 #[test]
-fn the_token_becomes_a_cookie_and_others_are_refused() {
+fn the_token_becomes_a_cookie_and_requests_without_it_are_refused() {
     let up = Up::start(&["--members=0"]);
     let page = Page::of(&up);
     let entered = page.send("GET", &format!("/?token={}", page.token), &page.address, "");

@@ -1,4 +1,4 @@
-//! Tests of the dashboard's views in a browser.
+//! Tests of the pages of the dashboard in a browser.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +9,8 @@ use crate::browser::Browser;
 use crate::dashboard::Page;
 use crate::program::{Up, root};
 
-/// Returns the parts of a page that are wider than it, and the texts whose contrast is below that of WCAG AA.
+/// JavaScript that lists the elements that are wider than the page, and the texts whose contrast is below the minimum
+/// of WCAG AA.
 const FLAWS: &str = "(() => {
   const flaws = [];
   if (document.documentElement.scrollWidth > innerWidth) {
@@ -49,10 +50,10 @@ const FLAWS: &str = "(() => {
   return flaws.join('\\n');
 })()";
 
-/// The number of ConfigMaps: one more than the rows of a page.
+/// Number of ConfigMaps, so that the list of bindings needs a second page. One page has 100 rows.
 const SETTINGS: usize = 101;
 
-/// Returns ConfigMaps and the policy that places them.
+/// Returns the manifests of the ConfigMaps, and of a policy that places them in member2.
 fn settings() -> String {
     let mut text = String::from(
         "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: settings}\nspec:\n  \
@@ -69,7 +70,8 @@ fn settings() -> String {
     text
 }
 
-/// Asserts that nothing overflows and that every text is readable, on a phone and on a desktop, light and dark.
+/// Asserts that no element is too wide and that every text has enough contrast. Checks the width of a phone and of a
+/// desktop, each with light and dark colours.
 pub(crate) fn is_readable(browser: &mut Browser) {
     for (width, scheme) in [
         (400, "light"),
@@ -115,7 +117,8 @@ fn fleet(browser: &mut Browser) {
         "disk=slow:NoSchedule",
     ]);
     browser.shows(&["Clusters ready", "3", "GiB free of"]);
-    // CPU, memory and pods of each cluster; the filled part is visible and does not exceed the track.
+    // Each of the three clusters has a bar for CPU, memory and pods. The filled part of a bar must not exceed the
+    // track.
     browser.wait(
         "(() => {
           const bars = [...document.querySelectorAll('tbody svg.bar')];
@@ -166,7 +169,7 @@ fn one_binding(browser: &mut Browser) {
         "Works",
         "Events",
     ]);
-    // The script loads these parts.
+    // The page's script loads these parts after the page.
     browser.shows(&[
         "ScheduleBindingSucceed",
         "Manifest has been successfully applied",
@@ -190,7 +193,7 @@ fn one_binding(browser: &mut Browser) {
     );
     assert!(three.starts_with("member3|TaintToleration|"), "{three}");
     let shares = "[...document.querySelectorAll('.share svg .fill')].map((of) => of.getAttribute('width')).join()";
-    // A bar for each cluster, first all replicas of the cluster and then the kept ones.
+    // Each cluster has a bar with two parts: all of its replicas, and the replicas that it keeps.
     assert_eq!(browser.evaluate(shares), "500,500,500,500");
     is_readable(browser);
 }

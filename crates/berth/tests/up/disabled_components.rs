@@ -1,4 +1,5 @@
-//! Tests of `berth up --without`, with the omitted components as separate programs.
+//! Tests of `berth up --without`, which does not start a component. The tests start the component as a separate
+//! program.
 
 use crate::program::{Beside, Up, berth, root, until};
 use berth_test_requirements::needs;
@@ -17,11 +18,12 @@ fn apply_nginx(up: &Up) {
 
 #[needs(kubectl)]
 #[test]
-fn without_the_scheduler_nothing_is_placed_until_one_starts() {
+fn without_the_scheduler_no_binding_is_placed_until_a_scheduler_starts() {
     let up = Up::start(&["--without=scheduler"]);
     let log = up.log();
     assert!(
-        log.contains("Without the scheduler") && log.contains("karmada-scheduler --kubeconfig="),
+        log.contains("Not started: the scheduler")
+            && log.contains("karmada-scheduler --kubeconfig="),
         "{log}"
     );
     apply_nginx(&up);
@@ -48,9 +50,13 @@ fn without_the_scheduler_nothing_is_placed_until_one_starts() {
 
 #[needs(kubectl)]
 #[test]
-fn without_the_controllers_no_binding_is_created_until_they_start() {
+fn without_the_controllers_no_binding_is_created_until_controllers_start() {
     let up = Up::start(&["--without=controllers", "--members=2"]);
-    assert!(up.log().contains("Without the controllers"), "{}", up.log());
+    assert!(
+        up.log().contains("Not started: the controllers"),
+        "{}",
+        up.log()
+    );
     let components = berth(up.home.path(), &["status"]).output().unwrap();
     let components = String::from_utf8_lossy(&components.stdout).into_owned();
     assert!(
@@ -80,7 +86,7 @@ fn without_the_controllers_no_binding_is_created_until_they_start() {
 }
 
 #[test]
-fn an_unknown_component_is_refused_with_the_known_ones() {
+fn the_error_about_an_unknown_component_lists_the_components() {
     let home = tempfile::tempdir().unwrap();
     let output = berth(home.path(), &["up", "--without=proxy"]).output();
     let output = output.unwrap();

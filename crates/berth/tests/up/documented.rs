@@ -1,11 +1,12 @@
-//! Checks that the commands of docs/members.md, docs/failover.md, docs/gangs.md and docs/preemption.md run.
+//! Tests of the pages docs/members.md, docs/failover.md, docs/gangs.md and docs/preemption.md: the commands in the
+//! pages must succeed.
 
 use berth_test_requirements::needs;
 use std::process::Command;
 
 use crate::program::{Beside, Up, berth, root, until};
 
-/// Returns the commands of a page.
+/// Returns the commands in the shell blocks of a page.
 fn commands(page: &str) -> Vec<String> {
     let text = std::fs::read_to_string(root().join("docs").join(page)).unwrap();
     let blocks = text.split("\n```sh\n").skip(1);
@@ -13,7 +14,7 @@ fn commands(page: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// Runs a command until it succeeds, because effects of earlier commands may be delayed.
+/// Runs a command repeatedly until it succeeds, because the effects of earlier commands may be delayed.
 fn run(up: &Up, words: &[&str]) {
     until(&words.join(" "), || {
         let mut command = match words {
@@ -34,7 +35,8 @@ fn run(up: &Up, words: &[&str]) {
     });
 }
 
-/// Runs the commands of a page. A `berth up` replaces the previous one, and a scheduler runs in the background.
+/// Runs the commands of a page. The command `berth up` replaces the control plane of the previous `berth up`, and the
+/// command `berth scheduler` runs in the background.
 fn run_page(page: &str) -> Up {
     let commands = commands(page);
     assert!(commands.len() >= 3, "{page} shows no commands");
@@ -63,19 +65,19 @@ fn run_page(page: &str) -> Up {
 
 #[needs(kubectl)]
 #[test]
-fn the_commands_on_members_run() {
+fn the_commands_in_the_page_on_members_succeed() {
     run_page("members.md");
 }
 
 #[needs(kubectl)]
 #[test]
-fn the_commands_on_failover_run() {
+fn the_commands_in_the_page_on_failover_succeed() {
     run_page("failover.md");
 }
 
 #[needs(kubectl)]
 #[test]
-fn the_commands_on_gangs_schedule_all_bindings() {
+fn the_commands_in_the_page_on_gangs_schedule_all_bindings() {
     let up = run_page("gangs.md");
     let scheduled = "jsonpath={.items[*].status.conditions[?(@.type=='Scheduled')].status}";
     let get = ["get", "resourcebindings", "-o", scheduled];
@@ -84,7 +86,7 @@ fn the_commands_on_gangs_schedule_all_bindings() {
 
 #[needs(kubectl)]
 #[test]
-fn the_commands_on_preemption_evict_the_lower_priority() {
+fn the_commands_in_the_page_on_preemption_evict_the_binding_of_lower_priority() {
     let up = run_page("preemption.md");
     let left = ["get", "deployments", "-o", "name"];
     assert_eq!(up.in_member("member1", &left), "deployment.apps/high\n");

@@ -1,4 +1,4 @@
-//! Tests of `berth status`, `berth down`, a second `berth up`, listeners and logs.
+//! Tests of the process of `berth up`: `berth status`, `berth down`, a second process, listening addresses and logs.
 
 use berth_test_requirements::needs;
 use std::net::{IpAddr, UdpSocket};
@@ -50,7 +50,7 @@ fn status_shows_servers_members_and_components() {
     ] {
         assert!(text.contains(expected), "{expected} is not in {text}");
     }
-    // The banner has the same information, and fits on a screen.
+    // The banner contains the same URL, and has at most 23 lines.
     let banner = up.log();
     assert!(
         banner.contains(url) && banner.contains("--context member1"),
@@ -79,7 +79,7 @@ fn down_stops_the_control_plane_and_can_be_repeated() {
     let status = run(&up, &["status"]);
     assert_eq!(status.status.code(), Some(1));
     assert!(line(&status).contains("berth up"), "{status:?}");
-    // Nothing but the kubeconfig is left.
+    // Only the kubeconfig remains in the folder.
     let left = std::fs::read_dir(up.home.path().join(".berth"))
         .unwrap()
         .count();
@@ -87,7 +87,7 @@ fn down_stops_the_control_plane_and_can_be_repeated() {
 }
 
 #[test]
-fn down_names_a_process_that_does_not_stop() {
+fn the_error_of_down_contains_the_id_of_a_process_that_does_not_stop() {
     let up = Up::start(&["--members=0"]);
     up.signal("-STOP");
     let down = run(&up, &["down", "--timeout=1"]);
@@ -98,7 +98,7 @@ fn down_names_a_process_that_does_not_stop() {
 
 #[needs(kubectl)]
 #[test]
-fn a_second_up_names_the_running_one() {
+fn the_error_of_a_second_up_describes_the_running_control_plane() {
     let up = Up::start(&["--members=0"]);
     let url = stdout(&run(&up, &["status"]));
     let url = url
@@ -111,7 +111,7 @@ fn a_second_up_names_the_running_one() {
         &up.child.id().to_string(),
         "berth status",
         "berth down",
-        "a second one needs a --kubeconfig of its own",
+        "to run a second one, pass another --kubeconfig",
         "--data-dir",
     ] {
         assert!(line.contains(expected), "{expected} is not in {line}");
@@ -127,7 +127,7 @@ fn a_second_up_names_the_running_one() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    until("the second one", || {
+    until("the second control plane", || {
         let status = run(&up, &["status", &flag]);
         if status.status.success() {
             Ok(())
@@ -161,7 +161,8 @@ fn the_environment_selects_the_control_plane() {
             assert!(output.status.success(), "{named} {words:?}: {output:?}");
         }
     }
-    // With a foreign kubeconfig, the running control plane is not used.
+    // If KUBECONFIG names a kubeconfig that `berth up` did not write, the commands refuse to use the running control
+    // plane.
     let foreign = other_home.path().join("foreign");
     let text = "apiVersion: v1\nkind: Config\ncurrent-context: prod\n\
         contexts: [{name: prod, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\n\
@@ -199,7 +200,7 @@ fn the_environment_selects_the_control_plane() {
 }
 
 #[test]
-fn a_kubeconfig_that_cannot_be_read_is_named_with_the_cause() {
+fn the_error_about_an_unusable_kubeconfig_contains_the_file_and_the_cause() {
     let home = tempfile::tempdir().unwrap();
     let broken = home.path().join("broken");
     std::fs::write(&broken, "clusters: 1\n").unwrap();
@@ -240,7 +241,7 @@ fn a_kubeconfig_that_cannot_be_read_is_named_with_the_cause() {
     }
 }
 
-/// Returns the addresses on which a process listens, in the kernel's hexadecimal format.
+/// Returns the TCP addresses at which a process listens, in the hexadecimal format of /proc/net/tcp.
 fn listeners(process: u32) -> Vec<String> {
     let links = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
     let sockets: Vec<String> = links
@@ -264,17 +265,17 @@ fn listeners(process: u32) -> Vec<String> {
 }
 
 #[test]
-fn nothing_listens_on_other_interfaces() {
+fn all_servers_listen_on_the_loopback_address_only() {
     let up = Up::start(&["--members=2"]);
     let listening = listeners(up.child.id());
-    // The control plane and its members.
+    // The control plane and the two members have at least one listener each.
     assert!(listening.len() >= 3, "{listening:?}");
     let is_loopback = |address: &String| address.starts_with("0100007F:");
     assert!(listening.iter().all(is_loopback), "{listening:?}");
 }
 
 #[test]
-fn a_killed_process_does_not_block_the_next_one() {
+fn after_a_process_is_killed_the_next_process_can_start() {
     let mut up = Up::start(&["--members=0"]);
     up.child.kill().unwrap();
     up.child.wait().unwrap();
@@ -283,7 +284,7 @@ fn a_killed_process_does_not_block_the_next_one() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    until("the next one", || {
+    until("the next control plane", || {
         let status = run(&up, &["status"]);
         if status.status.success() {
             Ok(())
@@ -295,9 +296,9 @@ fn a_killed_process_does_not_block_the_next_one() {
     assert!(next.wait().unwrap().success());
 }
 
-/// Returns an address of this machine other than loopback; none without a network.
+/// Returns an address of this machine that is not a loopback address. Returns `None` without a network.
 fn other_address() -> Option<IpAddr> {
-    // Connecting a datagram socket sends nothing, and only selects the local address.
+    // Connecting a datagram socket selects the local address and sends no packet.
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
     let address = socket.local_addr().ok()?.ip();
@@ -306,8 +307,8 @@ fn other_address() -> Option<IpAddr> {
 
 #[needs(kubectl)]
 #[test]
-fn another_address_can_be_bound() {
-    // On Linux, all of 127.0.0.0/8 is local, and this address is unused.
+fn the_servers_can_listen_at_another_loopback_address() {
+    // On Linux, every address in 127.0.0.0/8 is a loopback address.
     let up = Up::start(&["--members=1", "--bind-address=127.0.0.2"]);
     let text = stdout(&run(&up, &["status"]));
     assert_eq!(text.matches("https://127.0.0.2:").count(), 2, "{text}");
@@ -332,7 +333,7 @@ fn an_address_that_other_machines_can_reach_causes_a_warning() {
 
 #[needs(ipv6, kubectl)]
 #[test]
-fn an_ipv6_address_can_be_bound() {
+fn the_servers_can_listen_at_an_ipv6_address() {
     let up = Up::start(&["--members=2", "--bind-address=::1"]);
     let status = run(&up, &["status"]);
     assert!(status.status.success(), "{status:?}");

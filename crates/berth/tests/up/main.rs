@@ -1,4 +1,4 @@
-//! Tests of `berth up`, its members, and the commands that use a running control plane.
+//! Tests of `berth up`, of its simulated members, and of the commands that use the running control plane.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Tests of the members of `berth up` with kubectl.
+//! Tests of the members of `berth up`: their nodes, their credentials, and objects that are not propagated to them.
 
 use berth_test_requirements::needs;
 use serde_json::Value;
@@ -21,7 +21,7 @@ fn each_member_has_its_own_server_with_the_nodes_of_the_fleet() {
     let two = up.kubectl(&["--context=member2", "get", "nodes", "-o", "name"]);
     assert_eq!(two.lines().count(), 8, "{two}");
 
-    // An object in one member is not visible in others or on the control plane.
+    // An object in one member does not exist in the other member or in the control plane.
     up.kubectl(&["--context=member1", "create", "configmap", "only-here"]);
     for context in ["--context=member2", "--context=berth"] {
         let names = up.kubectl(&[context, "get", "configmaps", "-o", "name"]);
@@ -62,7 +62,7 @@ fn the_control_plane_has_credentials_for_its_members() {
     endpoints.dedup();
     assert_eq!(endpoints.len(), 2, "{endpoints:?}");
 
-    // The secret gives access to its own member only.
+    // The token in the Secret of member1 gives access to member1 only.
     let field = |template: &str| {
         up.kubectl(&[
             "get",
@@ -99,7 +99,7 @@ fn the_control_plane_has_credentials_for_its_members() {
         ""
     );
 
-    // The secret is deleted with its cluster.
+    // The Secret of a member is deleted with its Cluster.
     up.kubectl(&["delete", "cluster", "member2"]);
     up.kubectl(&[
         "wait",
@@ -142,7 +142,7 @@ metadata: {name: mine}
         "-o",
         "name",
     ];
-    until("the user's object to arrive", || {
+    until("the user's object in the member", || {
         match up.in_member("member1", &arrived) {
             found if found.is_empty() => Err(found),
             _ => Ok(()),

@@ -1,4 +1,4 @@
-//! Tests of `berth up --data-dir`: recovery after a kill, resource use, and refused folders.
+//! Tests of `berth up --data-dir`, which stores all objects in a folder.
 
 mod crash;
 mod folder;
@@ -14,10 +14,10 @@ use kube::{Client, Config};
 
 use crate::program::{Up, berth};
 
-/// Timeout for a busy machine.
+/// Timeout of each wait. It is long because the machine runs other tests at the same time.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Home folder, port and flags that are reused across restarts.
+/// The home folder, the port and the flags of a `berth up` that a test starts several times.
 struct Installation {
     home: Arc<tempfile::TempDir>,
     flags: Vec<String>,
@@ -47,7 +47,7 @@ impl Installation {
         Up::with(self.home.clone(), command)
     }
 
-    /// Returns a client for the current kubeconfig.
+    /// Returns a client for the kubeconfig that the last `berth up` has written.
     async fn client(&self) -> Client {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let path = self.home.path().join(".berth/kubeconfig");

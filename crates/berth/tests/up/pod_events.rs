@@ -1,9 +1,9 @@
-//! Tests of events and refusals for pods in a simulated member, as kubectl shows them.
+//! Tests of the events of pods in a simulated member, and of kubectl commands that need a container and are refused.
 
 use crate::program::{Up, until};
 use berth_test_requirements::needs;
 
-/// Waits until `kubectl describe` prints all expected texts.
+/// Waits until `kubectl describe` in the member prints all expected texts.
 fn wait_for_description(up: &Up, what: &str, expected: &[&str]) {
     until("the events", || {
         let text = up.in_member("member1", &["describe", what]);
@@ -19,7 +19,7 @@ fn in_member(up: &Up, words: &str) -> String {
     up.in_member("member1", &words)
 }
 
-/// Waits for an event with this reason and message.
+/// Waits for an event in the member with a reason and a message.
 fn wait_for_event(up: &Up, reason: &str, words: &str) {
     let get = format!("get events --field-selector=reason={reason}");
     until(words, || {
@@ -66,13 +66,13 @@ fn pods_have_events_and_a_rollout_can_be_undone() {
             Err(history)
         }
     });
-    // The pod of the previous template.
+    // The rollout has stopped the pod of the previous template.
     wait_for_event(&up, "Killing", "Stopping container one");
 }
 
 #[needs(kubectl)]
 #[test]
-fn failures_are_events() {
+fn injected_failures_and_missing_capacity_cause_events() {
     let up = Up::start(&["--members=1"]);
     in_member(&up, "create deployment web --image=one");
     in_member(&up, "annotate deployment/web simulation.berth/fails=crash");
@@ -113,7 +113,7 @@ fn commands_that_need_a_container_are_refused_with_a_reason() {
         "exec web -- ls",
         "attach web",
         "port-forward web 8080:80",
-        // Waits for its container, and attaches to it.
+        // This command adds a container, waits until it runs, and attaches to it.
         "debug web -it --image=busybox --profile=general",
     ] {
         let all: Vec<&str> = std::iter::once("--context=member1")

@@ -1,4 +1,4 @@
-//! Execution of `berth up` and other commands, with a separate home folder for each test.
+//! Functions that run `berth up`, other commands of `berth`, and kubectl. Each test has a separate home folder.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -7,11 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = Duration::from_mins(1);
-/// The shortest and the longest pause between two checks.
+/// Minimum pause between two checks of [`until`].
 const STEP: Duration = Duration::from_millis(20);
+/// Maximum pause between two checks of [`until`].
 const LONGEST_STEP: Duration = Duration::from_millis(200);
 
-/// A running `berth up`, killed at the end of the test.
+/// A running `berth up`. Dropping it kills the process.
 pub(crate) struct Up {
     pub(crate) child: Child,
     pub(crate) home: Arc<tempfile::TempDir>,
@@ -34,7 +35,7 @@ pub(crate) fn berth(home: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs a command that must fail without output on stdout.
+/// Runs a command. Asserts that the exit code is 1 and that standard output is empty.
 pub(crate) fn refused(home: &Path, arguments: &[&str]) -> Output {
     let output = berth(home, arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -46,7 +47,7 @@ pub(crate) fn refused(home: &Path, arguments: &[&str]) -> Output {
     output
 }
 
-/// Returns the single line on stderr.
+/// Returns the standard error of a command. Asserts that it is one line that starts with `error: `.
 pub(crate) fn line(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(text.lines().count(), 1, "{text}");
@@ -54,6 +55,7 @@ pub(crate) fn line(output: &Output) -> String {
     text
 }
 
+/// Repeats a check until it succeeds. `what` describes the awaited state in the message of a timeout.
 pub(crate) fn until<T>(what: &str, mut check: impl FnMut() -> Result<T, String>) -> T {
     let end = Instant::now() + TIMEOUT;
     loop {
@@ -62,7 +64,8 @@ pub(crate) fn until<T>(what: &str, mut check: impl FnMut() -> Result<T, String>)
             Ok(answer) => return answer,
             Err(reason) => assert!(began < end, "timed out waiting for {what}: {reason}"),
         }
-        // A check that runs kubectl leaves the processor to the program that the test waits for.
+        // Slow checks, such as calls of kubectl, are repeated less often, so that `berth up` gets more of the
+        // processor.
         thread::sleep(began.elapsed().clamp(STEP, LONGEST_STEP));
     }
 }
@@ -76,7 +79,7 @@ impl Up {
         Self::with(home, command)
     }
 
-    /// Starts a command, and waits until it is ready.
+    /// Starts `berth up` with the given command, and waits until the control plane is ready.
     pub(crate) fn with(home: Arc<tempfile::TempDir>, mut command: Command) -> Self {
         let log = std::fs::File::create(home.path().join("up.log")).unwrap();
         let child = command
@@ -104,7 +107,8 @@ impl Up {
         self.home.path().join(".berth/kubeconfig")
     }
 
-    /// Runs kubectl and returns its output. The test needs `#[needs(kubectl)]`.
+    /// Runs kubectl, checks that it succeeds, and returns its output. Tests that call this function need the attribute
+    /// `#[needs(kubectl)]`.
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
         let output = self.run_kubectl(arguments);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -116,13 +120,13 @@ impl Up {
         text
     }
 
-    /// Runs kubectl in a member.
+    /// Runs kubectl with the context of a member, checks that it succeeds, and returns its output.
     pub(crate) fn in_member(&self, member: &str, arguments: &[&str]) -> String {
         let context = format!("--context={member}");
         self.kubectl(&[&[&*context], arguments].concat())
     }
 
-    /// Runs kubectl, which must fail, and returns its error.
+    /// Runs kubectl, checks that it fails, and returns its standard error.
     pub(crate) fn refused(&self, arguments: &[&str]) -> String {
         let output = self.run_kubectl(arguments);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -153,7 +157,8 @@ impl Up {
     }
 }
 
-/// A background process, killed at the end of the test.
+/// A `berth` process, such as `berth scheduler`, that runs beside `berth up` and uses its kubeconfig. Dropping it kills
+/// the process.
 pub(crate) struct Beside(Child);
 
 impl Drop for Beside {

@@ -1,4 +1,4 @@
-//! Tests of starting and stopping `berth up`, and of refused starts.
+//! Tests of starting and stopping `berth up`, and of flags and files that `berth up` refuses.
 
 use berth_test_requirements::needs;
 use std::io::{Read as _, Write as _};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::program::{Up, line, refused, root, until};
 
 #[test]
-fn a_signal_stops_the_program_cleanly_and_quickly() {
+fn a_signal_stops_the_program_within_ten_seconds() {
     for signal in ["-INT", "-TERM"] {
         let mut up = Up::start(&[]);
         let signalled = Instant::now();
@@ -30,7 +30,7 @@ fn a_signal_stops_the_program_cleanly_and_quickly() {
     }
 }
 
-/// Returns the loopback ports on which a process listens.
+/// Returns the IPv4 ports on which a process listens.
 fn ports(process: u32) -> Vec<u16> {
     let files = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
     let sockets: Vec<String> = files
@@ -74,7 +74,7 @@ fn without_dashboard_and_scheduler_only_the_api_servers_listen() {
 }
 
 #[test]
-fn only_its_owner_can_read_the_kubeconfig() {
+fn only_the_owner_can_read_the_kubeconfig() {
     let up = Up::start(&["--members=0"]);
     let mode = std::fs::metadata(up.kubeconfig())
         .unwrap()
@@ -84,7 +84,7 @@ fn only_its_owner_can_read_the_kubeconfig() {
 }
 
 #[test]
-fn a_port_in_use_is_named_and_nothing_is_left_behind() {
+fn a_port_in_use_is_reported_and_no_files_are_left() {
     let home = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -100,9 +100,9 @@ fn a_port_in_use_is_named_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn a_foreign_address_is_refused_with_the_flag() {
+fn the_error_about_an_address_of_another_machine_contains_the_flag() {
     let home = tempfile::tempdir().unwrap();
-    // An address reserved for documentation, which no machine has.
+    // This address is reserved for documentation, so no machine has it.
     let flags = ["up", "--port=0", "--bind-address=192.0.2.1"];
     let line = line(&refused(home.path(), &flags));
     for expected in ["192.0.2.1", "--bind-address", "os error"] {
@@ -111,7 +111,7 @@ fn a_foreign_address_is_refused_with_the_flag() {
 }
 
 #[test]
-fn a_kubeconfig_that_cannot_be_written_is_named() {
+fn the_error_about_a_kubeconfig_that_cannot_be_written_contains_the_path() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -124,7 +124,7 @@ fn a_kubeconfig_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn a_foreign_kubeconfig_is_not_overwritten() {
+fn a_kubeconfig_with_other_contexts_is_not_overwritten() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("config");
     let theirs = "apiVersion: v1\nkind: Config\ncontexts:\n- name: production\n  context: {cluster: c, user: u}\n";
@@ -138,7 +138,7 @@ fn a_foreign_kubeconfig_is_not_overwritten() {
 }
 
 #[test]
-fn an_invalid_fleet_file_is_named_with_the_document() {
+fn the_error_about_an_invalid_fleet_file_contains_the_document() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("fleet.yaml");
     let cluster = |name: &str| {
@@ -152,7 +152,7 @@ fn an_invalid_fleet_file_is_named_with_the_document() {
             format!("{}---\n{}", cluster("a"), cluster("a")),
             "document 2",
         ),
-        // The fleet file is validated like objects on the server.
+        // The clusters in a fleet file must satisfy the same rules as Clusters that a user creates.
         (cluster("name.with.dots"), "name.with.dots"),
         (String::new(), "no Cluster in it"),
     ];
@@ -203,7 +203,7 @@ fn the_fleet_has_the_requested_members() {
     }
 }
 
-/// Returns the manifests of a file or folder, without kustomizations.
+/// Returns the paths of the YAML files at or below a path. Leaves out files named kustomization.yaml.
 fn manifests(path: &Path) -> Vec<PathBuf> {
     if path.is_dir() {
         let entries = std::fs::read_dir(path).unwrap();
@@ -219,10 +219,10 @@ fn manifests(path: &Path) -> Vec<PathBuf> {
 
 #[needs(kubectl)]
 #[test]
-fn deploy_manifests_are_accepted_and_crds_equal_the_installed_ones() {
+fn manifests_in_deploy_are_accepted_and_crds_equal_the_installed_definitions() {
     let up = Up::start(&["--members=0"]);
     let crds = root().join("crds").display().to_string();
-    // Namespaces first, as the pages say.
+    // The namespaces are applied first, as the documentation requires.
     let files = [
         "namespace.yaml",
         "scheduler",
@@ -243,6 +243,6 @@ fn deploy_manifests_are_accepted_and_crds_equal_the_installed_ones() {
     ] {
         assert!(applied.contains(expected), "{expected} is not in {applied}");
     }
-    // kubectl diff fails if there is a difference.
+    // `kubectl diff` fails if the files in crds/ differ from the installed CustomResourceDefinitions.
     assert_eq!(up.kubectl(&["diff", "--server-side", "-f", &crds]), "");
 }

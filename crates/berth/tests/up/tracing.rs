@@ -1,4 +1,4 @@
-//! Tests of traces: what a collector receives.
+//! Tests of `berth up --tracing-endpoint`, which sends traces to an OpenTelemetry collector.
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Write as _};
@@ -14,7 +14,7 @@ use prost::Message as _;
 
 use crate::program::{Up, berth, line, root, until};
 
-/// A collector that keeps the spans it receives.
+/// A collector that stores the received spans.
 struct Collector {
     endpoint: String,
     spans: Arc<Mutex<Vec<Span>>>,
@@ -47,7 +47,7 @@ impl Collector {
     }
 }
 
-/// Reads a request of the exporter; none at the end of the connection.
+/// Reads a request of the exporter. Returns `None` at the end of the connection.
 fn read_request(reader: &mut impl std::io::BufRead) -> Option<ExportTraceServiceRequest> {
     let mut first = String::new();
     if reader.read_line(&mut first).ok()? == 0 {
@@ -80,7 +80,8 @@ fn attribute(span: &Span, key: &str) -> String {
     }
 }
 
-/// Returns the names of the spans of a trace below its root, with the clusters they concern, and their number.
+/// Returns the number of child spans of a span, keyed by the name and the attribute `cluster` of the child, such as
+/// `apply_work member1`.
 fn children(spans: &[Span], root: &Span) -> BTreeMap<String, usize> {
     let mut names = BTreeMap::new();
     for span in spans {
@@ -94,7 +95,7 @@ fn children(spans: &[Span], root: &Span) -> BTreeMap<String, usize> {
 
 #[needs(kubectl)]
 #[test]
-fn one_trace_leads_from_the_policy_into_the_members() {
+fn one_trace_contains_the_spans_from_the_policy_to_the_members() {
     let collector = Collector::start();
     let home = Arc::new(tempfile::tempdir().unwrap());
     let endpoint = format!("--tracing-endpoint={}", collector.endpoint);
@@ -154,7 +155,7 @@ fn one_trace_leads_from_the_policy_into_the_members() {
 
 #[needs(kubectl)]
 #[test]
-fn without_an_endpoint_no_object_names_a_trace() {
+fn without_an_endpoint_works_have_no_trace_annotation() {
     let up = Up::start(&[]);
     let example = root().join("examples/nginx.yaml");
     up.kubectl(&["apply", "-f", example.to_str().unwrap()]);

@@ -1,11 +1,11 @@
-//! Tests of removing a member with workloads, which are moved first.
+//! A test of `berth unjoin` with a member that runs workloads: the workloads move to the other member first.
 
 use crate::program::{Up, berth, root, until};
 use berth_test_requirements::needs;
 
 #[needs(kubectl)]
 #[test]
-fn workloads_leave_a_member_before_it_leaves() {
+fn unjoining_a_member_moves_its_workloads_to_the_other_member() {
     let up = Up::start(&["--members=2"]);
     let example = root().join("examples/nginx.yaml").display().to_string();
     up.kubectl(&["apply", "-f", &example]);
@@ -43,7 +43,7 @@ fn workloads_leave_a_member_before_it_leaves() {
     .unwrap();
     assert!(output.status.success(), "{output:?}");
     let message = String::from_utf8(output.stdout).unwrap();
-    // The namespace of its Works is deleted too, possibly by the cluster controller.
+    // Further lines depend on whether `berth unjoin` or the cluster controller deletes the execution namespace.
     let begin = "control plane: Cluster member2 deleted\n";
     assert!(message.starts_with(begin), "{message}");
     assert!(

@@ -1,4 +1,4 @@
-//! Tests of `berth watch`.
+//! Tests of `berth watch`: the lines that the command prints into a pipe, and the screen that it shows on a terminal.
 
 use berth_test_requirements::needs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::program::{Up, berth, line, root, until};
 
-/// A running `berth watch` and its lines.
+/// A running `berth watch` that prints lines into a pipe. Dropping it kills the process.
 struct Watch {
     child: Child,
     lines: Receiver<String>,
@@ -41,7 +41,7 @@ impl Watch {
         Self { child, lines }
     }
 
-    /// Waits for a line that contains all parts.
+    /// Waits for a line that contains all parts, and returns the line.
     fn wait_for_line(&self, parts: &[&str]) -> String {
         let mut others = Vec::new();
         loop {
@@ -76,7 +76,7 @@ fn each_change_is_a_line() {
 
 #[needs(kubectl)]
 #[test]
-fn a_signal_or_a_closed_stdout_ends_it() {
+fn a_signal_or_a_closed_stdout_ends_the_command() {
     let up = Up::start(&["--members=1"]);
     let mut watch = Watch::start(&up);
     watch.wait_for_line(&["member1"]);
@@ -99,12 +99,12 @@ fn a_signal_or_a_closed_stdout_ends_it() {
     up.kubectl(&["delete", "cluster", "member1", "--wait=false"]);
     assert!(
         child.wait().unwrap().success(),
-        "a closed stdout is an error"
+        "the command fails although only its stdout was closed"
     );
 }
 
 #[test]
-fn an_unreachable_control_plane_is_named() {
+fn the_error_about_an_unreachable_control_plane_contains_its_url() {
     let home = tempfile::tempdir().unwrap();
     let kubeconfig = home.path().join("kubeconfig");
     std::fs::write(
@@ -125,7 +125,8 @@ fn an_unreachable_control_plane_is_named() {
     );
 }
 
-/// A `berth watch` on a terminal of 24 rows and 80 columns, followed by the modes of the terminal.
+/// A shell in a terminal of 24 rows and 80 columns. The shell runs `berth watch`, and then prints the exit code and the
+/// modes of the terminal.
 struct OnTerminal {
     script: Child,
     shown: Arc<Mutex<String>>,
@@ -177,7 +178,7 @@ impl OnTerminal {
         })
     }
 
-    /// Clears the recorded output, and presses keys.
+    /// Clears the recorded output, and sends keys to the terminal.
     fn press(&mut self, keys: &str) {
         self.shown.lock().unwrap().clear();
         let mut stdin = self.script.stdin.as_ref().unwrap();
@@ -185,7 +186,7 @@ impl OnTerminal {
         stdin.flush().unwrap();
     }
 
-    /// Checks that the program succeeded and the terminal is restored.
+    /// Asserts that `berth watch` succeeded and restored the modes of the terminal.
     fn assert_restored(&self) {
         let shown = self.shows("that is all");
         let (screen, after) = shown.split_once("ended with 0").unwrap();
@@ -200,7 +201,7 @@ impl OnTerminal {
 
 #[needs(script)]
 #[test]
-fn keys_work_on_a_terminal_which_is_restored_at_the_end() {
+fn keys_work_and_the_terminal_is_restored_at_the_end() {
     let up = Up::start(&["--members=2"]);
     let mut watch = OnTerminal::start(&up);
     watch.shows("member1");
@@ -208,7 +209,7 @@ fn keys_work_on_a_terminal_which_is_restored_at_the_end() {
     let help = watch.shows("scroll by a page");
     assert!(
         !help.contains("?\r") && !help.starts_with('?'),
-        "an echo: {help:?}"
+        "the terminal echoes the key: {help:?}"
     );
     watch.press("x/member2\r");
     watch.shows("with \"member2\"");

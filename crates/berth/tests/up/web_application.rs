@@ -1,4 +1,4 @@
-//! Tests of a web application (Deployment, load balancer and Ingress), and of its failover.
+//! Tests of a web application that consists of a Deployment, a load balancer and an Ingress, and of its failover.
 
 use berth_test_requirements::needs;
 use serde_json::Value;
@@ -56,7 +56,8 @@ fn json(up: &Up, arguments: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Waits until all three bindings are healthy in the same member and in no other. Returns its name.
+/// Waits until the three bindings of the application are healthy in one member, which is not the member `not`. Returns
+/// the name of the member.
 fn healthy_member(up: &Up, not: &str) -> String {
     until("the application to be healthy", || {
         let names = ["web-deployment", "web-service", "web-ingress"];
@@ -109,8 +110,8 @@ fn a_web_application_becomes_healthy_and_moves_from_a_failed_member() {
     );
     let address = &service["status"]["loadBalancer"]["ingress"][0]["ip"];
     assert!(address.is_string(), "{service}");
-    // The template shows the address that the member assigned.
-    until("the template to show the address", || {
+    // The status of the template contains the address that the member assigned.
+    until("the address in the template", || {
         let template = json(&up, &["get", "service", "web"]);
         let shown = &template["status"]["loadBalancer"]["ingress"];
         if shown[0]["ip"] == *address {
@@ -119,7 +120,7 @@ fn a_web_application_becomes_healthy_and_moves_from_a_failed_member() {
             Err(shown.to_string())
         }
     });
-    // The control plane itself runs no workloads.
+    // The control plane runs no pods for a ReplicationController that no policy selects.
     let here = json(&up, &["get", "replicationcontroller", "old"]);
     assert_eq!(here["status"]["replicas"], 0);
 

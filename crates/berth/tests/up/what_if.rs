@@ -1,4 +1,5 @@
-//! Tests of the dashboard's moves of a change: they equal those of `berth simulate`, and a browser shows them.
+//! Tests of the page "What if" of the dashboard, which predicts the moves after a change. The predicted moves must
+//! equal the output of `berth simulate`.
 
 use std::fs;
 use std::process::Output;
@@ -11,7 +12,7 @@ use crate::dashboard::Page;
 use crate::dashboard_views::is_readable;
 use crate::program::{Up, berth, root, until};
 
-/// A ConfigMap on all clusters, and a Deployment with a resource that no cluster has.
+/// A ConfigMap for all clusters, a Deployment that requests the missing resource `example.com/gpu`, and their policies.
 const WORKLOADS: &str = "
 apiVersion: v1
 kind: ConfigMap
@@ -43,7 +44,7 @@ spec:
     replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}
 ";
 
-/// Starts a control plane, and waits until its workloads are decided.
+/// Starts a control plane, applies workloads, and waits until the scheduler has processed their bindings.
 fn start() -> Up {
     let up = Up::start(&[]);
     let workloads = up.home.path().join("workloads.yaml");
@@ -68,7 +69,7 @@ fn start() -> Up {
     up
 }
 
-/// Returns the moves that `berth simulate` prints, in the form of [`rows`].
+/// Runs `berth simulate`, and returns the moves in the format of [`rows`].
 fn simulated(up: &Up, arguments: &[&str]) -> Vec<[String; 3]> {
     let mut all = vec!["simulate", "--against", "berth", "-o", "json"];
     all.extend(arguments);
@@ -104,7 +105,7 @@ fn simulated(up: &Up, arguments: &[&str]) -> Vec<[String; 3]> {
     moves.collect()
 }
 
-/// Returns binding, previous and new clusters of each row of the page.
+/// Returns the name of the binding, the previous clusters and the new clusters in each row of the page.
 fn rows(page: &str) -> Vec<[String; 3]> {
     let (_, rows) = page.split_once("<tbody>").unwrap_or_default();
     let text = |cell: &str| {
@@ -125,7 +126,7 @@ fn rows(page: &str) -> Vec<[String; 3]> {
 
 #[needs(kubectl)]
 #[test]
-fn the_page_shows_the_moves_of_simulate() {
+fn the_page_shows_the_same_moves_as_simulate() {
     let up = start();
     let page = Page::of(&up);
     let file = |name: &str, content: &str| {
@@ -206,7 +207,7 @@ fn the_page_shows_the_moves_of_simulate() {
         assert!(response.starts_with("HTTP/1.1 422"), "{query}: {response}");
         assert!(response.contains(expected), "{query}: {response}");
     }
-    // Nothing was written.
+    // The predictions have changed no cluster.
     let clusters = up.kubectl(&["get", "clusters", "-o", "name"]);
     assert_eq!(clusters.lines().count(), 3, "{clusters}");
     assert_eq!(cluster("member1")["spec"]["taints"], Value::Null);
@@ -241,7 +242,7 @@ fn a_browser_shows_the_moves_of_a_change() {
         ));
         is_readable(&mut browser);
     }
-    // The form and the result are reachable with the keyboard.
+    // The user can reach the form and the result with the keyboard.
     browser.evaluate("document.querySelector('input[name=cluster]').focus()");
     browser.press("Tab", 9);
     browser.wait("document.activeElement.matches('form button')");

@@ -1,4 +1,4 @@
-//! Tests of workloads in simulated members.
+//! Tests of workloads in simulated members: pods, claims, Services, Jobs, drained nodes and resized pods.
 
 use berth_test_requirements::needs;
 use serde_json::Value;
@@ -12,7 +12,8 @@ fn json(up: &Up, arguments: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Returns the pods of an app in a member, as `node phase`; the node is `none` for unscheduled pods.
+/// Returns the pods of an app in a member, each as its node and its phase, such as `member1-node-1 Running`. The node
+/// of an unscheduled pod is `none`.
 fn pods(up: &Up, member: &str, app: &str) -> Vec<String> {
     let (context, selector) = (
         format!("--context={member}"),
@@ -35,7 +36,7 @@ fn pods(up: &Up, member: &str, app: &str) -> Vec<String> {
 
 #[needs(kubectl)]
 #[test]
-fn pods_of_a_deployment_run_as_far_as_capacity_allows() {
+fn pods_that_exceed_the_capacity_of_the_nodes_stay_pending() {
     let up = Up::start(&["--members=1", "--cluster-status-update-frequency=200ms"]);
     pods(&up, "member1", "web");
     let file = up.home.path().join("web.yaml");
@@ -54,7 +55,7 @@ spec:
     )
     .unwrap();
     up.kubectl(&["--context=member1", "apply", "-f", file.to_str().unwrap()]);
-    // Four nodes of 8 CPUs with 1 allocated: one pod runs on each, and one waits.
+    // Each of the four nodes has 8 CPUs, of which 1 is allocated. One pod runs on each node, and the fifth pod waits.
     let expected = [
         "member1-node-1 Running",
         "member1-node-2 Running",
@@ -68,7 +69,7 @@ spec:
             pods => Err(format!("{pods:?}")),
         }
     });
-    until("the control plane to know", || {
+    until("the status of the Cluster", || {
         let cluster = json(&up, &["get", "cluster", "member1"]);
         let summary = &cluster["status"]["resourceSummary"];
         if summary["allocated"]["cpu"] == "28" && summary["allocating"]["cpu"] == "6" {
@@ -151,7 +152,7 @@ fn placed_workloads_run_in_members_and_report_ready_replicas() {
 
 #[needs(kubectl)]
 #[test]
-fn a_claim_is_bound_in_its_member_and_stays_bound() {
+fn a_volume_claim_is_bound_in_its_member_and_stays_bound() {
     let up = Up::start(&["--members=1"]);
     let file = up.home.path().join("claim.yaml");
     let claim = |size: &str| {
@@ -173,7 +174,7 @@ spec:
     std::fs::write(&file, claim("small")).unwrap();
     let apply = ["apply", "-f", file.to_str().unwrap()];
     up.kubectl(&apply);
-    // A list, because at first there is none in the member.
+    // The claims are listed, because a GET request fails while the member has no claim yet.
     let claims = |context: &str| json(&up, &[context, "get", "pvc"])["items"][0].take();
     let volume = until("the claim to be bound", || {
         let (here, there) = (claims("--context=berth"), claims("--context=member1"));
@@ -185,7 +186,7 @@ spec:
         }
     });
     assert!(volume.is_string(), "{volume}");
-    // A new version of the template keeps the volume.
+    // After an update of the template, the claim in the member keeps its volume.
     std::fs::write(&file, claim("large")).unwrap();
     up.kubectl(&apply);
     until("the label in the member", || {
@@ -202,7 +203,7 @@ spec:
 
 #[needs(kubectl)]
 #[test]
-fn a_service_has_the_addresses_of_its_pods_and_is_not_rewritten() {
+fn an_endpoint_slice_has_the_addresses_of_pods_and_is_written_only_after_changes() {
     let up = Up::start(&["--members=1"]);
     let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
     in_member(&["create", "deployment", "web", "--image=nginx"]);
@@ -215,7 +216,7 @@ fn a_service_has_the_addresses_of_its_pods_and_is_not_rewritten() {
     let slice = || {
         let of_web = "kubernetes.io/service-name=web";
         let list = ["--context=member1", "get", "endpointslices", "-l", of_web];
-        // There is none before the creation and after the deletion.
+        // The list is empty before the slice is created and after it is deleted.
         let all = json(&up, &list);
         all["items"].get(0).cloned().unwrap_or_default()
     };
@@ -230,13 +231,13 @@ fn a_service_has_the_addresses_of_its_pods_and_is_not_rewritten() {
     let shown = in_member(&["describe", "service", "web"]);
     let address = ready["endpoints"][0]["addresses"][0].as_str().unwrap();
     assert!(shown.contains(&format!("{address}:80")), "{shown}");
-    // Other changes do not rewrite the slice: defaults of the server are not drift.
+    // Changes of other objects do not cause a write of the slice, although the server has added defaults to it.
     in_member(&["create", "deployment", "other", "--image=nginx"]);
     rollout("other");
     let version = |slice: &serde_json::Value| slice["metadata"]["resourceVersion"].clone();
     assert_eq!(version(&slice()), version(&ready));
     in_member(&["delete", "service", "web"]);
-    until("the end of the slice", || {
+    until("the deletion of the slice", || {
         let left = slice();
         if left.is_null() {
             Ok(())
@@ -285,7 +286,7 @@ spec:
         .collect();
     assert_eq!(claims, [["data-db-0", "Bound"], ["data-db-1", "Bound"]]);
 
-    // An old schedule time starts a job at once.
+    // After the last schedule time is set to the past, the CronJob starts a job immediately.
     let status = r#"{"status":{"lastScheduleTime":"2020-01-01T00:00:00Z"}}"#;
     let patch = ["patch", "cronjob", "tick", "--subresource=status"];
     in_member(&[&patch[..], &["--type=merge", "-p", status]].concat());
@@ -306,7 +307,7 @@ spec:
 
 #[needs(kubectl)]
 #[test]
-fn a_drained_node_loses_its_pods_to_other_nodes() {
+fn pods_of_a_drained_node_move_to_other_nodes() {
     let up = Up::start(&["--members=1"]);
     let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
     in_member(&["create", "deployment", "web", "--image=nginx"]);
@@ -328,7 +329,7 @@ fn a_drained_node_loses_its_pods_to_other_nodes() {
 
 #[needs(kubectl)]
 #[test]
-fn a_disruption_budget_blocks_draining_until_it_allows_it() {
+fn a_disruption_budget_blocks_draining_until_disruptions_are_allowed() {
     let up = Up::start(&["--members=1"]);
     let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
     in_member(&["create", "deployment", "web", "--image=nginx"]);
@@ -341,7 +342,7 @@ fn a_disruption_budget_blocks_draining_until_it_allows_it() {
     ];
     in_member(&budget);
     let counted = |expected: [i64; 4]| {
-        until("the budget to be counted", || {
+        until("the status of the budget", || {
             let budget = json(&up, &["--context=member1", "get", "pdb", "web"]);
             let status = &budget["status"];
             let numbers = [
@@ -427,7 +428,7 @@ fn a_running_pod_can_be_resized() {
     );
     let more = resize("2");
     up.kubectl(&[&patch[..], &[&more]].concat());
-    until("the pod to have what it asks for", || {
+    until("the pod to have the requested CPU", || {
         let pod = pod("sized");
         let status = &pod["status"];
         let has = &status["containerStatuses"][0]["resources"]["requests"]["cpu"];
@@ -437,7 +438,7 @@ fn a_running_pod_can_be_resized() {
             Err(pod.to_string())
         }
     });
-    // The other pod is not rewritten meanwhile.
+    // The resize does not cause a write of the other pod.
     let version = |pod: &Value| pod["metadata"]["resourceVersion"].clone();
     assert_eq!(version(&pod("plain")), version(&plain));
 }

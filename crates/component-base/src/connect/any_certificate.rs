@@ -1,4 +1,4 @@
-//! TLS certificate verifier for `insecureSkipVerify` options.
+//! A verifier of TLS certificates for options such as `insecureSkipVerify`.
 
 use std::sync::Arc;
 
@@ -7,12 +7,14 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 
-/// Accepts any certificate. The server must still own its key.
+/// A verifier that accepts any certificate. The server must still prove that it owns the private key of the
+/// certificate.
 #[derive(Debug)]
-pub(crate) struct AnyCertificate(Arc<CryptoProvider>);
+pub struct AnyCertificate(Arc<CryptoProvider>);
 
 impl AnyCertificate {
-    pub(crate) fn new(provider: Arc<CryptoProvider>) -> Self {
+    /// Creates a verifier that checks signatures with the algorithms of this provider.
+    pub fn new(provider: Arc<CryptoProvider>) -> Self {
         Self(provider)
     }
 }

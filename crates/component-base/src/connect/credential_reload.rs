@@ -1,7 +1,7 @@
-//! Client transport that reloads certificates and keys when the files of the kubeconfig change.
+//! A client transport that reloads certificates and keys when the kubeconfig or a file that it names changes.
 //!
-//! The client library reads certificates and keys only once, so a renewed client certificate would require a
-//! restart. Token files need no attention here: the library reloads them itself.
+//! The client library reads certificates and keys only once, so a renewed client certificate would require a restart.
+//! The transport ignores token files, because the library reloads them itself.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -20,14 +20,15 @@ use crate::connect::{self, Target};
 /// Interval between checks of the files.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// Sends requests over the newest transport. Cheap to clone.
+/// A transport that sends each request through the newest client. Clones are cheap.
 #[derive(Clone)]
 pub(crate) struct ReloadingTransport {
     current: Arc<ArcSwap<kube::Client>>,
 }
 
 impl ReloadingTransport {
-    /// Creates a transport, or returns `None` if the kubeconfig names no certificate or key files.
+    /// Creates a transport. Returns `None` if the target has no kubeconfig, or if the kubeconfig names neither
+    /// certificate files nor key files.
     ///
     /// # Errors
     /// When the certificates or keys cannot be used.
@@ -61,7 +62,7 @@ struct Files {
 }
 
 impl Files {
-    /// Reads the kubeconfig and the files of certificates and keys that it names.
+    /// Reads the kubeconfig, and the certificate and key files that the kubeconfig names.
     fn contents(&self) -> Vec<Option<Vec<u8>>> {
         let mut contents = vec![std::fs::read(&self.kubeconfig).ok()];
         let Ok(kubeconfig) = Kubeconfig::read_from(&self.kubeconfig) else {
@@ -80,7 +81,7 @@ impl Files {
     }
 }
 
-/// Replaces the transport whenever a file changes, until all clones are dropped.
+/// Replaces the client whenever a file changes. Returns when all clones of the transport are dropped.
 async fn follow(
     files: Files,
     mut seen: Vec<Option<Vec<u8>>>,
@@ -110,9 +111,9 @@ async fn follow(
                 current.store(Arc::new(client));
                 tracing::info!(kubeconfig = %path, "credentials changed; new connections use them");
             }
-            // Files are renewed one after another: the next change triggers another attempt.
+            // Files are renewed one after another. The change of the next file triggers another attempt.
             Err(error) => {
-                tracing::warn!(kubeconfig = %path, %error, "cannot use the changed credentials; the former ones stay in use");
+                tracing::warn!(kubeconfig = %path, %error, "cannot use the changed credentials; the previous credentials stay in use");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Client-side request limit: `--kube-api-qps` and `--kube-api-burst`.
+//! The client-side limit of requests to the API server, which `--kube-api-qps` and `--kube-api-burst` set.
 
 use std::num::NonZeroU32;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 
-/// Requests per second, and maximum burst.
+/// Maximum number of requests per second, and maximum burst.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     qps: f32,
@@ -17,14 +17,14 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Creates a rate; `None` (no limit) if a number is 0 or less.
+    /// Creates a rate. Returns `None`, which means no limit, if a number is 0 or less.
     pub fn new(qps: f32, burst: i32) -> Option<Self> {
         let burst = u32::try_from(burst).ok().and_then(NonZeroU32::new)?;
         (qps > 0.0).then_some(Self { qps, burst })
     }
 }
 
-/// A token bucket. Callers are served in the order of their calls.
+/// A token bucket. Callers receive tokens in the order of their calls.
 #[derive(Debug)]
 pub struct RateLimit {
     bucket: Option<Bucket>,
@@ -34,14 +34,14 @@ pub struct RateLimit {
 struct Bucket {
     /// Time between two tokens.
     interval: Duration,
-    /// Time span of the tokens that may be used in advance.
+    /// Time in which the bucket refills from empty to the maximum burst.
     burst: Duration,
     /// Time at which the bucket is full again.
     full_at: Mutex<Instant>,
 }
 
 impl RateLimit {
-    /// Creates a limit; `None` means no limit.
+    /// Creates a limit. If `rate` is `None`, there is no limit.
     pub fn new(rate: Option<Rate>) -> Self {
         let bucket = rate.map(|rate| {
             let interval = Duration::from_secs_f32(1.0 / rate.qps);
@@ -72,7 +72,7 @@ impl RateLimit {
     }
 }
 
-/// Events count as requests.
+/// The requests that record events take tokens, too.
 impl RateLimiter for RateLimit {
     fn acquire(&self) -> BoxFuture<'_, ()> {
         self.acquire().boxed()

@@ -1,7 +1,8 @@
-//! Tracking of whether the API server responds, logged once when it stops and once when it resumes.
+//! A client layer that detects outages of the API server. It logs one line when the server stops responding, and one
+//! line when the server responds again.
 //!
-//! Every request of a client passes through one [`Reachability`], so watches and retries need not log each
-//! failure. Any response counts, whatever its status code.
+//! Every request of a client passes through one [`Reachability`], so watches and retries need not log each failure. Any
+//! response shows that the server is reachable, even a response with an error status.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,11 +15,11 @@ use http::{Request, Response};
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service};
 
-/// Time without any response before the server counts as unreachable. Single requests may fail because their
-/// connection was being closed.
+/// Time without any response before the server counts as unreachable. Shorter failures are not logged, because a
+/// request also fails if its connection is being closed.
 const DOUBT: Duration = Duration::from_secs(1);
 
-/// State of one server, shared by all requests of its client. Cheap to clone.
+/// The state of one server, shared by all requests of its client. Clones are cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct Reachability(Arc<Server>);
 
@@ -31,7 +32,7 @@ struct Server {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Answering,
-    /// No request has been answered since this time.
+    /// All requests have failed since this time.
     Doubtful(Instant),
     AwaySince(Instant),
 }
@@ -65,7 +66,7 @@ impl Reachability {
         }
     }
 
-    /// Returns the state before and after.
+    /// Replaces the state. Returns the old and the new state.
     fn replace(&self, next: impl FnOnce(State) -> State) -> (State, State) {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         let before = *state;
@@ -85,7 +86,7 @@ impl<S> Layer<S> for Reachability {
     }
 }
 
-/// A client whose responses are observed.
+/// A service that reports its responses and errors to a [`Reachability`].
 #[derive(Clone, Debug)]
 pub(crate) struct Observed<S> {
     inner: S,
@@ -125,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// Collects log output.
+    /// A writer that collects log output.
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -151,7 +152,7 @@ mod tests {
         let server = Reachability::of("https://here:6443");
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
         server.answered();
-        // Failures of connections that were being closed.
+        // Failures within a short time, as when connections are being closed.
         server.failed(&refused);
         server.failed(&refused);
         server.answered();

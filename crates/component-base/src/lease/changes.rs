@@ -1,5 +1,5 @@
-//! Watch of a Lease for standbys. It only wakes the standby early; without it, the Lease is still read
-//! periodically.
+//! A watch of a Lease, with which a standby notices changes early. If the watch fails, the standby still reads the
+//! Lease periodically.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, WatchEvent, WatchParams};
 use tokio::time::Instant;
 
-/// Pause after a failed watch: the permission to watch may be missing.
+/// Pause after a failed watch. A retry may fail again, because the permission to watch may be missing.
 const HOLD_OFF: Duration = Duration::from_secs(10);
 
-/// Changes of one Lease.
+/// A watch of one Lease, which is restarted after errors.
 pub(super) struct Changes {
     api: Api<Lease>,
     parameters: WatchParams,
@@ -39,20 +39,20 @@ impl Changes {
         }
     }
 
-    /// Reports whether the watch is established.
+    /// Reports whether the watch is running.
     pub(super) fn are_watched(&self) -> bool {
         matches!(self.state, State::Watching(_))
     }
 
-    /// Returns the next state of the Lease, `None` if it was deleted. Pending while the watch is down.
-    /// Cancel-safe.
+    /// Waits for the next event of the watch. Returns the Lease, or `None` if the Lease was deleted. If the watch has
+    /// failed, this function waits until the caller cancels the call. This function is cancel-safe.
     pub(super) async fn next(&mut self) -> Option<Lease> {
         loop {
             match &mut self.state {
                 State::Failed(until) if Instant::now() < *until => std::future::pending().await,
                 State::Idle | State::Failed(_) => {
                     let (api, parameters) = (self.api.clone(), self.parameters.clone());
-                    // From any version: the watch starts with the current Lease.
+                    // With the resource version 0, the first event contains the current Lease.
                     let begin = async move { Ok(api.watch(&parameters, "0").await?.boxed()) };
                     self.state = State::Beginning(begin.boxed());
                 }

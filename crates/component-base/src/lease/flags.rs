@@ -1,5 +1,5 @@
-//! Flags of leader election, with the names and defaults of Karmada's programs. Each program names its own
-//! Lease.
+//! Flags of leader election, with the names and defaults of Karmada's flags. The name of the Lease differs between
+//! programs, so each program passes the name to [`ElectionFlags::lease`].
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct ElectionFlags {
     pub leader_elect: bool,
 
     /// Namespace of the lease
-    #[arg(long, value_name = "NAMESPACE", default_value = berth_api::well_known::NAMESPACE_SYSTEM)]
+    #[arg(long, value_name = "NAMESPACE", default_value = "karmada-system")]
     pub leader_elect_resource_namespace: String,
 
     /// Time after which standbys replace a leader that does not renew
@@ -36,7 +36,7 @@ pub struct ElectionFlags {
 }
 
 impl ElectionFlags {
-    /// Returns the options of the named Lease; `None` if leader election is off.
+    /// Returns the options of leader election on the Lease `name`, or `None` if leader election is off.
     ///
     /// # Errors
     /// When the durations contradict each other.

@@ -1,4 +1,4 @@
-//! Leader election with jumping clocks, in simulated time.
+//! Tests of leader election in simulated time, with wall clocks that jump.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -14,7 +14,7 @@ use super::*;
 
 type Answer = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// Creates a server with one Lease.
+/// Returns a client of a fake API server that stores one Lease.
 fn server() -> kube::Client {
     server_with(Watches::Served)
 }
@@ -85,7 +85,8 @@ fn answer(code: u16, body: &impl serde::Serialize) -> Response<Answer> {
         .unwrap()
 }
 
-/// Responds with a watch: the current Lease, if any, and each later state.
+/// Returns the response to a watch request: one event for the current Lease, if there is one, and one event for each
+/// change.
 fn watched(mut changes: tokio::sync::watch::Receiver<Option<Lease>>) -> Response<Answer> {
     changes.mark_changed();
     let lines = futures::stream::unfold(changes, async |mut changes| {
@@ -102,7 +103,7 @@ fn watched(mut changes: tokio::sync::watch::Receiver<Option<Lease>>) -> Response
     Response::new(StreamBody::new(lines).boxed_unsync())
 }
 
-/// A clock that jumps.
+/// A wall clock that a test moves by whole hours.
 #[derive(Clone, Default)]
 struct Jumpy(Arc<AtomicI64>);
 
@@ -162,7 +163,7 @@ async fn jumping_clocks_do_not_affect_the_leadership() {
             );
         }
     }
-    // The leader dies. By the standby's clock, its last record is an hour ahead.
+    // The leader dies, and the clock of the standby jumps back by two hours.
     holding.abort();
     standbys_clock.jump(-1);
     let gone = Instant::now();
@@ -189,7 +190,7 @@ async fn handed_over(client: &kube::Client) -> Duration {
         })
     };
     let waiting = tokio::spawn(async move { standby.acquire(&cancel).await });
-    // Between two reads of the standby.
+    // At this time, the standby is between two reads.
     tokio::time::sleep(Duration::from_millis(4100)).await;
     ending.cancel();
     holding.await.unwrap();

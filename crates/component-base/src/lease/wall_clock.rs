@@ -1,16 +1,17 @@
-//! Wall-clock time, for display only. It may jump, so timeouts and expiry use the monotonic clock.
+//! Wall-clock time, for timestamps that users read. Wall clocks may jump, so timeouts and expiry use the monotonic
+//! clock.
 
 use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-/// A wall clock. Cheap to clone.
+/// A wall clock. Clones are cheap.
 #[derive(Clone)]
 pub struct WallClock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 impl WallClock {
-    /// Creates a clock from a function.
+    /// Creates a clock that reads the time with a function.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
@@ -22,7 +23,7 @@ impl WallClock {
 }
 
 impl Default for WallClock {
-    /// Creates a clock with the system time.
+    /// Creates a clock that returns the system time.
     fn default() -> Self {
         Self::new(Timestamp::now)
     }

@@ -1,4 +1,4 @@
-//! The metric with the build information, under the name that Karmada's dashboards query.
+//! The metric `karmada_build_info`, which describes the build. Karmada's dashboards query this name.
 
 use super::exposition::{Kind, family, quoted, sample};
 

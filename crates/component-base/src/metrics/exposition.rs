@@ -1,7 +1,7 @@
 //! The Prometheus text format, version 0.0.4.
 //!
-//! Not a library, because OpenMetrics encoders rename counters, and dashboards query the existing names. Writing to a
-//! String cannot fail, so results of `write!` are dropped.
+//! This code replaces a library: OpenMetrics encoders rename counters, but dashboards query the existing names. Writing
+//! to a `String` cannot fail, so the results of `write!` are ignored.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ pub enum Kind {
     Counter,
     /// A value that goes up and down.
     Gauge,
-    /// Counted observations.
+    /// Observations, which are counted in buckets.
     Histogram,
 }
 
@@ -83,7 +83,7 @@ pub fn quoted(value: &str) -> String {
     quoted
 }
 
-/// Formats a number as Go does, so that the bounds of buckets are the same text.
+/// Formats a number as Go does. Karmada's dashboards depend on this format of the bounds of buckets.
 pub fn float(value: f64) -> String {
     let scientific = format!("{value:e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else {

@@ -1,4 +1,4 @@
-//! Metric families whose samples differ in their label values.
+//! Metric families with labels. A family has one sample for each combination of label values.
 //!
 //! A family has no sample before its first observation, as in Prometheus' Go client.
 
@@ -52,7 +52,7 @@ impl<T, const LABELS: usize> Samples<T, LABELS> {
         change(&mut self.values.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Removes the samples whose first label has a value.
+    /// Removes the samples whose first label has the value `first`.
     fn remove(&self, first: &str) {
         self.with(|values| {
             values.retain(|labels, _| labels.first().is_none_or(|label| label != first));
@@ -74,7 +74,7 @@ fn owned<const LABELS: usize>(values: [&str; LABELS]) -> Values<LABELS> {
     values.map(str::to_owned)
 }
 
-/// Counters.
+/// A family of counters.
 #[derive(Debug)]
 pub struct Counters<const LABELS: usize>(Samples<u64, LABELS>);
 
@@ -84,7 +84,7 @@ impl<const LABELS: usize> Counters<LABELS> {
         Self(Samples::new(description))
     }
 
-    /// Adds a counter of 0 with these label values, unless there is one.
+    /// Adds a counter with the value 0 and these label values, unless the counter exists.
     pub fn initialize(&self, labels: [&str; LABELS]) {
         self.0.with(|values| {
             values.entry(owned(labels)).or_default();
@@ -107,7 +107,7 @@ impl<const LABELS: usize> Counters<LABELS> {
     }
 }
 
-/// Gauges.
+/// A family of gauges.
 #[derive(Debug)]
 pub struct Gauges<const LABELS: usize>(Samples<f64, LABELS>);
 
@@ -122,14 +122,14 @@ impl<const LABELS: usize> Gauges<LABELS> {
         self.0.with(|values| values.insert(owned(labels), value));
     }
 
-    /// Changes the gauge with these label values.
+    /// Adds a difference to the gauge with these label values.
     pub fn add(&self, labels: [&str; LABELS], difference: f64) {
         self.0.with(|values| {
             *values.entry(owned(labels)).or_default() += difference;
         });
     }
 
-    /// Removes the gauges whose first label has a value.
+    /// Removes the gauges whose first label has the value `first`.
     pub fn remove(&self, first: &str) {
         self.0.remove(first);
     }
@@ -142,7 +142,7 @@ impl<const LABELS: usize> Gauges<LABELS> {
     }
 }
 
-/// Histograms of durations.
+/// A family of histograms of durations.
 #[derive(Debug)]
 pub struct Histograms<const LABELS: usize, const COUNT: usize> {
     samples: Samples<Histogram<COUNT>, LABELS>,
@@ -168,7 +168,7 @@ impl<const LABELS: usize, const COUNT: usize> Histograms<LABELS, COUNT> {
         });
     }
 
-    /// Removes the histograms whose first label has a value.
+    /// Removes the histograms whose first label has the value `first`.
     pub fn remove(&self, first: &str) {
         self.samples.remove(first);
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Returns `COUNT` upper bounds: `start · factor^i`.
+/// Returns the upper bounds of `COUNT` buckets. The bound with the index `i` is `start · factor^i`.
 pub const fn exponential<const COUNT: usize>(start: f64, factor: f64) -> [f64; COUNT] {
     let mut bounds = [start; COUNT];
     let mut index = 1;
@@ -13,11 +13,12 @@ pub const fn exponential<const COUNT: usize>(start: f64, factor: f64) -> [f64; C
     bounds
 }
 
-/// Durations, counted by upper bounds in seconds.
+/// A histogram of durations. The upper bounds of its buckets are in seconds.
 #[derive(Clone, Debug)]
 pub struct Histogram<const COUNT: usize> {
     bounds: &'static [f64; COUNT],
-    /// Each duration is counted once, at the lowest bound that it does not exceed.
+    /// The number of durations in each bucket. A duration is counted in the first bucket whose bound is at least the
+    /// duration.
     counts: [u64; COUNT],
     count: u64,
     seconds: f64,
@@ -45,7 +46,7 @@ impl<const COUNT: usize> Histogram<COUNT> {
         self.seconds += seconds;
     }
 
-    /// Returns each bound with the number of durations that do not exceed it.
+    /// Returns each bound with the number of durations up to this bound.
     pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         let mut within = 0;
         self.bounds
@@ -62,7 +63,7 @@ impl<const COUNT: usize> Histogram<COUNT> {
         self.count
     }
 
-    /// Returns the sum of all durations.
+    /// Returns the sum of all durations, in seconds.
     pub fn seconds(&self) -> f64 {
         self.seconds
     }

@@ -1,8 +1,8 @@
-//! The metric of leader election, under the name of client-go.
+//! The metric of leader election, with the name that client-go uses.
 
 use super::exposition::{Kind, family, quoted, sample};
 
-/// Writes whether this process leads. `lease` is the value of the label `name`.
+/// Writes the metric, which is 1 while this process leads. `lease` is the value of the label `name`.
 pub fn encode(out: &mut String, lease: &str, leading: bool) {
     let name = "leader_election_master_status";
     family(out, name, Kind::Gauge, "1 while this process leads.");

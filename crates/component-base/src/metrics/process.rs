@@ -1,4 +1,4 @@
-//! The `process_*` metrics in the Prometheus text format.
+//! The `process_*` metrics in the Prometheus text format. [`berth_apimachinery::process`] reads their values.
 
 use berth_apimachinery::process::{self, Metric};
 

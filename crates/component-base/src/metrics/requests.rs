@@ -1,4 +1,4 @@
-//! Counters of a client's requests, by status code, host and method.
+//! Counters of the requests that a client sends, by status code, host and method.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use super::exposition::{Kind, family, quoted, sample};
 /// The value of the label `code` for a request without a response, as in client-go.
 const NO_RESPONSE: &str = "<error>";
 
-/// Request counters of one client. Cheap to clone.
+/// Request counters of one client. Clones are cheap and share the counters.
 #[derive(Clone, Debug)]
 pub struct Requests(Arc<Counts>);
 
@@ -51,7 +51,8 @@ impl Requests {
     }
 }
 
-/// A request in progress. It is counted when dropped, so that cancelled requests count, too.
+/// A request in progress. The request is counted when this value is dropped, so that cancelled requests are counted
+/// too.
 struct InProgress {
     requests: Requests,
     method: &'static str,
@@ -59,7 +60,8 @@ struct InProgress {
 }
 
 impl InProgress {
-    // A method, so that an async block that calls it captures the whole value.
+    // The async block in `call` must own the whole value. It would capture only the field if it assigned `code`
+    // directly.
     fn set_code(&mut self, code: Option<StatusCode>) {
         self.code = code;
     }

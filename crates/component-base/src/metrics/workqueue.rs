@@ -8,20 +8,20 @@ use super::histogram::{Histogram, exponential};
 
 static BOUNDS: [f64; 12] = exponential(10e-9, 10.0);
 
-/// Identifies an item in processing.
+/// The identifier of an item in processing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(u64);
 
-/// Counters and durations of a queue.
+/// The metrics of a queue.
 #[derive(Debug)]
 pub struct WorkQueue {
     depth: usize,
-    /// The items that left the queue.
+    /// The number of items that left the queue.
     removed: u64,
     retries: u64,
     waited: Histogram<12>,
     worked: Histogram<12>,
-    /// The items in processing, with the time at which it began. Tickets ascend, so the first item is the oldest.
+    /// The items in processing, with their start times. Tickets ascend, so the first item is the oldest.
     in_progress: BTreeMap<Ticket, Instant>,
     tickets: u64,
 }
@@ -51,19 +51,19 @@ impl WorkQueue {
         self.depth = depth;
     }
 
-    /// Counts an item that was taken from the queue, where it waited for some time.
+    /// Counts an item that was taken from the queue. `waited` is the time that the item spent in the queue.
     pub fn taken(&mut self, waited: Duration) {
         self.dropped(1);
         self.waited.observe(waited);
     }
 
-    /// Counts items that left the queue and are not processed.
+    /// Counts items that left the queue without being processed.
     pub fn dropped(&mut self, items: usize) {
         self.depth = self.depth.saturating_sub(items);
         self.removed += items as u64;
     }
 
-    /// Marks the begin of the processing of an item.
+    /// Marks the start of the processing of an item.
     pub fn started(&mut self, now: Instant) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
@@ -78,7 +78,7 @@ impl WorkQueue {
         }
     }
 
-    /// Marks the end of a processing that was abandoned.
+    /// Marks the end of an abandoned processing. The duration of this processing is not counted.
     pub fn abandoned(&mut self, ticket: Ticket) {
         self.in_progress.remove(&ticket);
     }
@@ -94,7 +94,7 @@ impl WorkQueue {
     }
 }
 
-/// Writes the metrics of queues, each with its name.
+/// Writes the metrics of queues. Each queue is given with its name.
 pub fn encode(out: &mut String, queues: &[(&str, &WorkQueue)], now: Instant) {
     let queues: Vec<(String, &WorkQueue)> = queues
         .iter()

@@ -1,8 +1,9 @@
-//! Flags of Karmada's programs that are accepted without effect, so that a Deployment only has to change its image.
+//! Flags that Karmada's programs have and that Berth accepts without effect. A user can therefore change the image of a
+//! Karmada Deployment and keep its arguments.
 //!
-//! Tables list them. A program flattens [`AcceptedFlags`] into its own flags, which parses every flag of its tables,
-//! refuses malformed values, and remembers which flags were set. The flags are hidden in help texts;
-//! docs/compatibility.md lists them.
+//! A table lists such flags. A program flattens [`AcceptedFlags`] into its own flags. [`AcceptedFlags`] parses every
+//! flag of the program's tables, rejects malformed values, and records which flags are set. Help texts hide these
+//! flags; docs/compatibility.md lists them.
 
 use std::marker::PhantomData;
 
@@ -17,34 +18,34 @@ use crate::go_duration::go_duration;
 /// A flag that is accepted without effect.
 #[derive(Clone, Copy, Debug)]
 pub struct AcceptedFlag {
-    /// Name without hyphens in front.
+    /// Name of the flag without its leading hyphens.
     pub name: &'static str,
-    /// Values that Karmada accepts.
+    /// Values that Karmada accepts for the flag.
     pub value: ValueKind,
-    /// Karmada's default.
+    /// Karmada's default value.
     pub default: &'static str,
 }
 
 /// Values that a flag accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
-    /// `true` or `false`; the flag alone means `true`.
+    /// `true` or `false`. The flag without a value means `true`.
     Bool,
     /// A whole number.
     Int,
-    /// A whole number that is not negative.
+    /// A whole number of at least 0.
     Uint,
     /// A number.
     Float,
     /// A duration in Go's notation.
     Duration,
-    /// A number of bytes, as `512`, `1K` or `1Ki`.
+    /// A number of bytes, such as `512`, `1K` or `1Ki`.
     Quantity,
-    /// INFO, WARNING, ERROR, FATAL, or a number.
+    /// A log severity: INFO, WARNING, ERROR, FATAL, or a number.
     Severity,
-    /// FILE:LINE of source code.
+    /// A position in source code, as FILE:LINE.
     Location,
-    /// PATTERN=LEVEL, separated by commas.
+    /// Log levels of source files, as PATTERN=LEVEL entries separated by commas.
     Levels,
     /// Any text.
     Text,
@@ -115,7 +116,7 @@ pub trait FlagTables {
     }
 }
 
-/// The flags of the tables of `T` that were set.
+/// The flags that the command line sets, out of the tables of `T`.
 #[derive(Clone, Debug)]
 pub struct AcceptedFlags<T> {
     given: Vec<&'static str>,
@@ -132,13 +133,13 @@ impl<T> Default for AcceptedFlags<T> {
 }
 
 impl<T> AcceptedFlags<T> {
-    /// Returns the names of the flags that were set.
+    /// Returns the names of the flags that the command line sets.
     pub fn given(&self) -> &[&'static str] {
         &self.given
     }
 }
 
-/// Logs flags that were set and have no effect.
+/// Logs a warning that these flags have no effect. `flags` are the names of the flags that the command line sets.
 pub fn log_given(flags: &[&str]) {
     if !flags.is_empty() {
         let names: Vec<String> = flags.iter().map(|name| format!("--{name}")).collect();

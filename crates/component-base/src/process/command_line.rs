@@ -1,4 +1,4 @@
-//! Parsing of command lines and reporting of errors.
+//! Parsing of command lines, and printing of errors to standard error.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Command, Parser};
 
-/// Parses a command line. Every flag accepts a negative number, so that a number out of range is reported as
-/// such and not as an unknown flag. As in Karmada's programs, `_` in the name of a flag counts as `-`.
+/// Parses a command line. Every flag with a value accepts a negative number, because clap would otherwise report the
+/// number as an unknown flag instead of a value out of range. As in Karmada's programs, `_` in the name of a flag is
+/// equivalent to `-`.
 ///
 /// # Errors
 /// When the command line is invalid or requests help.
@@ -21,7 +22,7 @@ pub fn parse<C: Parser>(
     C::from_arg_matches(&matches)
 }
 
-/// Replaces `_` in the name of a flag.
+/// Replaces each `_` in the name of a flag by `-`.
 fn with_hyphens(word: OsString) -> OsString {
     let Some(text) = word.to_str().filter(|text| text.starts_with("--")) else {
         return word;
@@ -45,7 +46,8 @@ fn with_negative_numbers(command: Command) -> Command {
         .mut_subcommands(with_negative_numbers)
 }
 
-/// Prints requested help, or describes an invalid command line in one line.
+/// Prints the help that a command line requests, or one line that describes an invalid command line. Returns the exit
+/// code.
 pub fn refuse(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return report(one_line(error), 2);
@@ -81,7 +83,7 @@ pub fn report(error: impl std::fmt::Display, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Joins the lines of a text, because an error from outside, such as a panic message, may have several.
+/// Joins the lines of a text with spaces. Errors from other libraries, such as panic messages, may have several lines.
 fn single_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     lines.join(" ")

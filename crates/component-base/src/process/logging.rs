@@ -1,4 +1,4 @@
-//! Log output: level and format.
+//! Log output to standard error: its flags, levels and format.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::LazyLock;
@@ -46,17 +46,17 @@ pub struct LogArgs {
     pub logging_format: Format,
 }
 
-/// Cancelled when the reader of standard error has closed the pipe.
+/// A token that is cancelled when the reader of standard error closes the pipe.
 static READER_GONE: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
 
-/// Waits until the reader of standard error closes the pipe, as with `berth scheduler 2>&1 | head`. The program then
-/// shuts down as on SIGTERM.
+/// Waits until the reader of standard error closes the pipe, for example `head` in `berth scheduler 2>&1 | head`. The
+/// program then shuts down as on SIGTERM.
 pub(crate) async fn reader_gone() {
     READER_GONE.cancelled().await;
 }
 
-/// Standard error as log output. Write errors are ignored, because the logger would report them on standard error
-/// and panic.
+/// A writer to standard error that ignores write errors. Otherwise the logger would report a write error on standard
+/// error, and this second failed write would panic.
 struct LogOutput;
 
 impl Write for LogOutput {
@@ -74,8 +74,8 @@ impl Write for LogOutput {
     }
 }
 
-/// Logs each panic in one line. Most panics come from plugins; they fail only the current binding or
-/// configuration, which also reports them.
+/// Installs a panic hook that logs each panic in one line. Most panics come from plugins. A panic of a plugin fails
+/// only the current binding or the current configuration change, and the scheduler reports this failure as well.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string);
@@ -84,8 +84,8 @@ pub fn log_panics() {
     }));
 }
 
-/// Returns the levels by target: those of `RUST_LOG`, such as `info,berth_scheduler=debug`, or if it is unset, empty or
-/// malformed those of the flags.
+/// Returns the log level of each target. `RUST_LOG`, such as `info,berth_scheduler=debug`, sets the levels. If the
+/// variable is unset, empty or malformed, the flags set the levels.
 fn targets(variable: Option<&str>, verbosity: u8, default_level: &str) -> Targets {
     let given = variable.filter(|text| !text.is_empty());
     if let Some(Ok(given)) = given.map(str::parse) {
@@ -97,7 +97,7 @@ fn targets(variable: Option<&str>, verbosity: u8, default_level: &str) -> Target
         4..=5 => "debug",
         _ => "trace",
     };
-    // The client library also logs failed requests and broken watches; the caller logs them with more context.
+    // kube-rs logs failed requests and broken watches. The callers of kube-rs log the same failures with more context.
     let client = if verbosity < 4 { "error" } else { "debug" };
     format!(
         "{level},hyper=warn,hyper_util=warn,tower=warn,rustls=warn,kube_client::client={client},\
@@ -107,7 +107,7 @@ fn targets(variable: Option<&str>, verbosity: u8, default_level: &str) -> Target
     .unwrap_or_default()
 }
 
-/// Starts logging to standard error. `RUST_LOG` overrides the verbosity. Further calls have no effect.
+/// Starts logging to standard error. `RUST_LOG` overrides the verbosity. A second call has no effect.
 pub fn init(args: &LogArgs, default_level: &str) {
     let variable = std::env::var("RUST_LOG").ok();
     let layer = fmt::layer().with_writer(|| LogOutput);

@@ -1,17 +1,17 @@
-//! Async runtime of a program, with a TLS provider and a bounded shutdown.
+//! The async runtime of a program. It installs the TLS provider and limits the duration of the shutdown.
 
 use std::io;
 use std::time::Duration;
 
-/// Time limit of the shutdown.
+/// Maximum time that the shutdown waits for remaining tasks.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Runs a program and waits up to a second for its remaining tasks.
+/// Runs a program. After the program ends, waits up to a second for its remaining tasks.
 ///
 /// # Errors
-/// When threads cannot be started.
+/// When the threads of the runtime cannot be started.
 pub fn run<T>(work: impl Future<Output = T>) -> io::Result<T> {
-    // Several crates use TLS; they share one provider.
+    // All crates that use TLS share this provider.
     if rustls::crypto::ring::default_provider()
         .install_default()
         .is_err()

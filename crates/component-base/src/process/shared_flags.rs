@@ -1,8 +1,8 @@
-//! The flags about log files and profiling, which every program of Karmada has and which have no effect here.
+//! Flags about logging and profiling that every Karmada program has. Berth accepts these flags without effect.
 
 use super::accepted_flags::{AcceptedFlag, FlagTables, ValueKind};
 
-/// Tables of the flags that every program of Karmada has.
+/// The tables of the flags that every Karmada program has.
 #[derive(Clone, Copy, Debug)]
 pub enum SharedFlags {}
 
@@ -18,7 +18,7 @@ const fn flag(name: &'static str, value: ValueKind, default: &'static str) -> Ac
     }
 }
 
-/// Flags about log files and the buffering of logs. Logs go to standard error, each line at once.
+/// Flags about log files and the buffering of logs. Berth writes each log line to standard error immediately.
 pub const LOGGING: &[AcceptedFlag] = &[
     flag("add-dir-header", ValueKind::Bool, "false"),
     flag("alsologtostderr", ValueKind::Bool, "false"),
@@ -41,7 +41,7 @@ pub const LOGGING: &[AcceptedFlag] = &[
     flag("vmodule", ValueKind::Levels, ""),
 ];
 
-/// Flags about the profiles of Go's runtime.
+/// Flags about profiling of the Go runtime.
 pub const PROFILING: &[AcceptedFlag] = &[
     flag("enable-pprof", ValueKind::Bool, "false"),
     flag("profiling-bind-address", ValueKind::Text, ":6060"),

@@ -1,4 +1,4 @@
-//! Shutdown on Ctrl-C, SIGTERM, or a closed log pipe; a second signal exits immediately.
+//! Shutdown on SIGINT (Ctrl-C), SIGTERM or a closed log pipe. A second signal ends the process immediately.
 
 use std::io;
 
@@ -7,13 +7,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::logging;
 
-/// Exit code after a second signal: the shell convention for SIGINT.
+/// Exit code after a second signal. Shells report the same code after SIGINT.
 const INTERRUPTED: i32 = 130;
 
-/// Cancels the token at the first signal, or when the log pipe is closed.
+/// Cancels the token at the first signal, or when the log pipe is closed. A further signal ends the process
+/// immediately.
 ///
 /// # Errors
-/// When signal handlers cannot be installed.
+/// When the signal handlers cannot be installed.
 pub fn cancel_on_signal(cancel: CancellationToken) -> io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

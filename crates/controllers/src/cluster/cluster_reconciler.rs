@@ -1,5 +1,6 @@
-//! Reconciliation of one Cluster: ensures its execution namespace, taints and finalizer, and cleans up when it is
-//! deleted.
+//! The requests of the cluster controller. [`ClusterReconciler::reconcile`] creates the execution namespace of a
+//! Cluster and sets the taints and the finalizer, or deletes the execution namespace if the Cluster is deleted. Other
+//! methods read the Leases of the agents and write the condition `Ready`.
 
 use berth_apimachinery::api_error::{api_error_message, has_code, is_stale};
 use std::collections::HashMap;
@@ -21,7 +22,7 @@ use super::heartbeat::ready;
 use super::taints;
 use crate::timestamp;
 
-/// The number of bindings in a page of a list.
+/// Maximum number of bindings in a page of a list.
 const PAGE: u32 = 500;
 
 /// The progress of reconciling a Cluster.
@@ -29,11 +30,11 @@ const PAGE: u32 = 500;
 pub(super) enum Progress {
     /// Nothing is left to do until the Cluster changes.
     Done,
-    /// The Cluster has to be reconciled again, even without a change.
+    /// The Cluster must be reconciled again later, even if it does not change.
     Unfinished,
 }
 
-/// Reconciles Clusters. Cheap to clone.
+/// A client of the control plane that reconciles Clusters. Clones are cheap.
 #[derive(Clone)]
 pub(super) struct ClusterReconciler {
     client: Client,
@@ -54,7 +55,7 @@ impl ClusterReconciler {
         }
     }
 
-    /// Ensures the execution namespace, the taints and the finalizer.
+    /// Creates the execution namespace of a Cluster, and sets the taints and the finalizer.
     async fn ensure(&self, cluster: &Cluster) -> Result<Progress, kube::Error> {
         let progress = self.ensure_execution_namespace(cluster).await?;
         let taints = taints::adjusted(&cluster.spec.taints, ready(cluster), &timestamp::now());
@@ -86,7 +87,8 @@ impl ClusterReconciler {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let name = execution_namespace(&cluster.name_any());
         match namespaces.get_opt(&name).await? {
-            // It belongs to a deleted Cluster of the same name.
+            // This namespace belongs to a deleted Cluster of the same name. A new namespace is created after its
+            // deletion.
             Some(existing) if existing.metadata.deletion_timestamp.is_some() => {
                 return Ok(Progress::Unfinished);
             }
@@ -131,7 +133,8 @@ impl ClusterReconciler {
         }
     }
 
-    /// Removes the finalizer once the execution namespace is deleted and no binding is placed on the Cluster.
+    /// Deletes the execution namespace of a deleted Cluster. Removes the Cluster's finalizer once this namespace no
+    /// longer exists and no binding is placed on the Cluster.
     async fn remove(&self, cluster: &Cluster) -> Result<Progress, kube::Error> {
         if !cluster.finalizers().iter().any(|f| f == CLUSTER_FINALIZER) {
             return Ok(Progress::Done);
@@ -196,7 +199,8 @@ impl ClusterReconciler {
         }
     }
 
-    /// Removes the finalizers of Works that wait for an agent that is gone.
+    /// Removes the execution finalizer from the Works in a namespace, because a stopped agent no longer removes this
+    /// finalizer.
     async fn release_works(&self, namespace: &str) -> Result<(), kube::Error> {
         let works: Api<Work> = Api::namespaced(self.client.clone(), namespace);
         for work in works.list(&ListParams::default()).await? {
@@ -215,7 +219,7 @@ impl ClusterReconciler {
         Ok(())
     }
 
-    /// Returns the renew times of the Leases of all agents.
+    /// Returns the renew times of the Leases of all agents, by cluster.
     pub(super) async fn renewals(&self) -> Result<HashMap<String, Timestamp>, kube::Error> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), NAMESPACE_CLUSTER);
         let leases = leases.list(&ListParams::default()).await?;
@@ -226,7 +230,7 @@ impl ClusterReconciler {
         Ok(renewed.collect())
     }
 
-    /// Replaces the condition of the same type.
+    /// Writes a condition to the status of a Cluster, in place of the condition of the same type.
     pub(super) async fn set_condition(
         &self,
         cluster: &Cluster,
@@ -273,7 +277,7 @@ impl ClusterReconciler {
         Ok(false)
     }
 
-    /// Patches a Cluster. After a conflict, the watch triggers another attempt.
+    /// Patches a Cluster. A conflict is ignored, because the watch event of the other change triggers another attempt.
     async fn patch(
         &self,
         cluster: &Cluster,
@@ -305,7 +309,8 @@ fn is_ready(cluster: &Cluster) -> bool {
     ready(cluster).is_some_and(|condition| condition.status == "True")
 }
 
-/// Ignores a write to an object that changed or was deleted meanwhile: the watch triggers another attempt.
+/// Ignores the error of a write to a changed or deleted object, because the watch event of the change triggers another
+/// attempt.
 fn ignore_stale<T>(written: Result<T, kube::Error>) -> Result<(), kube::Error> {
     match written {
         Err(error) if is_stale(&error) => Ok(()),

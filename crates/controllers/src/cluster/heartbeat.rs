@@ -1,7 +1,8 @@
-//! Detection of Pull clusters with a silent agent, which neither posts the status nor renews its Lease.
+//! Detection of silent agents of Pull clusters. The heartbeats of an agent are changes of the condition `Ready` and
+//! renewals of the Lease of its cluster. An agent without heartbeats is silent.
 //!
-//! Time is measured from when a change was observed, with the monotonic clock: the clock of an agent may be wrong.
-//! Reading and writing is left to the caller.
+//! The silence is measured with the monotonic clock of this process, because the clock of an agent may be wrong. The
+//! caller reads the Leases and writes the conditions.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -15,14 +16,15 @@ use tokio::time::Instant;
 
 use crate::timestamp::whole_seconds;
 
-/// Intervals for silent agents, with Karmada's defaults.
+/// Time limits for the detection of silent agents. The defaults are Karmada's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatOptions {
     /// Interval between two checks.
     pub monitor_period: Duration,
     /// Maximum silence of a cluster that has posted its status.
     pub grace_period: Duration,
-    /// Maximum silence of a cluster that has never posted it, from its registration on.
+    /// Maximum silence of a cluster that has never posted its status. The silence begins with the registration of the
+    /// cluster.
     pub startup_grace_period: Duration,
 }
 
@@ -36,7 +38,7 @@ impl Default for HeartbeatOptions {
     }
 }
 
-/// The last signs of life of Pull clusters.
+/// The last observed heartbeat of each Pull cluster.
 #[derive(Debug)]
 pub(super) struct Heartbeats {
     options: HeartbeatOptions,
@@ -50,7 +52,7 @@ struct SignOfLife {
     renewed: Option<Timestamp>,
 }
 
-/// The current time of both clocks.
+/// The current time of the monotonic clock and of the system clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
     pub(super) instant: Instant,
@@ -74,8 +76,8 @@ impl Heartbeats {
         }
     }
 
-    /// Checks a Pull cluster whose Lease was last renewed at `renewed`. Returns its new condition `Ready` if it has
-    /// been silent for too long.
+    /// Checks a Pull cluster whose Lease was last renewed at `renewed`. Returns the new condition `Ready` if the agent
+    /// has been silent for too long.
     pub(super) fn check(
         &mut self,
         cluster: &Cluster,
@@ -84,8 +86,8 @@ impl Heartbeats {
     ) -> Option<Condition> {
         let current = ready(cluster);
         let sign = self.signs.entry(cluster.name_any()).or_insert_with(|| {
-            // When the controller starts, a cluster that has posted its status counts as alive. The silence of any
-            // other cluster began with its registration.
+            // At the first check of this process, a cluster with a posted status gets a heartbeat. The silence of a
+            // cluster without a status began with its registration.
             let silent = match (current, cluster.creation_timestamp()) {
                 (None, Some(created)) => now.clock.duration_since(created.0),
                 _ => jiff::SignedDuration::ZERO,
@@ -128,14 +130,14 @@ impl Heartbeats {
         })
     }
 
-    /// Forgets all other clusters.
+    /// Removes the heartbeats of all other clusters.
     pub(super) fn retain(&mut self, clusters: &HashSet<&str>) {
         self.signs
             .retain(|name, _| clusters.contains(name.as_str()));
     }
 }
 
-/// Reports whether a cluster needs an agent.
+/// Reports whether a cluster is in Pull mode and not being deleted.
 pub(super) fn is_pulled(cluster: &Cluster) -> bool {
     cluster.spec.sync_mode == SyncMode::Pull && cluster.metadata.deletion_timestamp.is_none()
 }
@@ -162,7 +164,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Some seconds after the registration.
+    /// Returns the time this many seconds after the registration of the test cluster.
     fn at(begin: Instant, seconds: u64) -> Now {
         let clock: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         Now {
@@ -188,7 +190,7 @@ mod tests {
         let begin = Instant::now();
         let mut beats = Heartbeats::new(HeartbeatOptions::default());
         let cluster = cluster(Some("True"));
-        // When the controller starts the cluster counts as alive, however old its Lease is.
+        // The first check of a cluster with a posted status counts as a heartbeat, however old the Lease is.
         assert_eq!(
             in_short(beats.check(&cluster, Some(lease(1)), at(begin, 1000))),
             None
@@ -199,7 +201,7 @@ mod tests {
         );
         let silent = in_short(beats.check(&cluster, Some(lease(1)), at(begin, 1041)));
         assert_eq!(silent, Some(unknown("ClusterStatusUnknown")));
-        // A renewed Lease is a sign of life even if the agent's clock is wrong.
+        // A renewed Lease is a heartbeat even if the agent's clock is wrong.
         assert_eq!(
             in_short(beats.check(&cluster, Some(lease(2)), at(begin, 1041))),
             None
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_new_condition_is_a_sign_of_life() {
+    async fn a_new_condition_is_a_heartbeat() {
         let begin = Instant::now();
         let mut beats = Heartbeats::new(HeartbeatOptions::default());
         beats.check(&cluster(Some("True")), None, at(begin, 0));
@@ -222,7 +224,7 @@ mod tests {
         assert_eq!(in_short(beats.check(&unready, None, at(begin, 80))), None);
         let silent = in_short(beats.check(&unready, None, at(begin, 81)));
         assert_eq!(silent, Some(unknown("ClusterStatusUnknown")));
-        // A condition that is `Unknown` stays as it is.
+        // A condition with the status `Unknown` is not written again.
         let known = cluster(Some(UNKNOWN));
         assert_eq!(in_short(beats.check(&known, None, at(begin, 500))), None);
     }
@@ -235,7 +237,7 @@ mod tests {
         assert_eq!(in_short(beats.check(&silent, None, at(begin, 60))), None);
         let late = in_short(beats.check(&silent, None, at(begin, 61)));
         assert_eq!(late, Some(unknown("ClusterStatusNeverUpdated")));
-        // As in Karmada, a renewed Lease is enough.
+        // As in Karmada, a renewed Lease is a heartbeat even if the agent never posted a status.
         assert_eq!(
             in_short(beats.check(&silent, Some(lease(1)), at(begin, 61))),
             None

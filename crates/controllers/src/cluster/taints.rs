@@ -1,15 +1,16 @@
-//! The taints that follow from the condition `Ready`. They prevent new placements and evict nothing.
+//! The taints of a Cluster that follow from its condition `Ready`. Their effect is `NoSchedule`: they prevent new
+//! placements and evict no workload.
 
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// The taint of a cluster that is not ready or has no condition yet.
+/// The key of the taint for a cluster whose condition `Ready` is `False` or missing.
 pub const NOT_READY: &str = "cluster.karmada.io/not-ready";
-/// The taint of a cluster whose condition is unknown.
+/// The key of the taint for a cluster whose condition `Ready` is `Unknown`.
 pub const UNREACHABLE: &str = "cluster.karmada.io/unreachable";
 const NO_SCHEDULE: &str = "NoSchedule";
 
-/// Returns the desired taints, or `None` if they are up to date.
+/// Returns the desired taints of a Cluster that has the taints `taints`, or `None` if they need no change.
 pub fn adjusted(taints: &[Taint], ready: Option<&Condition>, now: &Time) -> Option<Vec<Taint>> {
     let (wanted, unwanted): (Option<&str>, &[&str]) = match ready.map(|c| c.status.as_str()) {
         Some("True") => (None, &[NOT_READY, UNREACHABLE]),
@@ -114,7 +115,7 @@ mod tests {
         );
         let cleared = keys(&with(NOT_READY), Some(&ready("True"))).unwrap();
         assert_eq!(cleared.len(), 2);
-        // Up to date.
+        // These taints are up to date.
         assert_eq!(keys(&both, Some(&ready("True"))), None);
         assert_eq!(keys(&with(NOT_READY), Some(&ready("False"))), None);
     }

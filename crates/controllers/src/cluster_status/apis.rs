@@ -4,12 +4,12 @@ use berth_api::cluster::{ApiEnablement, ApiResource};
 use kube::Client;
 use kube::discovery::{self, ApiGroup, Discovery};
 
-/// The APIs of a member.
+/// The APIs that a member serves.
 #[derive(Debug)]
 pub struct ServedApis {
-    /// Groups, versions and resources, sorted.
+    /// The resources of each group and version, sorted by group and version.
     pub enablements: Vec<ApiEnablement>,
-    /// Every group could be read.
+    /// True if all groups were discovered.
     pub complete: bool,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn condition(served: &ServedApis) -> (bool, &'static str, String) {
     }
 }
 
-/// Discovers all APIs of a server. Groups that cannot be read are left out.
+/// Discovers all APIs of a server. Groups that cannot be discovered are omitted.
 pub async fn discover(client: &Client) -> ServedApis {
     let (mut enablements, complete): (Vec<_>, _) =
         match Discovery::new(client.clone()).run_aggregated().await {
@@ -49,7 +49,7 @@ pub async fn discover(client: &Client) -> ServedApis {
     }
 }
 
-/// Discovers the groups one by one. Reports also whether all of them responded.
+/// Discovers the API groups of a server one by one. Also reports whether all groups were discovered.
 async fn discover_groups(client: &Client) -> (Vec<ApiEnablement>, bool) {
     let mut found = Vec::new();
     let (names, mut complete) = match client.list_api_groups().await {

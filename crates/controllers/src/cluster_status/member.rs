@@ -1,4 +1,5 @@
-//! The task that collects the status of one member.
+//! The task that collects the status of one member. It probes the member, watches the nodes and pods, and writes the
+//! status of the Cluster.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,7 +58,7 @@ pub(super) async fn run(
                 continue;
             }
             _ = interval.tick() => member.reconcile().await,
-            // Collect now if the last collection had to wait for the first lists.
+            // A collection that waited for the first lists of nodes and pods runs as soon as both lists are complete.
             can_collect = member.handle_next_change() => {
                 if !can_collect {
                     continue;
@@ -78,7 +79,7 @@ struct Member {
     cluster: Arc<Cluster>,
     options: ClusterStatusOptions,
     readiness: Readiness,
-    /// The last probe succeeded; `None` before the first one.
+    /// True if the last probe succeeded, `None` before the first probe.
     reachable: Option<bool>,
     connection: Option<Connection>,
     monitor: Monitor,
@@ -90,22 +91,22 @@ impl Drop for Member {
     }
 }
 
-/// The connection to a member, and the objects that its watches reported.
+/// The connection to a member, and the nodes and pods that its watches have reported.
 struct Connection {
     client: Client,
     changes: BoxStream<'static, Change>,
-    /// Nodes and pods are watched.
+    /// True if nodes and pods are watched.
     has_resources: bool,
     nodes: Store<NodeResources>,
     pods: Store<PodResources>,
-    /// A collection waits for the first lists.
+    /// True if a collection of the status waits for the first lists of nodes and pods.
     is_awaited: bool,
 }
 
 /// The objects of one kind, by namespace and name.
 struct Store<T> {
     objects: BTreeMap<String, T>,
-    /// The objects of a list that is being received.
+    /// The received objects of a list that is not complete yet.
     partial_list: Option<BTreeMap<String, T>>,
     is_complete: bool,
 }
@@ -138,8 +139,8 @@ impl Member {
         reconnect || models_changed
     }
 
-    /// Waits for the next change of nodes or pods and stores it. Reports whether a waiting collection can run. Never
-    /// returns without a connection.
+    /// Waits for the next change of a node or a pod, and stores the change. Reports whether a waiting collection can
+    /// now run. Without a connection, this function waits forever.
     async fn handle_next_change(&mut self) -> bool {
         let Some(connection) = &mut self.connection else {
             return std::future::pending().await;
@@ -152,7 +153,7 @@ impl Member {
         connection.is_awaited && connection.is_complete()
     }
 
-    /// Probes the member and writes its status.
+    /// Probes the member and writes the status of its Cluster.
     async fn reconcile(&mut self) {
         let since = Instant::now();
         let result = self.probe().await;
@@ -172,7 +173,7 @@ impl Member {
         }
         if result == ProbeResult::Ready && accepted {
             let Some((collected, complete_apis)) = self.collect().await else {
-                // The last of the first lists starts another reconciliation.
+                // This function runs again as soon as the first lists are complete.
                 return;
             };
             update.collected = Some(collected);
@@ -198,7 +199,7 @@ impl Member {
             .cluster_status_collected(&cluster, since.elapsed());
     }
 
-    /// Logs the begin and the end of an outage, once each.
+    /// Logs the beginning and the end of an outage, each in one line.
     fn log_change(&mut self, result: &ProbeResult) {
         let cluster = self.cluster.name_any();
         let reachable = *result == ProbeResult::Ready;
@@ -212,7 +213,7 @@ impl Member {
         }
     }
 
-    /// Probes the member, and connects first if needed.
+    /// Probes the member. Connects to the member first if there is no connection.
     async fn probe(&mut self) -> ProbeResult {
         if self.connection.is_none() {
             match member_client::connect(&self.control_plane, &self.cluster).await {
@@ -226,7 +227,7 @@ impl Member {
         let client = self.connection.as_ref().map(|c| c.client.clone());
         match client {
             Some(client) if probe::is_healthy(&client).await => ProbeResult::Ready,
-            // Reconnect next time: the token may have changed by then.
+            // The next probe connects again, because the credentials of the member may have changed.
             _ => {
                 self.connection = None;
                 ProbeResult::NotReachable
@@ -234,8 +235,8 @@ impl Member {
         }
     }
 
-    /// Collects version, APIs and summaries of the member, and the condition about its APIs. Returns none before the
-    /// first lists of nodes and pods are complete.
+    /// Collects the version, APIs and summaries of the member, and the condition `CompleteAPIEnablements`. Returns
+    /// `None` before the first lists of nodes and pods are complete.
     async fn collect(&mut self) -> Option<(ClusterStatus, (bool, &'static str, String))> {
         let connection = self.connection.as_mut()?;
         connection.is_awaited = !connection.is_complete();
@@ -264,7 +265,7 @@ impl Member {
 }
 
 impl Connection {
-    /// Connects to a member, and watches its nodes and pods if `has_resources`.
+    /// Creates a connection to a member. Watches the nodes and pods if `has_resources` is set.
     fn new(client: Client, has_resources: bool) -> Self {
         let changes = if has_resources {
             let nodes = watch_kind::<Node>(&client).map(Change::Nodes);
@@ -288,7 +289,7 @@ impl Connection {
     }
 }
 
-/// Watches a kind in a member. Errors are retried here; the next probe reports an outage.
+/// Watches the objects of a kind in a member. The watch retries after errors. The next probe reports an outage.
 fn watch_kind<K>(client: &Client) -> BoxStream<'static, Box<watcher::Event<K>>>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Send + 'static,
@@ -316,7 +317,7 @@ impl<T> Store<T> {
         }
     }
 
-    /// Handles a watch event; `reduce` extracts what is stored of an object.
+    /// Handles a watch event. `reduce` extracts the stored fields from an object.
     fn handle<K: kube::Resource>(&mut self, event: watcher::Event<K>, reduce: impl Fn(&K) -> T) {
         let key = |object: &K| {
             let name = object.name_any();

@@ -1,4 +1,4 @@
-//! Nodes per grade of `spec.resourceModels`, by their free resources.
+//! The number of nodes in each grade of `spec.resourceModels`. The grade of a node follows from its free resources.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,8 +8,8 @@ use berth_api::quantity::Quantity;
 
 use super::summary_input::{NodeResources, PodResources};
 
-/// Counts the nodes in each grade, in the order of the models. A node's grade is the last one whose minimum it reaches
-/// for every resource. A node below all grades, or without room for another pod, has no grade.
+/// Counts the nodes in each grade, in the order of the models. The grade of a node is the last grade whose minimum is
+/// reached by every free resource of the node. A node that is below all grades or cannot take another pod has no grade.
 pub(super) fn count_nodes(
     models: &[ResourceModel],
     nodes: &BTreeMap<String, NodeResources>,
@@ -43,7 +43,7 @@ pub(super) fn count_nodes(
     counts
 }
 
-/// Returns the free resources of a node; none without room for another pod.
+/// Returns the free resources of a node, or `None` if the node cannot take another pod.
 fn free(node: &NodeResources, requested: Option<&Amounts>) -> Option<Amounts> {
     let Some(requested) = requested else {
         return Some(node.allocatable.clone());
@@ -61,7 +61,7 @@ fn free(node: &NodeResources, requested: Option<&Amounts>) -> Option<Amounts> {
     )
 }
 
-/// Returns the index of a node's grade.
+/// Returns the index of the grade for these free resources, or `None` if they are below all grades.
 fn grade(models: &[ResourceModel], free: &Amounts) -> Option<usize> {
     let resources = &models.first()?.ranges;
     let mut lowest = usize::MAX;
@@ -126,7 +126,7 @@ mod tests {
             model(2, "4", "16Gi"),
         ];
         let nodes = BTreeMap::from([
-            // The full node comes first and must not end the count.
+            // The full node comes first, and the count must continue after it.
             ("a".to_owned(), node("8", "32Gi", "1")),
             ("b".to_owned(), node("8", "32Gi", "10")),
             ("c".to_owned(), node("8", "5Gi", "10")),

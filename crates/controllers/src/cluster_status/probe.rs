@@ -1,4 +1,4 @@
-//! Probes of a member: health and version.
+//! Requests that read the health and the version of a member.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use kube::Client;
 /// The time limit of a request, as in Karmada.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(32);
 
-/// Reports whether the member is healthy. Old servers have no `/readyz`.
+/// Reports whether the member is healthy. Old servers serve `/healthz` instead of `/readyz`.
 pub(super) async fn is_healthy(client: &Client) -> bool {
     match get(client, "/readyz").await {
         Ok(_) => true,
@@ -17,13 +17,13 @@ pub(super) async fn is_healthy(client: &Client) -> bool {
     }
 }
 
-/// Returns the version of the member's API server.
+/// Returns the version of the member's API server, or `None` if the request fails.
 pub(super) async fn version(client: &Client) -> Option<String> {
     let response = tokio::time::timeout(REQUEST_TIMEOUT, client.apiserver_version()).await;
     Some(response.ok()?.ok()?.git_version)
 }
 
-/// Requests a path. An error has the status code of the response, if there is one.
+/// Sends a GET request for a path. The error is the status code of the response, or `None` without a response.
 async fn get(client: &Client, path: &str) -> Result<String, Option<u16>> {
     let request = Request::get(path).body(Vec::new()).map_err(|_| None)?;
     match tokio::time::timeout(REQUEST_TIMEOUT, client.request_text(request)).await {

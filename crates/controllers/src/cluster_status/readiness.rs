@@ -1,5 +1,6 @@
-//! Readiness of a member: the condition for a probe's result, and the thresholds before it is accepted. Reasons and
-//! messages are Karmada's.
+//! The readiness of a member. [`ProbeResult::condition`] returns the condition `Ready` for the result of a probe.
+//! [`Readiness`] accepts a changed result only after the result has lasted for a threshold. The reasons and messages of
+//! the condition are Karmada's.
 
 use std::time::Instant;
 
@@ -12,11 +13,11 @@ pub(super) enum ProbeResult {
     Ready,
     /// The member cannot be reached, or reports that it is not healthy.
     NotReachable,
-    /// There is no client for the member, for this reason.
+    /// The client for the member cannot be created, for this reason.
     NoClient(String),
 }
 
-/// The condition `Ready` without its time.
+/// The condition `Ready` without its transition time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReadyCondition {
     pub(super) status: bool,
@@ -46,17 +47,18 @@ impl ProbeResult {
     }
 }
 
-/// The recent probes of a member.
+/// The recent probe results of a member.
 #[derive(Debug, Default)]
 pub(super) struct Readiness {
-    /// The last result, and the time of its change; no time if it never changed.
+    /// The last result, and the time of the last change. The time is `None` before the first change.
     last: Option<(bool, Option<Instant>)>,
     due: Option<Instant>,
 }
 
 impl Readiness {
-    /// Reports whether a result is accepted, given the current condition (`None` if there is none). The first result is
-    /// accepted at once, a changed one when it has lasted for the threshold.
+    /// Reports whether the result `observed` is accepted and can be written as condition `Ready`. `current` is the
+    /// stored condition. The first result is accepted at once. A changed result is accepted when it has lasted for the
+    /// threshold.
     pub(super) fn accept(
         &mut self,
         observed: bool,
@@ -82,8 +84,8 @@ impl Readiness {
         accepted
     }
 
-    /// Returns the time at which the last result can be accepted, if it is not accepted yet. A probe at this
-    /// time avoids waiting for the next period.
+    /// Returns the time at which the last result can be accepted, or `None` if it is already accepted. A probe at this
+    /// time accepts the result without waiting for the next regular probe.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }

@@ -1,4 +1,4 @@
-//! Writes of a Cluster's status: only differences, and never over the fields of other clients.
+//! The writer of a Cluster's status. It writes only the fields that differ, and keeps the conditions of other clients.
 
 use berth_api::Cluster;
 use berth_api::cluster::ClusterStatus;
@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 use crate::condition;
 use crate::merge_diff::merge_diff;
 
-/// Attempts per write while other clients change the same Cluster.
+/// Maximum number of attempts to write the status of one Cluster that other clients change at the same time.
 const CONFLICT_TRIES: usize = 5;
 
-/// The collected parts of a status.
+/// The collected parts of a Cluster's status.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StatusUpdate {
     /// Type, status, reason and message of each condition.
     pub(super) conditions: Vec<(&'static str, bool, String, String)>,
-    /// Everything but the conditions, if it was collected.
+    /// The status without its conditions, or `None` if it was not collected.
     pub(super) collected: Option<ClusterStatus>,
 }
 
-/// Writes the differences to the status of a Cluster, if there are any. Returns the Cluster as written.
+/// Writes the update to the status of a Cluster. Returns the written Cluster, or `None` if nothing was written.
 pub(super) async fn write(
     client: &Client,
     cluster: &Cluster,
@@ -56,7 +56,7 @@ pub(super) async fn write(
     Ok(None)
 }
 
-/// Returns the merge patch for a status; none without differences.
+/// Returns the merge patch that applies an update to a status, or `None` if the update changes nothing.
 fn status_patch(current: &ClusterStatus, update: &StatusUpdate) -> Option<Value> {
     let mut next = current.clone();
     if let Some(collected) = update.collected.clone() {

@@ -1,4 +1,4 @@
-//! The node and resource summaries of a member.
+//! The node summary and the resource summary of a member. They are computed from the inputs in `summary_input`.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use berth_api::quantity::{Quantity, QuantityText};
 
 use super::summary_input::{NodeResources, PodResources};
 
-/// Counts the nodes and the ready ones among them.
+/// Counts all nodes and the ready nodes.
 pub(crate) fn nodes(nodes: &BTreeMap<String, NodeResources>) -> NodeSummary {
     let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
     NodeSummary {
@@ -17,8 +17,8 @@ pub(crate) fn nodes(nodes: &BTreeMap<String, NodeResources>) -> NodeSummary {
     }
 }
 
-/// Sums the allocatable resources of all nodes, the requests of pods without a node, and the requests of running pods.
-/// Leaves the modelings empty.
+/// Sums the allocatable resources of all nodes, the requests of pods without a node, and the requests of unfinished
+/// pods on nodes. The field `allocatable_modelings` stays empty.
 pub(crate) fn resources(
     nodes: &BTreeMap<String, NodeResources>,
     pods: &BTreeMap<String, PodResources>,
@@ -39,7 +39,7 @@ pub(crate) fn resources(
     }
 }
 
-/// Sums the requests of pods, with their number as `pods`. Leaves out zero amounts.
+/// Sums the requests of pods. The number of pods is added as resource `pods`. Zero amounts are omitted.
 fn sum<'a>(pods: impl Iterator<Item = &'a PodResources>) -> Amounts {
     let mut total = Amounts::new();
     let mut count = 0;

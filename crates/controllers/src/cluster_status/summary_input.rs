@@ -1,4 +1,5 @@
-//! The parts of nodes and pods that the summaries need, so that a large member takes little memory.
+//! The fields of nodes and pods that the summaries need. The controller stores these fields instead of whole objects to
+//! save memory for large members.
 
 use berth_api::pod_requests::{self, Amounts, amounts};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -15,7 +16,7 @@ pub(crate) struct NodeResources {
 pub(crate) struct PodResources {
     /// The node that the pod is bound to.
     pub(crate) node: Option<String>,
-    /// The pod has succeeded or failed.
+    /// True if the pod has succeeded or failed.
     pub(crate) finished: bool,
     pub(crate) requests: Amounts,
 }
@@ -53,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_has_a_node_once_bound_and_finishes() {
+    fn a_pod_has_a_node_after_it_is_bound() {
         let pod = |node: &str, phase: &str| {
             let pod: Pod = serde_json::from_value(json!({
                 "spec": {"nodeName": node, "containers": []}, "status": {"phase": phase}}))

@@ -1,4 +1,5 @@
-//! The content of attached bindings, as a pure function of the independent bindings that depend on the object.
+//! The content of the attached binding of an object. [`plan`] computes it from the independent bindings that depend on
+//! the object. `dependencies.rs` explains attached and independent bindings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,19 +11,19 @@ use super::record::{BindingRecord, Object, ObjectKey, reference_label};
 use super::strategy::{ABORT, Conflict, Strategy};
 use crate::binding_key::BindingKey;
 
-/// The input for the attached binding of an object.
+/// The observed state from which [`plan`] computes the attached binding of an object.
 #[derive(Clone, Debug)]
 pub(super) struct AttachmentInput {
     pub(super) key: ObjectKey,
     /// The object, if it exists.
     pub(super) object: Option<Object>,
-    /// Its binding, if it exists.
+    /// The existing binding of the object.
     pub(super) existing: Option<Arc<BindingRecord>>,
     /// The independent bindings that depend on the object.
     pub(super) independent: BTreeMap<BindingKey, Arc<BindingRecord>>,
-    /// Labels of independent bindings whose dependencies are not resolved yet.
+    /// Reference labels of independent bindings whose dependencies are not resolved yet.
     pub(super) unresolved: BTreeSet<String>,
-    /// Existing bindings that `requiredBy` of the existing binding refers to.
+    /// The observed bindings that `requiredBy` of the existing binding lists.
     pub(super) referenced: BTreeMap<BindingKey, Arc<BindingRecord>>,
 }
 
@@ -31,7 +32,7 @@ pub(super) struct AttachmentInput {
 pub(super) struct Plan {
     /// The write, if one is needed.
     pub(super) write: Option<Write>,
-    /// The independent bindings whose placement the write passes on.
+    /// The independent bindings whose clusters the write adds to `requiredBy` or updates there.
     pub(super) synced: Vec<BindingKey>,
     /// The settings that differ between the independent bindings.
     pub(super) conflict: Conflict,
@@ -40,13 +41,13 @@ pub(super) struct Plan {
 /// A write of an attached binding.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Write {
-    /// Create a binding, which has no permanent id yet.
+    /// Create this binding. The writer adds the permanent id.
     Create(Value),
-    /// Apply a merge patch to the existing binding.
+    /// Apply this merge patch to the existing binding.
     Patch(Value),
 }
 
-/// Decides about the attached binding of an object.
+/// Decides how to write the attached binding of an object.
 pub(super) fn plan(input: &AttachmentInput) -> Plan {
     let object = input.object.as_ref();
     match (&input.existing, object) {
@@ -60,8 +61,8 @@ pub(super) fn plan(input: &AttachmentInput) -> Plan {
     }
 }
 
-/// Reports whether a binding belongs to the object and is or becomes attached. The binding of a deleted object of the
-/// same name is garbage-collected first.
+/// Reports whether the existing binding belongs to the object, and is or becomes attached. A binding that belongs to a
+/// deleted object of the same name is not attached: the garbage collector deletes it first.
 fn is_attachable(
     existing: &BindingRecord,
     object: Option<&Object>,
@@ -129,7 +130,7 @@ fn change(existing: &BindingRecord, object: Option<&Object>, input: &AttachmentI
         .iter()
         .filter_map(|entry| all.get(&key_of_snapshot(entry)));
     let strategy = Strategy::of(remaining.map(|record| &***record));
-    // A policy decides these fields of a placed binding.
+    // A binding with a placement belongs to a policy, which determines these fields.
     if !existing.is_placed {
         let wanted = strategy.map(Strategy::conflict_resolution);
         let stored = existing.conflict_resolution.as_deref();
@@ -166,8 +167,9 @@ fn change(existing: &BindingRecord, object: Option<&Object>, input: &AttachmentI
     }
 }
 
-/// Returns the desired snapshots in their stored order. A snapshot without a label was added by another controller and
-/// is kept.
+/// Returns the desired entries of `requiredBy`. An entry is a snapshot of an independent binding: its key and its
+/// clusters. Stored entries keep their order. An entry without a reference label was added by another controller and is
+/// kept. Adds the bindings of new and changed entries to `synced`.
 fn required_by(
     existing: &BindingRecord,
     input: &AttachmentInput,
@@ -218,7 +220,7 @@ fn label_changes(existing: &BindingRecord, input: &AttachmentInput) -> Map<Strin
     changes
 }
 
-/// Returns the snapshot of an independent binding for `requiredBy`.
+/// Returns the snapshot of an independent binding, which is its entry in `requiredBy`.
 fn snapshot(record: &BindingRecord) -> Value {
     let entry = json!({ "namespace": record.key.namespace, "name": record.key.name });
     refreshed(&entry, record)
@@ -236,7 +238,7 @@ fn refreshed(entry: &Value, record: &BindingRecord) -> Value {
     entry
 }
 
-/// Returns the binding that a snapshot refers to.
+/// Returns the key of the binding that a snapshot refers to.
 pub(super) fn key_of_snapshot(entry: &Value) -> BindingKey {
     let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
     BindingKey {
@@ -264,7 +266,7 @@ fn resource(key: &ObjectKey, object: &Object) -> Value {
     })
 }
 
-/// Adds a permanent id, for servers without the webhook that adds one.
+/// Adds a permanent id to a new binding, because the server may run without the webhook that adds one.
 pub(super) fn with_permanent_id(mut binding: Value, id: &str) -> Value {
     binding["metadata"]["labels"][RESOURCE_BINDING_PERMANENT_ID] = json!(id);
     binding

@@ -1,4 +1,4 @@
-//! Events of the distributor, with Karmada's reasons and messages.
+//! The Kubernetes events that the distributor records, with Karmada's reasons and messages.
 
 use berth_api::dependency::DependentObjectReference;
 use berth_events::{Event, Severity};
@@ -8,10 +8,10 @@ use kube::api::DynamicObject;
 use super::record::BindingRecord;
 use crate::object_reference::object_reference;
 
-/// The component that events name.
+/// The name of this component in events.
 pub(super) const COMPONENT: &str = "dependencies-distributor";
 
-/// Reports the dependencies of a template.
+/// Reports the resolved dependencies of a template.
 pub(super) fn resolved(
     template: &DynamicObject,
     dependencies: &[DependentObjectReference],
@@ -35,7 +35,7 @@ pub(super) fn resolve_failed(template: &DynamicObject, error: &str) -> Event {
     }
 }
 
-/// Reports that the placement of a binding was passed on to its attached bindings.
+/// Reports that the clusters of a binding were copied to its attached bindings.
 pub(super) fn synced(binding: &BindingRecord) -> Event {
     Event {
         object: binding_reference(binding),
@@ -45,7 +45,7 @@ pub(super) fn synced(binding: &BindingRecord) -> Event {
     }
 }
 
-/// Reports that the placement of a binding could not be passed on.
+/// Reports that the clusters of a binding could not be copied to its attached bindings.
 pub(super) fn sync_failed(binding: &BindingRecord, error: &str) -> Event {
     Event {
         object: binding_reference(binding),

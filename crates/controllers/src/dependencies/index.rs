@@ -1,4 +1,5 @@
-//! The observed bindings, their dependencies, and the objects of the kinds of dependencies.
+//! The index of the distributor: the observed bindings, their dependencies, and the observed objects that may be
+//! dependencies.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -9,25 +10,25 @@ use super::attachment::{AttachmentInput, key_of_snapshot};
 use super::record::{BindingRecord, Object, ObjectKey, ObjectKind, Role, reference_label};
 use crate::binding_key::BindingKey;
 
-/// A kind of object in a namespace.
+/// A kind of objects and a namespace.
 type NamespacedKind = (ObjectKind, String);
 
 /// The observed bindings and objects.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     bindings: HashMap<BindingKey, Arc<BindingRecord>>,
-    /// Independent bindings, by the key of the label that their attached bindings carry.
+    /// All bindings, by reference label. An attached binding has the reference labels of its independent bindings.
     by_label: HashMap<String, BindingKey>,
-    /// Attached bindings, by the key of the label that refers to an independent binding.
+    /// The attached bindings that have a reference label. The key is the label.
     attached: HashMap<String, BTreeSet<BindingKey>>,
-    /// The dependencies of independent bindings, once they are resolved.
+    /// The resolved dependencies of independent bindings.
     dependencies: HashMap<BindingKey, Vec<DependentObjectReference>>,
-    /// Independent bindings, by objects that they refer to by name.
+    /// The independent bindings that refer to an object by name. The key is the object.
     by_object: HashMap<ObjectKey, BTreeSet<BindingKey>>,
-    /// Independent bindings, by kinds of objects that they select by labels.
+    /// The independent bindings that select objects by labels. The key is the kind and the namespace of the objects.
     by_selected_kind: HashMap<NamespacedKind, BTreeSet<BindingKey>>,
     objects: HashMap<NamespacedKind, BTreeMap<String, Object>>,
-    /// Kinds with a complete list.
+    /// The kinds whose first list of objects is complete.
     pub(super) listed: HashSet<ObjectKind>,
 }
 
@@ -40,7 +41,7 @@ impl Index {
         self.bindings.keys()
     }
 
-    /// Stores a binding. Returns the replaced one.
+    /// Stores a binding. Returns the replaced record.
     pub(super) fn put_binding(&mut self, record: Arc<BindingRecord>) -> Option<Arc<BindingRecord>> {
         let key = record.key.clone();
         let old = self.bindings.insert(key.clone(), Arc::clone(&record));
@@ -68,7 +69,7 @@ impl Index {
         old
     }
 
-    /// Removes a binding.
+    /// Removes a binding. Returns its record.
     pub(super) fn remove_binding(&mut self, key: &BindingKey) -> Option<Arc<BindingRecord>> {
         let record = self.bindings.remove(key)?;
         for label in record.depended_by.keys() {
@@ -88,7 +89,7 @@ impl Index {
         }
     }
 
-    /// Returns the independent binding that attached bindings refer to with this label.
+    /// Returns the binding with this reference label.
     pub(super) fn binding_with_label(&self, label: &str) -> Option<&Arc<BindingRecord>> {
         self.bindings.get(self.by_label.get(label)?)
     }
@@ -142,8 +143,8 @@ impl Index {
         }
     }
 
-    /// Returns the dependencies of an independent binding: those by name even if they do not exist, and the existing
-    /// ones by labels.
+    /// Returns the dependencies of an independent binding. An object that the template refers to by name is included
+    /// even if it does not exist. A label selector includes the existing objects that match.
     pub(super) fn dependencies_of(&self, key: &BindingKey) -> Vec<ObjectKey> {
         let mut all = Vec::new();
         for reference in self.dependencies.get(key).into_iter().flatten() {
@@ -160,7 +161,7 @@ impl Index {
         all
     }
 
-    /// Stores an object. Reports whether its content changed.
+    /// Stores an object. Reports whether the content of the object changed.
     pub(super) fn put_object(&mut self, key: &ObjectKey, object: Object) -> bool {
         let namespaced_kind = (key.kind.clone(), key.namespace.clone());
         let objects = self.objects.entry(namespaced_kind).or_default();
@@ -194,13 +195,13 @@ impl Index {
         keys.collect()
     }
 
-    /// Returns the objects of a kind that are referred to by name, even if they do not exist.
+    /// Returns the objects of a kind that templates refer to by name, including objects that do not exist.
     pub(super) fn named_of(&self, kind: &ObjectKind) -> Vec<ObjectKey> {
         let keys = self.by_object.keys().filter(|key| key.kind == *kind);
         keys.cloned().collect()
     }
 
-    /// Reports whether an object may be a dependency, or its binding is attached.
+    /// Reports whether an object may be a dependency, or has an attached binding.
     pub(super) fn is_relevant(&self, key: &ObjectKey) -> bool {
         let binding = self.bindings.get(&key.binding());
         self.may_be_dependency(key) || binding.is_some_and(|record| !record.depended_by.is_empty())
@@ -211,7 +212,7 @@ impl Index {
         self.by_object.contains_key(key) || self.by_selected_kind.contains_key(&namespaced_kind)
     }
 
-    /// Returns the input for the attached binding of an object, or `None` while its kind is not listed.
+    /// Returns the input for the attached binding of an object, or `None` before all objects of its kind are listed.
     pub(super) fn attachment_input(&self, key: &ObjectKey) -> Option<AttachmentInput> {
         if !self.listed.contains(&key.kind) && self.may_be_dependency(key) {
             return None;

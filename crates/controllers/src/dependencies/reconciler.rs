@@ -1,4 +1,4 @@
-//! The state of the distributor, and the requests that it dispatches.
+//! The reconciler of the distributor: its state, and the jobs that it dispatches.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -25,14 +25,14 @@ use crate::resource_type::ResourceType;
 /// Maximum number of jobs at the same time.
 pub(super) const WORKERS: usize = 32;
 
-/// A watched collection.
+/// The source of a watch event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
     /// ResourceBindings.
     Bindings,
     /// Customizations and webhooks of the interpreter.
     Interpreter(ConfigurationKind),
-    /// Objects of a kind with dependencies.
+    /// Objects of a kind to which templates refer.
     Objects(ObjectKind),
 }
 
@@ -42,7 +42,8 @@ pub(super) type Event = (Source, WatchEvent);
 /// A queued job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Job {
-    /// Resolve the dependencies of an independent binding, or remove the finalizer of a detaching one.
+    /// Resolve the dependencies of an independent binding, or remove the finalizer of a [detaching](Role::Detaching)
+    /// binding.
     Resolve(BindingKey),
     /// Write the attached binding of a dependency.
     Attach(ObjectKey),
@@ -59,7 +60,7 @@ enum JobResult {
     Released(Arc<BindingRecord>, Result<DynamicObject, WriteError>),
     Attached {
         existing: Option<Arc<BindingRecord>>,
-        /// The independent bindings whose placement is copied to the attached binding.
+        /// The independent bindings whose clusters are copied to the attached binding.
         synced: Vec<Arc<BindingRecord>>,
         conflict: Conflict,
         result: Result<DynamicObject, WriteError>,
@@ -119,7 +120,7 @@ impl Reconciler for Distributor {
     }
 
     fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
-        // Before all bindings are listed, an independent binding might look deleted.
+        // Before all bindings are listed, the index may lack an existing independent binding.
         if !self.bindings_listed || !self.customizations.is_listed() {
             return;
         }
@@ -161,7 +162,7 @@ impl Distributor {
         }
     }
 
-    /// Starts an informer, once for each source.
+    /// Starts an informer for a source, unless it is already running.
     fn watch(&mut self, source: Source, resource: &ApiResource, inputs: &mut Inputs<Event>) {
         if self.watched.insert(source.clone()) {
             inputs.watch(resource, move |event| (source.clone(), event));
@@ -190,7 +191,7 @@ impl Distributor {
                     JobResult::Released(record, result)
                 });
             }
-            // This binding is queued again when an attached binding may no longer refer to it.
+            // A later change of an attached binding queues this binding again.
             Role::Detaching => {
                 self.enqueue_attached(&key);
                 self.queue.finish(&Job::Resolve(key));
@@ -260,7 +261,7 @@ impl Distributor {
         let is_current =
             current.is_some_and(|now| now.uid == record.uid && now.role() == Role::Independent);
         if let Some(dependencies) = resolved.dependencies.filter(|_| is_current) {
-            // Both the former and the new dependencies have to be examined.
+            // The attached bindings of the former and of the new dependencies must be written.
             self.enqueue_attached(key);
             self.index.set_dependencies(key, dependencies);
             self.enqueue_attached(key);
@@ -314,7 +315,7 @@ impl Distributor {
         }
     }
 
-    /// Stores the written version of a binding, unless the watch delivered another version meanwhile.
+    /// Stores the written version of a binding, unless the watch has delivered another version since `base`.
     fn handle_stored(&mut self, base: &BindingRecord, stored: &DynamicObject) {
         let known = self.index.binding(&base.key);
         if known.is_some_and(|known| known.version == base.version)
@@ -324,7 +325,8 @@ impl Distributor {
         }
     }
 
-    /// Reports a conflict once.
+    /// Records an event about conflicting settings of an attached binding, unless the same conflict is already
+    /// reported.
     fn report_conflict(&mut self, attached: &BindingRecord, conflict: Conflict) {
         let reported = self.reported.insert(attached.key.clone(), conflict);
         if reported.unwrap_or_default() != conflict

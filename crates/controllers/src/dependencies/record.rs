@@ -16,18 +16,18 @@ use serde_json::Value;
 use crate::binding_key::BindingKey;
 use crate::fingerprint::Fingerprints;
 
-/// The role of a binding as the owner of dependencies.
+/// The role of a binding in the propagation of dependencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The dependencies of its template are propagated with it.
+    /// The dependencies of the binding's template are propagated.
     Independent,
-    /// It was independent. Its finalizer is removed when no attached binding refers to it.
+    /// The binding was independent. Its finalizer is removed when no attached binding refers to it.
     Detaching,
-    /// It has no dependencies to propagate.
+    /// The binding has no dependencies to propagate.
     Unrelated,
 }
 
-/// A ResourceBinding.
+/// The fields of a ResourceBinding that the distributor uses.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BindingRecord {
     pub(super) key: BindingKey,
@@ -38,15 +38,16 @@ pub(super) struct BindingRecord {
     pub(super) generation: Option<i64>,
     pub(super) deleting: bool,
     pub(super) finalizers: Vec<String>,
-    /// The annotation with the dependencies of its template.
+    /// The annotation that lists the dependencies of the template.
     pub(super) annotation: Option<String>,
-    /// The labels that refer to independent bindings.
+    /// The reference labels on this binding. A label refers to an independent binding, and the value is the permanent
+    /// id of the independent binding.
     pub(super) depended_by: BTreeMap<String, String>,
-    /// The UID of the object that controls it.
+    /// The UID of the object that controls the binding.
     pub(super) owner: Option<String>,
     pub(super) resource: ObjectReference,
     pub(super) propagates: bool,
-    /// True if it has a placement, and so belongs to a policy as well.
+    /// True if the binding has a placement, and therefore belongs to a policy.
     pub(super) is_placed: bool,
     /// `spec.clusters` as stored.
     pub(super) clusters: Vec<Value>,
@@ -95,14 +96,14 @@ impl BindingRecord {
         })
     }
 
-    /// Reports whether it has the finalizer of the distributor.
+    /// Reports whether the binding has the distributor's finalizer.
     pub(super) fn has_finalizer(&self) -> bool {
         self.finalizers
             .iter()
             .any(|name| name == DEPENDENCIES_FINALIZER)
     }
 
-    /// Returns its role. A binding that was never scheduled is not independent yet.
+    /// Returns the role of the binding. A binding that was never scheduled is not independent yet.
     pub(super) fn role(&self) -> Role {
         let has_finalizer = self.has_finalizer();
         if self.propagates && !self.deleting && !self.id.is_empty() {
@@ -118,13 +119,14 @@ impl BindingRecord {
         }
     }
 
-    /// Returns the stored dependencies. Without the finalizer they may be outdated and are ignored.
+    /// Returns the dependencies in the annotation. Without the finalizer, the annotation may be outdated and is
+    /// ignored.
     pub(super) fn stored_dependencies(&self) -> Option<Vec<DependentObjectReference>> {
         let annotation = self.annotation.as_ref().filter(|_| self.has_finalizer())?;
         dependency::read_list(annotation)
     }
 
-    /// Returns the key of its object.
+    /// Returns the key of the object that the binding propagates.
     pub(super) fn object(&self) -> ObjectKey {
         ObjectKey {
             kind: ObjectKind {
@@ -137,7 +139,7 @@ impl BindingRecord {
     }
 }
 
-/// Returns the label by which attached bindings refer to a binding.
+/// Returns the reference label of a binding. The attached bindings of this binding have a label with this key.
 pub(super) fn reference_label(key: &BindingKey) -> String {
     let hash = binding_reference_key(&key.namespace, &key.name);
     format!("{DEPENDED_BY_PREFIX}{hash}")
@@ -159,7 +161,7 @@ pub(super) struct ObjectKey {
 }
 
 impl ObjectKey {
-    /// Returns the key of its binding.
+    /// Returns the key of the object's binding.
     pub(super) fn binding(&self) -> BindingKey {
         BindingKey {
             namespace: self.namespace.clone(),
@@ -172,7 +174,7 @@ impl ObjectKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Object {
     pub(super) uid: String,
-    /// The resource version of the last change of its content.
+    /// The resource version of the last change of the object's content.
     pub(super) version: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) deleting: bool,
@@ -191,7 +193,7 @@ impl Object {
         }
     }
 
-    /// Reports whether the content is equal, status aside.
+    /// Reports whether two versions of an object have equal content. The status is not compared.
     pub(super) fn semantically_eq(&self, other: &Self) -> bool {
         self.uid == other.uid && self.fingerprint == other.fingerprint
     }

@@ -1,9 +1,9 @@
 //! The settings that an attached binding gets from its independent bindings: conflict resolution and preservation on
-//! deletion. Each is on if any of them sets it.
+//! deletion. A setting is enabled if at least one independent binding enables it.
 
 use super::record::BindingRecord;
 
-/// The value of `spec.conflictResolution` that takes over existing objects.
+/// The value of `spec.conflictResolution` for taking over existing objects in members.
 pub(super) const OVERWRITE: &str = "Overwrite";
 /// The default of `spec.conflictResolution`.
 pub(super) const ABORT: &str = "Abort";
@@ -13,7 +13,7 @@ pub(super) const ABORT: &str = "Abort";
 pub(super) struct Strategy {
     /// True if existing objects in members are taken over.
     pub(super) overwrite: bool,
-    /// True if objects in members are preserved on deletion.
+    /// True if objects remain in members after their template is deleted.
     pub(super) preserve: bool,
     /// The settings that differ between the independent bindings.
     pub(super) conflict: Conflict,
@@ -27,7 +27,7 @@ pub(super) struct Conflict {
 }
 
 impl Strategy {
-    /// Merges the settings of independent bindings. Returns `None` without bindings.
+    /// Merges the settings of independent bindings. Returns `None` if there are no bindings.
     pub(super) fn of<'a>(independent: impl IntoIterator<Item = &'a BindingRecord>) -> Option<Self> {
         let (mut overwriting, mut preserving) = ((false, false), (false, false));
         let mut any = false;
@@ -58,7 +58,7 @@ impl Strategy {
 }
 
 impl Conflict {
-    /// Returns Karmada's message, or `None` without a difference.
+    /// Returns Karmada's message about the conflict, or `None` if the settings do not differ.
     pub(super) fn message(self) -> Option<String> {
         let reasons = [
             (

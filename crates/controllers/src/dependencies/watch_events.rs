@@ -1,4 +1,4 @@
-//! Watch events of the distributor: they update the index and queue the affected bindings.
+//! The handlers of the distributor's watch events. They update the index and queue jobs.
 
 use std::sync::Arc;
 
@@ -27,7 +27,8 @@ impl Distributor {
         }
     }
 
-    /// Queues the bindings of kinds whose dependencies may have changed.
+    /// Queues the bindings of templates of the changed kinds, because the dependencies of these templates may have
+    /// changed.
     fn enqueue_kinds(&mut self, changed: &ChangedKinds) {
         let keys = self.index.binding_keys().filter(|key| {
             let resource = self.index.binding(key).map(|record| &record.resource);
@@ -56,12 +57,12 @@ impl Distributor {
         match source {
             Source::Bindings => self.handle_binding_deleted(key),
             Source::Interpreter(_) => {}
-            // The binding of the object is garbage-collected.
+            // The garbage collector deletes the binding of the object.
             Source::Objects(kind) => self.index.remove_object(&object_key(kind, key)),
         }
     }
 
-    /// Forgets the objects that are not in a new list: they were deleted meanwhile.
+    /// Removes the known objects that a new list does not contain: they were deleted while the watch was interrupted.
     fn handle_listed(&mut self, source: &Source, listing: &Listing) {
         match source {
             Source::Bindings => {
@@ -131,7 +132,7 @@ impl Distributor {
     }
 
     fn handle_binding_deleted(&mut self, key: &BindingKey) {
-        // The dependencies are only known before the removal.
+        // The dependencies are queued first, because the removal also removes them from the index.
         self.enqueue_attached(key);
         let Some(old) = self.index.remove_binding(key) else {
             return;
@@ -141,7 +142,8 @@ impl Distributor {
         self.enqueue_detaching(&old);
     }
 
-    /// Queues the detaching bindings that an attached binding referred to: this may have been their last reference.
+    /// Queues the detaching bindings that an attached binding referred to, because this may have been the last
+    /// reference.
     fn enqueue_detaching(&mut self, attached: &BindingRecord) {
         let labels = attached.depended_by.keys();
         let referenced = labels.filter_map(|label| self.index.binding_with_label(label));
@@ -154,7 +156,7 @@ impl Distributor {
         }
     }
 
-    /// Queues the dependencies of a binding, and the attached bindings that refer to it.
+    /// Queues the dependencies of a binding, and the objects of its attached bindings.
     pub(super) fn enqueue_attached(&mut self, key: &BindingKey) {
         let attached = self.index.attached_to(key);
         let mut objects: Vec<ObjectKey> = attached.map(|record| record.object()).collect();

@@ -1,4 +1,4 @@
-//! Requests of the distributor. Each write names the version that it is based on.
+//! The distributor's requests to the control plane. Each patch contains the resource version on which it is based.
 
 use berth_apimachinery::api_error::{api_error_message, is_stale, is_unreachable};
 use std::sync::Arc;
@@ -27,10 +27,10 @@ pub(super) enum WriteError {
     /// A request failed.
     #[error("{}", api_error_message(.0))]
     Api(#[from] kube::Error),
-    /// A kind is not served.
+    /// The resource of a kind cannot be found.
     #[error(transparent)]
     Kind(#[from] KindError),
-    /// The template cannot be interpreted.
+    /// The interpreter cannot interpret the template.
     #[error(transparent)]
     Interpret(#[from] InterpretError),
     /// A template or a list cannot be serialized.
@@ -55,17 +55,17 @@ impl RetryableError for WriteError {
 /// The dependencies of an independent binding.
 #[derive(Debug, Default)]
 pub(super) struct Resolved {
-    /// The dependencies of its template; `None` if the template does not exist.
+    /// The dependencies of the template, or `None` if the template does not exist.
     pub(super) dependencies: Option<Vec<DependentObjectReference>>,
     /// The resource types of the dependencies.
     pub(super) kinds: Vec<Arc<ResourceType>>,
-    /// The error of a kind that could not be found.
+    /// The error about a dependency whose kind cannot be found.
     pub(super) unserved: Option<KindError>,
-    /// The binding, if it was written.
+    /// The written binding, or `None` if no write was needed.
     pub(super) stored: Option<Box<DynamicObject>>,
 }
 
-/// Reads and writes the control plane, and records events. Cheap to clone.
+/// A client that reads and writes the control plane, and records events. Clones are cheap.
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     pub(super) mapper: RestMapper,
@@ -86,7 +86,7 @@ impl Writer {
             .await;
         let dependencies = match found {
             Ok(Some(dependencies)) => dependencies,
-            // The kind has no dependencies.
+            // The interpreter has no rule for dependencies of this kind.
             Ok(None) => {
                 return Ok(Resolved {
                     dependencies: Some(Vec::new()),
@@ -117,7 +117,7 @@ impl Writer {
         Ok(resolved)
     }
 
-    /// Stores dependencies in the annotation of a binding if they differ, and adds the finalizer.
+    /// Stores dependencies in the annotation of a binding if they differ from the stored list, and adds the finalizer.
     async fn store_dependencies(
         &self,
         record: &BindingRecord,
@@ -143,13 +143,13 @@ impl Writer {
         let stored = self.patch(&record.key, metadata, None).await?;
         self.events.record(events::resolved(template, dependencies));
         if dependencies.is_empty() {
-            // Without dependencies there is no attached binding whose write records this event.
+            // Without dependencies, no write of an attached binding records this event.
             self.events.record(events::synced(record));
         }
         Ok(Some(Box::new(stored)))
     }
 
-    /// Removes the finalizer of a binding without attached bindings.
+    /// Removes the distributor's finalizer from a binding that has no attached bindings.
     pub(super) async fn release(
         &self,
         record: &BindingRecord,
@@ -218,7 +218,7 @@ impl Writer {
         let api = self.mapper.api(api_version, kind, namespace).await?;
         let mut found = api.get_opt(&resource.name).await?;
         if let Some(template) = &mut found {
-            // Responses may lack the type.
+            // Responses may lack `apiVersion` and `kind`.
             template.types = Some(TypeMeta {
                 api_version: api_version.clone(),
                 kind: kind.clone(),
@@ -228,7 +228,7 @@ impl Writer {
     }
 }
 
-/// Reports whether two lists have the same items. Karmada's lists are unordered.
+/// Reports whether two lists have the same items. The order is ignored, because Karmada's lists are unordered.
 fn have_same_items(
     stored: &[DependentObjectReference],
     dependencies: &[DependentObjectReference],

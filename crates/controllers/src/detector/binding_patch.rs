@@ -1,4 +1,4 @@
-//! New bindings, and minimal patches of existing ones.
+//! The content of new bindings, and minimal merge patches for existing bindings.
 //!
 //! Patches never change fields that the scheduler or other controllers write.
 
@@ -30,20 +30,20 @@ const NAMESPACED_FIELDS: &[&str] = &[
     "workloadAffinityGroups",
 ];
 
-/// An error: the binding belongs to another object, usually a deleted template of the same name whose binding is not
-/// garbage-collected yet.
+/// An error: the binding belongs to another object. This object is usually a deleted template of the same name whose
+/// binding is not garbage-collected yet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "binding {binding} belongs to another object with UID {owner}; trying again when it is collected"
+    "binding {binding} belongs to another object with UID {owner}; trying again when it is garbage-collected"
 )]
 pub struct OtherOwner {
-    /// The binding.
+    /// The name of the binding.
     pub binding: String,
-    /// The UID of its owner.
+    /// The UID of the binding's owner.
     pub owner: String,
 }
 
-/// Returns the binding to create. `id` becomes its permanent id.
+/// Returns the content of a new binding. `id` becomes its permanent id.
 pub fn new_binding(desired: &DesiredBinding, id: &str) -> Value {
     let kind = desired.kind();
     let mut labels = desired.labels.clone();
@@ -161,7 +161,7 @@ pub(super) fn changes_only_version(patch: &Value) -> bool {
         .is_some()
 }
 
-/// Returns the metadata of a merge patch that removes the claim of a policy and the annotations copied from it.
+/// Returns the metadata of a merge patch that removes the claim of a policy and the annotations copied from the policy.
 pub fn release_metadata(claim: &Claim, existing: &DynamicObject) -> Value {
     let mut patch = claim.release_patch();
     if let Some(annotations) = patch["annotations"].as_object_mut() {
@@ -170,7 +170,7 @@ pub fn release_metadata(claim: &Claim, existing: &DynamicObject) -> Value {
     patch
 }
 
-/// Removes the annotations that were copied from a policy, and keeps all others.
+/// Adds to `changes` the removal of the annotations that were copied from a policy. Other annotations are kept.
 fn remove_copied_annotations(existing: &DynamicObject, changes: &mut Map<String, Value>) {
     let mut annotations = existing.metadata.annotations.iter().flatten();
     if annotations.any(|(key, _)| key == PREEMPTIBLE_COPIED) {
@@ -180,7 +180,7 @@ fn remove_copied_annotations(existing: &DynamicObject, changes: &mut Map<String,
     }
 }
 
-/// Removes the claim of a ClusterPropagationPolicy from the binding of a PropagationPolicy.
+/// Removes the claim of a ClusterPropagationPolicy from a binding that a PropagationPolicy claims.
 fn remove_cluster_claim(
     existing: &DynamicObject,
     desired: &DesiredBinding,
@@ -248,7 +248,7 @@ fn spec_change(stored: &Map<String, Value>, desired: &DesiredBinding) -> Option<
     merge_diff(&Value::Object(stored.clone()), &Value::Object(target))
 }
 
-/// Returns the suspension of the policy, with the `scheduling` of the binding.
+/// Returns the suspension that the policy sets, together with the field `scheduling` of the stored binding.
 fn merged_suspension(stored: Option<&Value>, wanted: Option<&Value>) -> Option<Value> {
     let scheduling = stored.and_then(|suspension| suspension.get("scheduling"));
     match (wanted, scheduling) {

@@ -13,14 +13,14 @@ use serde_json::{Map, Value, json};
 /// The two kinds of policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PolicyKind {
-    /// PropagationPolicy: claims templates of its own namespace.
+    /// A PropagationPolicy, which claims templates of its own namespace.
     Namespaced,
-    /// ClusterPropagationPolicy: claims any template.
+    /// A ClusterPropagationPolicy, which claims namespaced and cluster-scoped templates.
     Cluster,
 }
 
 impl PolicyKind {
-    /// Returns the kind that the admission rules use.
+    /// Returns this kind as the type that the admission rules use.
     pub fn guarded(self) -> GuardedKind {
         match self {
             Self::Namespaced => GuardedKind::PropagationPolicy,
@@ -46,16 +46,16 @@ impl PolicyKind {
 /// The key of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PolicyKey {
-    /// The kind.
+    /// The kind of the policy.
     pub kind: PolicyKind,
     /// The namespace, empty for a ClusterPropagationPolicy.
     pub namespace: String,
-    /// The name.
+    /// The name of the policy.
     pub name: String,
 }
 
 impl PolicyKey {
-    /// Returns the name, with the namespace of a PropagationPolicy.
+    /// Returns `NAMESPACE/NAME` for a PropagationPolicy, and the name for a ClusterPropagationPolicy.
     pub fn full_name(&self) -> String {
         match self.kind {
             PolicyKind::Namespaced => format!("{}/{}", self.namespace, self.name),
@@ -80,12 +80,13 @@ impl fmt::Display for PolicyKey {
 pub struct Claim {
     /// The policy.
     pub policy: PolicyKey,
-    /// The permanent id of the policy. A recreated policy has another one.
+    /// The permanent id of the policy. A recreated policy has another id.
     pub id: String,
 }
 
 impl Claim {
-    /// Reads a claim, first that of a PropagationPolicy. An incomplete claim is ignored.
+    /// Reads the claim from labels and annotations. The claim of a PropagationPolicy precedes the claim of a
+    /// ClusterPropagationPolicy. An incomplete claim is ignored.
     pub fn read(
         labels: &BTreeMap<String, String>,
         annotations: &BTreeMap<String, String>,
@@ -134,7 +135,8 @@ impl Claim {
             .collect()
     }
 
-    /// Returns the metadata of a merge patch that adds the claim. The claim of a PropagationPolicy replaces any other.
+    /// Returns the metadata of a merge patch that adds the claim. The claim of a PropagationPolicy replaces the claim
+    /// of a ClusterPropagationPolicy.
     pub fn patch(&self) -> Value {
         let (mut labels, mut annotations) = (self.labels(), self.annotations());
         if self.policy.kind == PolicyKind::Namespaced {
@@ -150,7 +152,7 @@ impl Claim {
         json!({ "labels": labels, "annotations": annotations })
     }
 
-    /// Reports whether labels contain this claim, so that its removal affects no other claim.
+    /// Reports whether the labels contain this claim. Otherwise a release patch would remove another claim.
     pub fn is_on(&self, labels: &BTreeMap<String, String>) -> bool {
         let mut keys = self.policy.kind.labels().iter();
         keys.all(|key| labels.get(*key) == Some(&self.id))

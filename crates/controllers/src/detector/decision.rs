@@ -1,4 +1,5 @@
-//! Decides which policy claims a template, and what its binding has to be: a pure function of the observed objects.
+//! The decision about a template: which policy claims the template, and whether the claim and the binding are written.
+//! [`decide`] is a pure function of the observed objects.
 
 use std::sync::Arc;
 
@@ -12,16 +13,16 @@ use crate::reconciler::work_queue::Reason;
 /// The reasons for examining a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cause {
-    /// The template is new, or a user changed it. A lazy policy updates the binding for this reason only.
+    /// True if the template is new or a user changed it. A lazy policy updates the binding for this reason only.
     pub by_user: bool,
-    /// Its policy changed: the template is released if the policy no longer selects it.
+    /// True if the policy of the template changed. A template that this policy no longer selects is then released.
     pub policy_changed: bool,
-    /// Policies that may preempt its policy.
+    /// Policies that may preempt the policy of the template.
     pub challengers: Vec<PolicyKey>,
 }
 
 impl Cause {
-    /// Returns the cause of a new template or of a change by a user.
+    /// Returns the cause for a new template, or for a template that a user changed.
     pub fn user() -> Self {
         Self {
             by_user: true,
@@ -45,7 +46,7 @@ impl Reason for Cause {
 /// The decision about a template.
 #[derive(Clone, Debug)]
 pub enum Plan {
-    /// Nothing to do until something changes.
+    /// Do nothing until a watched object changes.
     None,
     /// Wait for a policy that selects the template.
     AwaitPolicy,
@@ -62,11 +63,11 @@ pub enum Plan {
 pub struct Application {
     /// The policy.
     pub policy: Arc<Policy>,
-    /// True to claim the template first.
+    /// True if the policy must claim the template.
     pub claim: bool,
-    /// True to update the binding.
+    /// True if the binding must be written.
     pub bind: bool,
-    /// The policy that is preempted.
+    /// The former policy of the template, if the new policy preempts it.
     pub preempted: Option<PolicyKey>,
 }
 
@@ -92,7 +93,7 @@ pub fn decide(template: &Template, index: &Index, cause: &Cause, gates: Gates) -
         Some(PolicyState::Ready(policy)) if policy.selects(template) => {
             apply(template, index, policy, cause, None)
         }
-        // As in Karmada, only a change of the policy releases templates that it no longer selects.
+        // As in Karmada, only a change of the policy releases the templates that the policy no longer selects.
         Some(PolicyState::Ready(_)) if cause.policy_changed => Plan::Release(claim.clone()),
         Some(PolicyState::Ready(_) | PolicyState::Incomplete(_) | PolicyState::Invalid(_)) => {
             Plan::None
@@ -161,8 +162,8 @@ fn rank(policy: &Policy) -> Rank {
     (policy.key.kind, policy.priority())
 }
 
-/// Reports whether a policy may preempt the owner of a template: PropagationPolicies precede
-/// ClusterPropagationPolicies, and among policies of one kind the strictly higher priority wins.
+/// Reports whether a policy may preempt the policy that owns a template. A PropagationPolicy preempts any
+/// ClusterPropagationPolicy. Between two policies of one kind, the policy with the strictly higher priority preempts.
 fn may_preempt(challenger: Rank, owner: Rank) -> bool {
     match (challenger.0, owner.0) {
         (PolicyKind::Namespaced, PolicyKind::Cluster) => true,

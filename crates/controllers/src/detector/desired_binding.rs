@@ -1,4 +1,5 @@
-//! The desired binding of a template under a policy.
+//! The desired binding of a template to which a policy is applied. [`binding_for`] computes the desired binding. The
+//! module `binding_patch` compares it with the stored binding.
 
 use std::collections::BTreeMap;
 
@@ -15,47 +16,49 @@ use super::policy::Policy;
 use super::template::Template;
 use crate::binding_key::{BindingKey, BindingKind};
 
-/// A binding as it should be stored.
+/// The fields of a binding that the detector determines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesiredBinding {
-    /// The key.
+    /// The key of the binding.
     pub key: BindingKey,
-    /// The UID of the template that owns it.
+    /// The UID of the template, which owns the binding.
     pub owner_uid: String,
-    /// The only owner reference.
+    /// The owner reference to the template. The binding has no other owner reference.
     pub owner: Value,
-    /// The labels that name the policy.
+    /// The labels that identify the policy.
     pub labels: Map<String, Value>,
-    /// The annotations that name the policy.
+    /// The annotations that identify the policy, and the annotations that are copied from the policy.
     pub annotations: Map<String, Value>,
-    /// The fields of the spec that policy and template decide. A missing field is removed.
+    /// The spec fields that the policy and the template determine. A field that is missing here is removed from the
+    /// stored binding.
     pub spec: Map<String, Value>,
-    /// The values that were read from the template.
+    /// The kind of values that the interpreter read from the template.
     pub interpreted: Interpreted,
 }
 
-/// The values that were read from a template.
+/// The kind of values that the interpreter read from a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interpreted {
-    /// None: its kind has neither replicas nor components.
+    /// No values, because the interpreter has no rule for replicas or components of the template's kind.
     Nothing,
-    /// Replicas and requirements.
+    /// The replicas and their requirements.
     Replicas,
-    /// Components.
+    /// The components.
     Components,
 }
 
 impl DesiredBinding {
-    /// Returns the kind of binding.
+    /// Returns the kind of the binding.
     pub fn kind(&self) -> BindingKind {
         BindingKind::of(&self.key)
     }
 }
 
-/// Builds the binding of a template under a policy. `priority` is the value of the policy's priority class.
+/// Returns the desired binding of a template to which a policy is applied. `priority` is the value of the policy's
+/// priority class.
 ///
 /// # Errors
-/// When the template's replicas or components cannot be read.
+/// When the interpreter cannot read the template's replicas or components.
 pub fn binding_for(
     template: &Template,
     policy: &Policy,
@@ -144,7 +147,8 @@ fn reference(template: &Template) -> Value {
     reference
 }
 
-/// Adds components, or else replicas and requirements.
+/// Adds the components of a template to `spec`, or the replicas and their requirements if there is no rule for
+/// components.
 fn read_template(
     template: &Template,
     gates: Gates,
@@ -171,7 +175,7 @@ fn read_template(
         spec.insert("replicas".to_owned(), json!(workload.replicas));
     }
     if let Some(mut requirements) = workload.requirements {
-        // The requirements include empty values of the template, for example in tolerations.
+        // As in Karmada, empty values of the template are omitted, for example in tolerations.
         if let Ok(typed) = ReplicaRequirements::deserialize(&requirements) {
             drop_empty_values(&mut requirements, &typed);
         }

@@ -1,5 +1,5 @@
-//! Discovery of the resource types that the server serves: at the start, every 30 seconds, and after each change of a
-//! CustomResourceDefinition.
+//! Discovery of the resource types that the server serves. It runs at the start, every 30 seconds, and after each
+//! change of a CustomResourceDefinition.
 
 use berth_apimachinery::api_error::is_unreachable;
 use std::collections::HashSet;
@@ -19,13 +19,14 @@ use crate::resource_type::ResourceType;
 
 /// Interval between two discoveries.
 const PERIOD: Duration = Duration::from_secs(30);
-/// Delay after a failure, or while the server does not serve an established definition yet.
+/// Delay before the next discovery if a discovery failed, or if the server does not serve an established definition
+/// yet.
 const SHORT_DELAY: Duration = Duration::from_millis(250);
 
-/// Maximum number of short delays in a row, for a definition that the server never serves.
+/// Maximum number of short delays in a row while an established definition is not served.
 const SHORT_DELAY_LIMIT: u32 = 40;
 
-/// Groups and plurals of the established definitions, which should be served.
+/// Groups and plural names of the established CustomResourceDefinitions, which the server should serve.
 type Established = HashSet<(String, String)>;
 
 /// Sends the served resource types whenever they change.
@@ -86,7 +87,7 @@ async fn discover_repeatedly(
         };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            // The sender outlives this loop.
+            // The sender outlives this loop, so no error occurs here.
             _ = changes.changed() => short_delays = 0,
         }
     }
@@ -105,8 +106,8 @@ async fn served(client: &kube::Client) -> Result<Vec<ResourceType>, kube::Error>
     Ok(types)
 }
 
-/// Returns the resources of a group that can be listed, watched and deleted, in the preferred version of the group if
-/// it has them.
+/// Returns the resources of a group that can be listed, watched and deleted. A resource has the preferred version of
+/// the group if this version contains the resource, and otherwise another version.
 fn preferred(group: &ApiGroup) -> Vec<ResourceType> {
     let preferred = group.preferred_version_or_latest();
     let others = group.versions().filter(|version| *version != preferred);

@@ -1,4 +1,5 @@
-//! Events of the detector. Reasons and messages are Karmada's where it has them.
+//! The Kubernetes events that the detector records. Reasons and messages are Karmada's if Karmada records the same
+//! event.
 
 use berth_events::{Event, Severity};
 use berth_interpreter::{InterpretError, Operation};
@@ -9,7 +10,7 @@ use super::desired_binding::Interpreted;
 use super::policy::{Policy, PolicyRecord};
 use super::template::Template;
 
-/// The source component of the detector's events.
+/// The name of this component in events.
 pub(super) const COMPONENT: &str = "resource-detector";
 
 /// Reports that a policy was applied to a template.
@@ -32,7 +33,7 @@ pub(super) fn apply_failed(template: &Template, policy: &Policy, error: &str) ->
     )
 }
 
-/// Reports that replicas or components of a template were read.
+/// Reports that the replicas or components of a template were read.
 pub(super) fn interpreted(template: &Template, interpreted: Interpreted) -> Event {
     let (reason, message) = match interpreted {
         Interpreted::Components => (
@@ -56,7 +57,7 @@ pub(super) fn interpret_failed(template: &Template, error: &InterpretError) -> E
     about(template, Severity::Warning, reason, error.to_string())
 }
 
-/// Reports that a policy preempted another one.
+/// Reports that the policy `by` preempted the policy `from`.
 pub(super) fn preempted(template: &Template, by: &PolicyKey, from: &PolicyKey) -> Event {
     about(
         template,
@@ -66,7 +67,7 @@ pub(super) fn preempted(template: &Template, by: &PolicyKey, from: &PolicyKey) -
     )
 }
 
-/// Reports that a policy failed to preempt another one.
+/// Reports that the policy `by` failed to preempt the policy `from`.
 pub(super) fn preempt_failed(
     template: &Template,
     by: &PolicyKey,
@@ -85,12 +86,12 @@ pub(super) fn preempt_failed(
     )
 }
 
-/// Reports a stored policy that is invalid.
+/// Reports that a stored policy is invalid.
 pub(super) fn invalid_policy(policy: &PolicyRecord, reason: &str) -> Event {
     about_policy(policy, "InvalidPolicy", reason)
 }
 
-/// Reports an invalid selector of a policy, for templates or for clusters.
+/// Reports an invalid resource selector or cluster selector of a policy.
 pub(super) fn invalid_selector(policy: &PolicyRecord, problem: &str) -> Event {
     let reason = if problem.starts_with("spec.placement.") {
         "InvalidClusterAffinity"
@@ -100,12 +101,12 @@ pub(super) fn invalid_selector(policy: &PolicyRecord, problem: &str) -> Event {
     about_policy(policy, reason, problem)
 }
 
-/// Reports a selector for an API that the control plane does not serve.
+/// Reports that a policy selects an API that the control plane does not serve.
 pub(super) fn unserved_api(policy: &PolicyRecord, problem: &str) -> Event {
     about_policy(policy, "APINotServed", problem)
 }
 
-/// Describes a policy at the beginning of a message.
+/// Returns the text for a policy at the beginning of a message.
 fn at_begin(key: &PolicyKey) -> String {
     let kind = match key.kind {
         PolicyKind::Namespaced => "Propagation policy",
@@ -114,7 +115,7 @@ fn at_begin(key: &PolicyKey) -> String {
     format!("{kind}({})", key.full_name())
 }
 
-/// Describes a policy within a message.
+/// Returns the text for a policy within a message.
 fn within(key: &PolicyKey) -> String {
     let kind = match key.kind {
         PolicyKind::Namespaced => "propagation policy",

@@ -1,4 +1,4 @@
-//! The observed templates, policies, override policies and bindings.
+//! The index of the detector: the observed templates, policies, override policies and bindings.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub type OverrideKey = (PolicyKind, String, String);
 pub struct Index {
     templates: HashMap<TemplateKey, Arc<Template>>,
     policies: HashMap<PolicyKey, Arc<PolicyRecord>>,
-    /// The policies of each namespace; ClusterPropagationPolicies under the empty one.
+    /// The policies by kind and namespace. The namespace of a ClusterPropagationPolicy is empty.
     by_namespace: HashMap<(PolicyKind, String), BTreeSet<PolicyKey>>,
     claimed: HashMap<PolicyKey, HashSet<TemplateKey>>,
     bindings: HashMap<BindingKey, Arc<DynamicObject>>,
@@ -32,7 +32,7 @@ impl Index {
         self.templates.get(key)
     }
 
-    /// Stores a template. Returns the replaced one.
+    /// Stores a template. Returns the replaced template.
     pub fn put_template(&mut self, template: &Arc<Template>) -> Option<Arc<Template>> {
         if let Some(claim) = &template.claim {
             let claimed = self.claimed.entry(claim.policy.clone()).or_default();
@@ -73,7 +73,7 @@ impl Index {
         }
     }
 
-    /// Returns the templates claimed by a policy of this name.
+    /// Returns the templates that the policy with this key has claimed.
     pub fn claimed_by(&self, policy: &PolicyKey) -> impl Iterator<Item = &TemplateKey> {
         self.claimed.get(policy).into_iter().flatten()
     }
@@ -93,7 +93,7 @@ impl Index {
         self.policies.values()
     }
 
-    /// Stores a policy. Returns the replaced one.
+    /// Stores a policy. Returns the replaced policy.
     pub fn put_policy(&mut self, record: Arc<PolicyRecord>) -> Option<Arc<PolicyRecord>> {
         let key = record.key.clone();
         self.by_namespace
@@ -115,7 +115,7 @@ impl Index {
         self.policies.remove(key)
     }
 
-    /// Returns the applicable policies of a kind and namespace.
+    /// Returns the ready policies of a kind and namespace.
     pub fn ready_policies(
         &self,
         kind: PolicyKind,
@@ -127,8 +127,8 @@ impl Index {
             .filter_map(|key| self.policies.get(key)?.ready())
     }
 
-    /// Returns the policy for an unclaimed template. Any PropagationPolicy of its namespace precedes every
-    /// ClusterPropagationPolicy.
+    /// Returns the policy that must claim an unclaimed template. Every PropagationPolicy in the template's namespace
+    /// precedes every ClusterPropagationPolicy.
     pub fn best_policy(&self, template: &Template) -> Option<&Arc<Policy>> {
         let namespace = &template.key.namespace;
         let namespaced = (!namespace.is_empty())
@@ -142,7 +142,7 @@ impl Index {
         namespaced.or_else(|| winner(self.ready_policies(PolicyKind::Cluster, ""), template))
     }
 
-    /// Reports whether all override policies exist that a policy depends on.
+    /// Reports whether all override policies that a policy depends on exist.
     pub fn has_overrides_of(&self, policy: &Policy) -> bool {
         policy.spec.dependent_overrides.iter().all(|name| {
             let key = &policy.key;
@@ -181,7 +181,7 @@ impl Index {
         self.bindings.insert(key, Arc::new(binding));
     }
 
-    /// Removes a binding. Reports whether it was known.
+    /// Removes a binding. Reports whether the index contained the binding.
     pub fn remove_binding(&mut self, key: &BindingKey) -> bool {
         self.bindings.remove(key).is_some()
     }

@@ -1,12 +1,12 @@
-//! Invalid cluster selectors of placements.
+//! A check for invalid cluster selectors in placements.
 //!
-//! As in Karmada, they are accepted and match no cluster. The scheduler's message does not name the cause, so the
-//! detector reports it.
+//! As in Karmada, a policy with an invalid cluster selector is accepted, and the selector matches no cluster. The
+//! scheduler's message does not name the cause, so the detector records an event with the cause.
 
 use berth_api::placement::{ClusterAffinity, Placement};
 use berth_api::selector::{FieldSelector, LabelSelector};
 
-/// Returns the errors of all invalid selectors, each with its field.
+/// Returns an error for each invalid selector. The error contains the field of the selector.
 pub(super) fn invalid_cluster_selectors(placement: &Placement) -> Vec<String> {
     let mut errors = Vec::new();
     let mut check = |affinity: &ClusterAffinity, path: &str| {

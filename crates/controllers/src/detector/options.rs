@@ -21,15 +21,15 @@ const CONCURRENT_WRITES: NonZeroUsize = match NonZeroUsize::new(16) {
 /// Feature gates of the detector, with Karmada's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gates {
-    /// PropagationPolicyPreemption: `preemption: Always` has effect.
+    /// `PropagationPolicyPreemption`: a policy with `preemption: Always` may preempt other policies.
     pub policy_preemption: bool,
-    /// PriorityBasedScheduling: `schedulePriority` has effect.
+    /// `PriorityBasedScheduling`: a binding gets the priority that `schedulePriority` of the policy selects.
     pub priority_based_scheduling: bool,
-    /// ResourceQuotaEstimate: requirements carry namespace and priority class.
+    /// `ResourceQuotaEstimate`: replica requirements contain the namespace and the priority class.
     pub resource_quota_estimate: bool,
-    /// MultiplePodTemplatesScheduling: bindings carry the components of workloads with several pod templates.
+    /// `MultiplePodTemplatesScheduling`: a binding contains the components of a workload with several pod templates.
     pub multiple_pod_templates: bool,
-    /// WorkloadAffinity: `workloadAffinity` has effect.
+    /// `WorkloadAffinity`: a binding gets the affinity groups that `workloadAffinity` of the policy defines.
     pub workload_affinity: bool,
 }
 
@@ -50,7 +50,7 @@ impl Default for Gates {
 pub struct DetectorOptions {
     /// APIs whose objects are never propagated.
     pub skipped_apis: SkippedApis,
-    /// Namespaces whose objects are never propagated. An expression matches whole names.
+    /// Expressions for namespaces whose objects are never propagated. An expression must match the whole name.
     pub skipped_namespaces: Vec<Regex>,
     /// Feature gates.
     pub gates: Gates,
@@ -58,16 +58,16 @@ pub struct DetectorOptions {
     pub concurrent_writes: NonZeroUsize,
 }
 
-/// An invalid flag.
+/// An error about an invalid flag.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
-    /// `--skipped-propagating-apis`.
+    /// The value of `--skipped-propagating-apis` is invalid.
     #[error("--skipped-propagating-apis: {0}")]
     SkippedApis(#[from] SkippedApisError),
-    /// `--skipped-propagating-namespaces`.
+    /// The value of `--skipped-propagating-namespaces` is invalid.
     #[error("--skipped-propagating-namespaces: {expression:?}: {source}")]
     SkippedNamespaces {
-        /// The expression.
+        /// The invalid expression.
         expression: String,
         /// The cause.
         source: regex::Error,
@@ -75,10 +75,10 @@ pub enum OptionsError {
 }
 
 impl DetectorOptions {
-    /// Parses the two flags in Karmada's syntax.
+    /// Parses the flags `--skipped-propagating-apis` and `--skipped-propagating-namespaces` in Karmada's syntax.
     ///
     /// # Errors
-    /// When a flag is invalid. The error names it.
+    /// When a flag is invalid. The error contains the name of the flag.
     pub fn parse<S: AsRef<str>>(
         skipped_apis: &str,
         skipped_namespaces: &[S],

@@ -1,4 +1,5 @@
-//! Policies as the detector reads them, and their selection of templates.
+//! Policies as the detector reads them. [`PolicyRecord`] is any stored policy. [`Policy`] is a valid and complete
+//! policy, which selects templates.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::template::Template;
 use crate::merge_diff::merge_diff;
 use crate::resource_selector::{Precision, Selector};
 
-/// An applicable policy.
+/// A valid and complete policy, which can be applied to templates.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// The key.
@@ -25,16 +26,16 @@ pub struct Policy {
     pub id: String,
     /// The parsed spec.
     pub spec: PropagationSpec,
-    /// The spec as stored. Bindings are built from it, so that they get unknown fields, too.
+    /// The spec as stored. Bindings are built from the stored spec, because it also contains unknown fields.
     pub raw_spec: Value,
-    /// The compiled selectors.
+    /// The compiled resource selectors.
     pub selectors: Vec<Selector>,
     /// The value of the annotation `scheduling.berth/preemptible`, which is copied to bindings.
     pub preemptible: Option<String>,
 }
 
 impl Policy {
-    /// Returns the claim that it makes on templates.
+    /// Returns the claim that the policy makes on templates.
     pub fn claim(&self) -> Claim {
         Claim {
             policy: self.key.clone(),
@@ -42,7 +43,7 @@ impl Policy {
         }
     }
 
-    /// Reports whether its changes take effect only with the next change of a template.
+    /// Reports whether changes of the policy take effect only with the next change of a template.
     pub fn is_lazy(&self) -> bool {
         self.spec.activation_preference == Some(ActivationPreference::Lazy)
     }
@@ -52,26 +53,27 @@ impl Policy {
         self.spec.priority.unwrap_or(0)
     }
 
-    /// Reports whether it may preempt other policies.
+    /// Reports whether the policy may preempt other policies.
     pub fn preempts(&self) -> bool {
         self.spec.preemption == Some(Preemption::Always)
     }
 
-    /// Returns the highest precision with which its selectors match a template.
+    /// Returns the highest precision with which the policy's selectors match a template, or `None` if no selector
+    /// matches.
     pub fn precision(&self, template: &Template) -> Option<Precision> {
         let resource = template.identity();
         let selectors = self.selectors.iter();
         selectors.filter_map(|s| s.precision_of(&resource)).max()
     }
 
-    /// Reports whether it selects a template.
+    /// Reports whether the policy selects a template.
     pub fn selects(&self, template: &Template) -> bool {
         self.precision(template).is_some()
     }
 }
 
-/// Returns the policy that wins a template among policies of one kind, by explicit priority, then precision, then the
-/// smallest name.
+/// Returns the policy that wins a template among policies of one kind. The highest explicit priority wins, then the
+/// highest precision, then the smallest name.
 pub(super) fn winner<'a>(
     candidates: impl Iterator<Item = &'a Arc<Policy>>,
     template: &Template,
@@ -87,13 +89,13 @@ pub(super) fn winner<'a>(
 /// The state of a stored policy.
 #[derive(Clone, Debug)]
 pub enum PolicyState {
-    /// It can be applied.
+    /// The policy can be applied.
     Ready(Arc<Policy>),
-    /// It lacks its id, finalizer or defaults. This merge patch adds them.
+    /// The policy lacks its permanent id, its finalizer or default values. This merge patch adds the missing fields.
     Incomplete(Value),
-    /// It breaks a rule: it claims no new template, and existing bindings stay unchanged.
+    /// The policy is invalid, for this reason. It claims no new template, and existing bindings stay unchanged.
     Invalid(String),
-    /// It is being deleted: its templates are released.
+    /// The policy is being deleted, and its templates are released.
     Terminating,
 }
 
@@ -112,14 +114,14 @@ pub struct PolicyRecord {
     pub finalizers: Vec<String>,
     /// The state.
     pub state: PolicyState,
-    /// The selected kinds, as `apiVersion` and `kind`.
+    /// The API version and kind of each resource selector.
     pub kinds: Vec<(String, String)>,
-    /// Errors of invalid selectors, which match nothing.
+    /// Errors about invalid selectors, which match nothing.
     pub invalid_selectors: Vec<String>,
 }
 
 impl PolicyRecord {
-    /// Reads a policy. An unreadable one is invalid.
+    /// Reads a policy. A policy that cannot be parsed is [invalid](PolicyState::Invalid).
     pub fn from_object(kind: PolicyKind, object: &DynamicObject) -> Self {
         let meta = &object.metadata;
         let key = PolicyKey {
@@ -145,7 +147,7 @@ impl PolicyRecord {
         }
     }
 
-    /// Returns the policy if it is applicable.
+    /// Returns the policy if it can be applied.
     pub fn ready(&self) -> Option<&Arc<Policy>> {
         match &self.state {
             PolicyState::Ready(policy) => Some(policy),
@@ -153,7 +155,7 @@ impl PolicyRecord {
         }
     }
 
-    /// Reports whether it has the finalizer of its kind.
+    /// Reports whether the policy has the finalizer for policies of its kind.
     pub fn has_finalizer(&self) -> bool {
         let own = self.key.kind.guarded().policy_finalizer();
         self.finalizers

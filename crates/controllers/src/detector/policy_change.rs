@@ -9,8 +9,8 @@ use super::policy::{Policy, PolicyRecord, PolicyState};
 use crate::resource_selector::Objects;
 use crate::resource_type::{ResourceType, TemplateKey};
 
-/// Reports whether a change of a policy affects no template. Changes of metadata are irrelevant unless they complete
-/// the policy or are copied to bindings.
+/// Reports whether a change of a policy affects no template. A change of the metadata affects templates only if it
+/// changes the state of the policy or an annotation that is copied to bindings.
 pub(super) fn is_irrelevant(old: &PolicyRecord, new: &PolicyRecord) -> bool {
     old.uid == new.uid
         && old.generation == new.generation
@@ -25,7 +25,7 @@ fn preemptible(policy: &PolicyRecord) -> Option<&str> {
     }
 }
 
-/// Returns the templates that a policy selects by name. Only these can be preempted.
+/// Returns the templates that a policy selects by name. A policy preempts other policies for these templates only.
 pub(super) fn named_templates(
     policy: &Policy,
     types: &HashSet<Arc<ResourceType>>,
@@ -43,8 +43,8 @@ pub(super) fn named_templates(
     keys
 }
 
-/// Returns the policies that may preempt a policy whose priority fell: those with a priority between the old and the
-/// new one, highest first.
+/// Returns the policies that may preempt a policy after its priority fell. Their priorities are between the new and the
+/// old priority of the policy. The policy with the highest priority is the first.
 pub(super) fn challengers(index: &Index, policy: &Policy, old_priority: i32) -> Vec<PolicyKey> {
     let key = &policy.key;
     let mut between: Vec<(i32, PolicyKey)> = index

@@ -1,4 +1,4 @@
-//! The reconciler of the detector: dispatches the writes that the state decides.
+//! The reconciler of the detector. It dispatches the writes that [`State`] decides.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{Inputs, Reconciler, Workers};
 use crate::resource_type::ResourceType;
 
-/// A watched collection.
+/// The source of a watch event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
     /// Resource templates of a type.
@@ -42,7 +42,7 @@ pub(super) enum Source {
 pub(super) enum Event {
     /// The resource types that the server serves now.
     Discovered(Vec<ResourceType>),
-    /// An event of an informer.
+    /// A watch event from an informer.
     Watch(Source, WatchEvent),
 }
 
@@ -61,13 +61,13 @@ pub(super) struct Detector {
     pub(super) unserved: UnservedApis,
     /// The resource types of templates, each with the token that stops its informer.
     pub(super) types: HashMap<Arc<ResourceType>, CancellationToken>,
-    /// Sources with a complete list.
+    /// Sources whose list is complete.
     pub(super) listed: HashSet<Source>,
     /// True if the served resource types are known.
     pub(super) is_discovered: bool,
     pub(super) writer: Writer,
     pub(super) customizations: Customizations,
-    /// Sources with an informer, except for templates.
+    /// Sources with a running informer. The informers for templates are in `types`.
     watched: HashSet<Source>,
 }
 
@@ -149,7 +149,7 @@ impl Detector {
         }
     }
 
-    /// Starts an informer, once for each source.
+    /// Starts an informer for a source, unless it is already running.
     pub(super) fn watch(
         &mut self,
         source: Source,
@@ -175,8 +175,8 @@ impl Detector {
         self.state.serve(resource);
     }
 
-    /// Reports whether all policies, bindings and customizations are known. Without all policies, a claim might look abandoned; without
-    /// all bindings, each would be created again.
+    /// Reports whether all policies, bindings and customizations are listed. Without all policies, the detector might
+    /// release the claims of existing policies. Without all bindings, it would create existing bindings again.
     fn is_synced(&self) -> bool {
         let needed = [
             Source::Policies(PolicyKind::Namespaced),

@@ -1,4 +1,4 @@
-//! APIs whose objects are never propagated: `--skipped-propagating-apis`.
+//! The APIs whose objects are never propagated, from the flag `--skipped-propagating-apis`.
 
 use std::collections::BTreeSet;
 
@@ -14,17 +14,17 @@ const OWN_GROUPS: [&str; 8] = [
     "apps.karmada.io",
 ];
 
-/// A set of APIs.
+/// The APIs whose objects are never propagated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedApis {
     groups: BTreeSet<String>,
-    /// `group/version`.
+    /// Skipped versions, as `group/version`.
     versions: BTreeSet<String>,
-    /// `group/version` or `version`, and kind.
+    /// Skipped kinds: the API version, as `group/version` or `version`, and the kind.
     kinds: BTreeSet<(String, String)>,
 }
 
-/// An invalid item of the flag.
+/// An error about an invalid item of the flag.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{token:?} is not an API; write <group>, <group>/<version> or <group>/<version>/<kind>,<kind>, for the core group v1/<kind>"
@@ -47,7 +47,7 @@ impl Default for SkippedApis {
 }
 
 impl SkippedApis {
-    /// Parses a `;`-separated list and adds the default.
+    /// Parses a list of APIs separated by `;`, and adds the default APIs.
     ///
     /// # Errors
     /// When an item is invalid.
@@ -84,7 +84,7 @@ impl SkippedApis {
             _ => return Err(invalid()),
         };
         for kind in std::iter::once(kind).chain(others.into_iter().flat_map(|o| o.split(','))) {
-            // Karmada also accepts `v1/A,v1/B`: the kind follows the last slash.
+            // Karmada also accepts `v1/A,v1/B`, so the text before the last slash is ignored.
             let kind = kind.rsplit('/').next().unwrap_or_default().trim();
             if kind.is_empty() {
                 return Err(invalid());
@@ -94,7 +94,7 @@ impl SkippedApis {
         Ok(())
     }
 
-    /// Reports whether a kind is in the set.
+    /// Reports whether objects of a kind are skipped.
     pub fn contains(&self, group: &str, version: &str, kind: &str) -> bool {
         let api_version = if group.is_empty() {
             version.to_owned()
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_form_contains_its_kinds() {
+    fn each_form_of_an_item_skips_its_kinds() {
         let skipped = SkippedApis::parse(
             "batch;networking.k8s.io/v1;apps/v1/DaemonSet,ReplicaSet;v1/Pod,Secret",
         )

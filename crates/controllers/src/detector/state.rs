@@ -1,7 +1,8 @@
 //! The state of the detector: the observed objects, and the queue of templates and policies to examine.
 //!
-//! A running detector fills it from informers and writes the decisions to a server. A simulation fills it from
-//! manifests and applies the decisions to copies. The state knows no clients, tasks or events.
+//! A running detector fills the state from informers, and writes the decisions to a server. A simulation fills the
+//! state from manifests, and applies the decisions to copies of the objects. This module must not depend on clients,
+//! background tasks or the event recorder.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ pub enum QueueKey {
     Policy(PolicyKey),
 }
 
-/// An item of the queue. The caller calls [`State::finish`] when it is done.
+/// An item of the queue. The caller calls [`State::finish`] after it has processed the item.
 #[derive(Clone, Debug)]
 pub enum QueueItem {
     /// A template with a decision.
@@ -44,12 +45,12 @@ pub enum QueueItem {
         /// The decision.
         plan: Plan,
     },
-    /// A policy that cannot be applied.
+    /// A policy that cannot be applied: it is incomplete, invalid or being deleted.
     Policy(Arc<PolicyRecord>),
 }
 
 impl QueueItem {
-    /// Returns its key.
+    /// Returns the key of the item.
     pub fn key(&self) -> QueueKey {
         match self {
             Self::Template { template, .. } => QueueKey::Template(template.key.clone()),
@@ -81,7 +82,7 @@ impl State {
         }
     }
 
-    /// Measures the queue with a meter.
+    /// Sets the meter that measures the queue.
     pub(super) fn measure(&mut self, meter: QueueMeter) {
         self.queue = std::mem::take(&mut self.queue).metered(meter);
     }
@@ -107,17 +108,17 @@ impl State {
             || self.options.skips_namespace(&key.namespace)
     }
 
-    /// Adds a resource type of templates.
+    /// Adds a resource type of templates that the server serves.
     pub fn serve(&mut self, resource: Arc<ResourceType>) {
         self.types.insert(resource);
     }
 
-    /// Stores a policy without examining templates.
+    /// Stores a policy without queueing the templates that it affects.
     pub fn seed_policy(&mut self, record: PolicyRecord) {
         self.index.put_policy(Arc::new(record));
     }
 
-    /// Stores a template without queueing it. Only finds out what it waits for.
+    /// Stores a template without queueing it. If the template needs a policy or override policies, it waits for them.
     pub fn seed_template(&mut self, template: Template) {
         let template = Arc::new(template);
         self.index.put_template(&template);
@@ -126,7 +127,8 @@ impl State {
                 self.waiting
                     .await_overrides(template.key.clone(), Cause::user());
             }
-            // `Apply`: the policy was created while no detector was running.
+            // The plan is `Apply` if a policy was created while no detector was running. The template then waits for an
+            // event about this policy.
             Plan::AwaitPolicy | Plan::Apply(_) if template.claim.is_none() => {
                 self.waiting.await_policy(template.key.clone());
             }
@@ -139,7 +141,7 @@ impl State {
         decide(template, &self.index, cause, self.options.gates)
     }
 
-    /// Removes the next key from the queue and decides about it.
+    /// Removes keys from the queue until a key needs an action of the caller. Returns the item of this key.
     pub fn next_item(&mut self) -> Option<QueueItem> {
         while let Some((key, cause)) = self.queue.next() {
             let item = match &key {
@@ -154,7 +156,7 @@ impl State {
         None
     }
 
-    /// Ends the processing of a key that needs no retry.
+    /// Ends the processing of a key without a retry.
     pub fn finish(&mut self, key: &QueueKey) {
         self.queue.finish(key);
     }
@@ -175,7 +177,8 @@ impl State {
         })
     }
 
-    /// Queues the templates that an applicable policy affects. Returns any other policy.
+    /// Queues the templates that a ready policy affects. A policy that is not ready is returned for the caller to
+    /// process.
     fn examine_policy(&mut self, key: &PolicyKey) -> Option<QueueItem> {
         let record = self.index.policy(key).cloned()?;
         match record.ready().cloned() {
@@ -187,7 +190,7 @@ impl State {
         }
     }
 
-    /// Notes that a template waits for the priority class that its policy names.
+    /// Registers a template that waits for the priority class of its policy.
     pub(super) fn await_priority_class(&mut self, key: TemplateKey) {
         self.waiting.await_priority_class(key);
     }
@@ -202,7 +205,7 @@ impl State {
         self.queue.push(QueueKey::Template(key), cause, lane);
     }
 
-    /// Queues the templates of kinds whose interpretation may have changed.
+    /// Queues the templates of the kinds whose interpretation may have changed.
     pub fn enqueue_kinds(&mut self, is_changed: impl Fn(&str, &str) -> bool) {
         let keys = self.index.template_keys();
         let keys = keys.filter(|key| is_changed(key.api_version(), key.kind()));
@@ -217,7 +220,7 @@ impl State {
         self.queue.push(key, Cause::default(), Lane::Fast);
     }
 
-    /// Stores a new or changed template.
+    /// Stores a new or changed template, and queues it if the change is relevant.
     pub fn template_applied(&mut self, template: Template) {
         let is_priority_class = template.key.kind() == "PriorityClass";
         let template = Arc::new(template);
@@ -262,7 +265,8 @@ impl State {
         }
     }
 
-    /// Queues the policy of a template if it is being deleted: its finalizer is removed after its last claim.
+    /// Queues the former policy of a template if this policy is being deleted. The finalizer of the policy is removed
+    /// after the policy has lost its last claim.
     fn enqueue_terminating_policy_of(&mut self, old: &Template) {
         if let Some(claim) = &old.claim
             && let Some(record) = self.index.policy(&claim.policy)
@@ -314,8 +318,8 @@ impl State {
         }
     }
 
-    /// Queues the templates that a new or changed policy affects: those that it has claimed, those that wait for a
-    /// policy, and those that it may preempt.
+    /// Queues the templates that a new or changed policy affects: templates that the policy has claimed, templates that
+    /// wait for a policy or for override policies, and templates whose present policy may be preempted.
     fn enqueue_affected_by(&mut self, policy: &Policy) {
         let by_user = !policy.is_lazy();
         let claimed: Vec<TemplateKey> = self.index.claimed_by(&policy.key).cloned().collect();
@@ -356,7 +360,7 @@ impl State {
         }
     }
 
-    /// Stores an override policy.
+    /// Stores an override policy. If it is new, the templates that wait for override policies are queued.
     pub fn override_applied(&mut self, key: OverrideKey) {
         if self.index.put_override(key) {
             self.enqueue_waiting_for_overrides();
@@ -375,8 +379,8 @@ impl State {
             fields.remove("status");
         }
         let key = BindingKey::of(&object);
-        // A delayed write of an earlier process may undo newer decisions. The detector's own writes are examined as
-        // well: a running write may have compared with the version before.
+        // Another process may have undone a decision with a delayed write. Writes of this detector are examined as
+        // well, because a running write may be based on an older version of the binding.
         if self.is_relevant_change(&key, &object)
             && let Some(template) = self.template_of(&key, &object)
         {
@@ -393,7 +397,7 @@ impl State {
         old.metadata.labels != new.metadata.labels || differ_in_detector_fields(old, new)
     }
 
-    /// Returns the template of a binding, if it exists.
+    /// Returns the key of the binding's template, if the template exists.
     fn template_of(&self, key: &BindingKey, binding: &DynamicObject) -> Option<TemplateKey> {
         let resource = binding.data.get("spec")?.get("resource")?;
         let text = |field: &str| resource.get(field)?.as_str();

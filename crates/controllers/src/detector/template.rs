@@ -1,5 +1,5 @@
-//! Resource templates as the detector stores them: their claim and fingerprints, and their content only for kinds with
-//! built-in rules.
+//! Resource templates as the detector stores them. To save memory, the content is stored only for kinds whose replicas
+//! a built-in rule reads.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,15 +27,16 @@ pub struct Template {
     pub resource_version: String,
     /// The labels.
     pub labels: BTreeMap<String, String>,
-    /// The claim of a policy.
+    /// The claim of a policy on the template.
     pub claim: Option<Claim>,
-    /// True if it has labels or annotations of a ClusterPropagationPolicy, even incomplete ones.
+    /// True if the template has at least one label or annotation of a claim of a ClusterPropagationPolicy.
     pub has_cluster_claim: bool,
-    /// True if it is being deleted.
+    /// True if the template is being deleted.
     pub deleting: bool,
-    /// The fingerprints, to classify changes.
+    /// The fingerprints, which classify changes of the template.
     pub fingerprints: Fingerprints,
-    /// The content for kinds with built-in rules, without metadata except the namespace of custom resources.
+    /// The content, for kinds whose replicas a built-in rule reads. It contains no metadata except the namespace of
+    /// custom resources.
     pub body: Option<Arc<Value>>,
 }
 
@@ -67,7 +68,7 @@ impl Template {
         }
     }
 
-    /// Returns the template with a claim, for callers without a server.
+    /// Returns the template with a claim. Simulations call this function instead of writing to a server.
     #[must_use]
     pub fn claimed(&self, claim: &Claim) -> Self {
         let mut template = self.clone();
@@ -85,7 +86,7 @@ impl Template {
         template
     }
 
-    /// Returns the template without a claim, for callers without a server.
+    /// Returns the template without a claim. Simulations call this function instead of writing to a server.
     #[must_use]
     pub fn released(&self, claim: &Claim) -> Self {
         let mut template = self.clone();
@@ -100,7 +101,7 @@ impl Template {
         template
     }
 
-    /// Returns the fields that selectors read.
+    /// Returns the fields that selectors compare.
     pub fn identity(&self) -> ResourceIdentity<'_> {
         ResourceIdentity {
             api_version: self.key.api_version(),

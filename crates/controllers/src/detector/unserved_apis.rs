@@ -1,5 +1,5 @@
-//! Selectors of policies for APIs that the control plane does not serve. Each is reported once while the API is
-//! unserved.
+//! A check of the APIs that policies select. An API that the control plane does not serve is reported once for each
+//! policy. It is reported again if it was served, or if the policy did not select it, in the meantime.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,10 +12,11 @@ use super::policy::{PolicyRecord, PolicyState};
 use crate::nearest::kind_hint;
 use crate::resource_type::ResourceType;
 
-/// The delay before a check, in which a CustomResourceDefinition applied together with a policy is discovered.
+/// The delay before a check. In this time, the detector discovers a CustomResourceDefinition that is applied together
+/// with the policy.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// `apiVersion` and kind.
+/// The API version and the kind of a resource.
 type ApiKind = (String, String);
 
 /// The served APIs and the reported selectors.
@@ -45,7 +46,7 @@ impl UnservedApis {
         }
     }
 
-    /// Forgets a deleted policy.
+    /// Removes the reports about a deleted policy.
     pub(super) fn forget(&mut self, policy: &PolicyKey) {
         self.reported.remove(policy);
     }
@@ -55,7 +56,7 @@ impl UnservedApis {
         self.due
     }
 
-    /// Returns the selectors for unserved APIs that were not reported yet.
+    /// Returns the selectors for unserved APIs that were not reported yet: the policy of each selector, and a message.
     pub(super) fn check<'a>(
         &mut self,
         policies: impl Iterator<Item = &'a Arc<PolicyRecord>>,
@@ -143,7 +144,7 @@ mod tests {
             messages(&mut apis, &policy(&["Widget", "Deploymnt"])).len(),
             1
         );
-        // Served, and not served again.
+        // The policy no longer selects the API, and then selects it again.
         assert!(messages(&mut apis, &policy(&["Deployment"])).is_empty());
         assert_eq!(messages(&mut apis, &typo), [expected]);
         apis.forget(&typo.key);

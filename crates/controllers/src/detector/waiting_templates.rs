@@ -11,9 +11,10 @@ use crate::resource_type::{ResourceType, TemplateKey};
 /// The waiting templates.
 #[derive(Debug, Default)]
 pub(super) struct WaitingTemplates {
-    /// Templates without a policy, by resource type: a new policy examines those of its kinds only.
+    /// Templates without a policy, by resource type. For a new policy, only the templates of the selected kinds are
+    /// examined.
     without_policy: HashMap<Arc<ResourceType>, HashSet<TemplateKey>>,
-    /// Templates that wait for override policies, with the causes to keep.
+    /// Templates that wait for override policies, with the causes for examining them.
     blocked: HashMap<TemplateKey, Cause>,
     without_priority_class: HashSet<TemplateKey>,
 }
@@ -47,7 +48,7 @@ impl WaitingTemplates {
         self.without_priority_class.remove(key);
     }
 
-    /// Returns the templates without a policy whose kind a policy selects.
+    /// Returns the templates that wait for a policy and whose kind this policy selects.
     pub(super) fn with_kinds_of<'a>(
         &'a self,
         policy: &'a Policy,

@@ -1,4 +1,5 @@
-//! Events of the detector: applies watch events to the state, and watches the resources that the server serves.
+//! The handlers of the detector's events. They apply watch events to the state, and start and stop the informers for
+//! the discovered resource types.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use crate::reconciler::informer::{Listing, WatchEvent};
 use crate::resource_type::ResourceType;
 
 impl Detector {
-    /// Watches new resource types unless they are skipped, and forgets those that are not served any more.
+    /// Starts informers for new resource types that are not skipped. Stops the informers for types that are no longer
+    /// served, and removes the templates of these types.
     pub(super) fn handle_discovery(
         &mut self,
         served: Vec<ResourceType>,
@@ -67,7 +69,7 @@ impl Detector {
     }
 
     pub(super) fn handle_watch_event(&mut self, source: Source, event: WatchEvent) {
-        // A stopped informer may have sent events before.
+        // The informer that sent this event may be stopped by now.
         if let Source::Templates(resource) = &source
             && !self.types.contains_key(resource)
         {
@@ -92,7 +94,7 @@ impl Detector {
                 let namespace = object.namespace().unwrap_or_default();
                 self.delete(&source, &namespace, &object.name_any());
             }
-            // The resource may be served again soon. Only a deletion removes objects from members.
+            // Known objects are kept, because the server may serve the resource again soon.
             WatchEvent::Unserved => {}
         }
     }
@@ -137,7 +139,7 @@ impl Detector {
         }
     }
 
-    /// Forgets the objects that are not in a new list: they were deleted meanwhile.
+    /// Removes the known objects of a source that a list does not contain.
     fn forget_unlisted(&mut self, source: &Source, listing: &Listing) {
         let known: Vec<(String, String)> = match source {
             Source::Templates(resource) => self
@@ -189,8 +191,8 @@ impl Detector {
         }
     }
 
-    /// Reports whether a policy has no claims left. All objects of its kinds have to be known, except for kinds that
-    /// are not served or skipped.
+    /// Reports whether a policy has no claims left. This is certain only when all templates of its kinds are listed.
+    /// Kinds that are skipped or not served have no templates.
     pub(super) fn has_released_all(&self, policy: &PolicyRecord) -> bool {
         let is_selected = |kind: &ResourceType| {
             let mut kinds = policy.kinds.iter();
@@ -225,7 +227,7 @@ impl Detector {
         self.unserved.policy_changed(&record);
     }
 
-    /// Records an event for each policy that selects an unserved API, unless it was recorded before.
+    /// Records an event for each policy that selects an unserved API, unless the event was already recorded.
     pub(super) fn report_unserved_apis(&mut self) {
         for (policy, fault) in self.unserved.check(self.state.index.policies()) {
             self.writer

@@ -1,4 +1,5 @@
-//! Writes of the detector. Each names the version that it is based on; objects that are up to date are not written.
+//! The detector's writes to the control plane. Each patch contains the resource version on which it is based. Objects
+//! that are up to date are not written.
 
 use berth_apimachinery::api_error::{api_error_message, has_code, is_stale, is_unreachable};
 use std::borrow::Cow;
@@ -29,10 +30,10 @@ use crate::monitor::{Monitor, Outcome};
 use crate::reconciler::work_queue::RetryableError;
 use crate::resource_interpreter::ResourceInterpreter;
 
-/// Maximum number of attempts to write a binding that others write to.
+/// Maximum number of attempts to write a binding that other clients change at the same time.
 const CONFLICT_ATTEMPTS: usize = 5;
 
-/// An error of carrying out a plan.
+/// An error of a write.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     /// A request failed.
@@ -41,7 +42,7 @@ pub(super) enum WriteError {
     /// The binding belongs to another object.
     #[error(transparent)]
     OtherOwner(#[from] OtherOwner),
-    /// Replicas could not be read.
+    /// The interpreter cannot read the template.
     #[error(transparent)]
     Interpret(#[from] InterpretError),
     /// The priority class that the policy names does not exist.
@@ -66,7 +67,7 @@ impl RetryableError for WriteError {
     }
 }
 
-/// A writer to the control plane.
+/// A client that writes the detector's decisions to the control plane.
 #[derive(Clone)]
 pub(super) struct Writer {
     /// The client.
@@ -87,13 +88,13 @@ impl std::fmt::Debug for Writer {
     }
 }
 
-/// The handling of a binding in which only the template version is out of date. The version in the binding announces a
-/// change of the template to other controllers.
+/// The handling of a binding in which only the resource version of the template is outdated. A new version in the
+/// binding notifies other controllers of a change of the template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VersionChanges {
-    /// Write it: the template or its policy changed.
+    /// Write the new version, because the template or its policy changed.
     Written,
-    /// Ignore it: only the binding changed.
+    /// Keep the outdated version, because only the binding changed.
     Ignored,
 }
 
@@ -138,8 +139,8 @@ impl Writer {
         result
     }
 
-    /// Removes a claim, from the binding first: otherwise a failure in between would leave a binding that is never
-    /// examined again.
+    /// Removes a claim from the binding and then from the template. In the opposite order, a failure after the first
+    /// write would leave a claimed binding that is never examined again.
     pub(super) async fn release(
         &self,
         template: &Template,
@@ -173,7 +174,8 @@ impl Writer {
         }
     }
 
-    /// Adds what the mutating webhook would have added to a policy.
+    /// Adds the defaults, the permanent id and the finalizer that a policy lacks on a server without Karmada's mutating
+    /// webhook.
     pub(super) async fn complete_policy(
         &self,
         policy: &PolicyRecord,
@@ -184,7 +186,7 @@ impl Writer {
         self.patch_policy(policy, patch).await
     }
 
-    /// Removes the finalizer of a policy without claims.
+    /// Removes the finalizer of a policy that has no claims.
     pub(super) async fn remove_finalizer(&self, policy: &PolicyRecord) -> Result<(), WriteError> {
         let own = policy.key.kind.guarded().policy_finalizer();
         let others: Vec<&String> = policy
@@ -218,7 +220,8 @@ impl Writer {
         }
     }
 
-    /// Changes the claim of a template, unless the template changed meanwhile.
+    /// Changes the claim of a template. The server rejects the patch if the template has changed. Returns the new
+    /// template.
     async fn patch_claim(
         &self,
         template: &Template,
@@ -257,7 +260,7 @@ impl Writer {
                 return Err(error.into());
             }
         };
-        // A new binding would outlive a template that is being deleted.
+        // A template that is being deleted gets no new binding, because the binding might outlive the template.
         if binding.is_none() && template.deleting {
             return Ok(());
         }
@@ -274,8 +277,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns a template with the content that scripts and webhooks read; none if it does not exist. The detector does not store the
-    /// content of kinds without built-in rules, nor the metadata of any.
+    /// Returns the template with the content that scripts and webhooks read, or `None` if the template does not exist.
+    /// If there is such a script or webhook, the content is read from the server, because the detector stores only a
+    /// part of it.
     async fn with_content<'a>(
         &self,
         template: &'a Template,
@@ -294,7 +298,7 @@ impl Writer {
         let Some(mut object) = api.get_opt(&key.name).await? else {
             return Ok(None);
         };
-        // Responses may lack the type.
+        // Responses may lack `apiVersion` and `kind`.
         object.types = Some(TypeMeta {
             api_version: key.api_version().to_owned(),
             kind: key.kind().to_owned(),
@@ -306,7 +310,8 @@ impl Writer {
         })))
     }
 
-    /// Returns the value of the policy's priority class. As in Karmada, it is read for namespaced templates only.
+    /// Returns the value of the policy's priority class. As in Karmada, only bindings of namespaced templates have a
+    /// priority.
     async fn priority_of(
         &self,
         template: &Template,
@@ -327,7 +332,7 @@ impl Writer {
         }
     }
 
-    /// Creates or patches a binding. Reports whether anything was written.
+    /// Creates or patches a binding. Reports whether the binding was written.
     async fn write_binding(
         &self,
         desired: &DesiredBinding,
@@ -380,7 +385,7 @@ impl Writer {
     }
 }
 
-/// Starts the trace of a change of a binding, and names it in the object or patch that will be written.
+/// Starts the trace of a write of a binding, and adds the trace context to the annotations of the object or patch.
 fn traced(object: &mut Value, desired: &DesiredBinding, start: SystemTime) -> Span {
     let mut span = Span::start("apply_policy", None, start);
     if let Some(context) = span.context() {

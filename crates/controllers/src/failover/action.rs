@@ -1,4 +1,5 @@
-//! Decides what failover does next with a binding, such as an eviction, and when to look at it again.
+//! The decision about a binding: whether to evict the binding or to change its graceful eviction tasks, and when to
+//! examine the binding again.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use super::options::FailoverOptions;
 use super::toleration::{EvictingTaint, Tolerated, tolerated};
 use super::unhealthy_tracker::UnhealthyTracker;
 
-/// The current time: written timestamps use the wall clock, waiting uses the monotonic clock.
+/// The current time of two clocks. Timestamps in objects use the wall clock, and waiting uses the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clocks {
     pub(super) wall: Timestamp,
@@ -28,7 +29,8 @@ impl Clocks {
         }
     }
 
-    /// Returns the instant just after a wall-clock time, which may have passed.
+    /// Returns the instant one millisecond after a wall-clock time. If this time has passed, the current time is used
+    /// instead.
     fn after(&self, time: Timestamp) -> Instant {
         let wait = Duration::try_from(time.duration_since(self.wall)).unwrap_or_default();
         self.now + wait + Duration::from_millis(1)
@@ -38,7 +40,7 @@ impl Clocks {
 /// An action for a binding.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Action {
-    /// Nothing to do now.
+    /// Do nothing now.
     None,
     /// Change the graceful eviction tasks.
     UpdateTasks(TaskUpdate),

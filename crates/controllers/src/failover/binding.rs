@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::binding_key::{BindingKey, BindingKind};
 
-/// A ResourceBinding or ClusterResourceBinding.
+/// The fields of a ResourceBinding or ClusterResourceBinding.
 #[derive(Clone, Debug)]
 pub(super) struct Binding {
     /// The key.
@@ -27,10 +27,10 @@ pub(super) struct Binding {
     pub(super) clusters: Vec<Value>,
     /// `spec.gracefulEvictionTasks` as stored, with unknown fields.
     pub(super) tasks: Vec<Value>,
-    /// The placement that the scheduler applied last, if it can be read.
+    /// The placement that the scheduler last applied, from an annotation of the binding.
     pub placement: Option<Placement>,
     generation: Option<i64>,
-    /// True if it is being deleted.
+    /// True if the binding is being deleted.
     pub deleting: bool,
 }
 
@@ -64,12 +64,12 @@ impl Binding {
         })
     }
 
-    /// Returns the kind of binding.
+    /// Returns the kind of the binding.
     pub(super) fn kind(&self) -> BindingKind {
         BindingKind::of(&self.key)
     }
 
-    /// Reports whether it is placed on a cluster.
+    /// Reports whether the binding is placed on a cluster.
     pub(super) fn is_placed_on(&self, cluster: &str) -> bool {
         self.spec
             .clusters
@@ -77,13 +77,13 @@ impl Binding {
             .any(|target| target.name == cluster)
     }
 
-    /// Reports whether it has a graceful eviction task for a cluster.
+    /// Reports whether the binding has a graceful eviction task for a cluster.
     pub(super) fn has_task_for(&self, cluster: &str) -> bool {
         let mut tasks = self.spec.graceful_eviction_tasks.iter();
         tasks.any(|task| task.from_cluster == cluster)
     }
 
-    /// Reports whether the scheduler has observed the current generation.
+    /// Reports whether the scheduler has observed the current generation of the binding.
     pub(super) fn is_observed_by_scheduler(&self) -> bool {
         self.status.scheduler_observed_generation == self.generation
     }
@@ -94,7 +94,7 @@ impl Binding {
         items.find(|item| item.cluster_name == cluster)
     }
 
-    /// Returns the health in a cluster, if it is known.
+    /// Returns the health of the resource in a cluster, if it is known.
     pub(super) fn health_in(&self, cluster: &str) -> Option<&ResourceHealth> {
         self.status_in(cluster)?.health.as_ref()
     }

@@ -1,4 +1,4 @@
-//! The observed bindings, and the taints of clusters that evict.
+//! The cache of failover: the observed bindings, and the `NoExecute` taints of clusters.
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
@@ -37,11 +37,11 @@ impl Source {
     }
 }
 
-/// Everything that failover has observed.
+/// The observed bindings and taints.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     pub(super) bindings: HashMap<BindingKey, Binding>,
-    /// The evicting taints of the clusters that have any.
+    /// The `NoExecute` taints by cluster. Clusters without such taints are omitted.
     pub(super) taints: HashMap<String, Vec<EvictingTaint>>,
     listed: HashSet<Source>,
 }
@@ -54,7 +54,7 @@ pub(super) struct Affected {
 }
 
 impl Cache {
-    /// Reports whether all sources were listed. Before that, a cluster without taints may not have been observed yet.
+    /// Reports whether all sources are listed. Before that, taints or bindings may be missing.
     pub(super) fn is_synced(&self) -> bool {
         self.listed.len() == Source::ALL.len()
     }
@@ -150,7 +150,7 @@ impl Cache {
         }
     }
 
-    /// Forgets the objects that are not in a list.
+    /// Removes the objects of a source that a list does not contain.
     fn retain(&mut self, source: Source, listing: &Listing) -> Affected {
         if source == Source::Clusters {
             self.taints.retain(|name, _| listing.contains("", name));

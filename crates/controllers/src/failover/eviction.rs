@@ -1,4 +1,5 @@
-//! Evictions: each removes a cluster from `spec.clusters` and adds a graceful eviction task.
+//! The tasks and patches of evictions. An eviction removes a cluster from `spec.clusters` of a binding and adds a
+//! graceful eviction task.
 
 use berth_api::binding::GracefulEvictionTask;
 use berth_api::policy::{ApplicationFailover, PurgeMode, StatePreservation};
@@ -12,7 +13,7 @@ use crate::binding_key::BindingKind;
 /// The reason for an eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// The cluster has a taint that is not tolerated, or no longer tolerated.
+    /// The binding does not tolerate a taint of the cluster, or the toleration has expired.
     Taint,
     /// The application is unhealthy in the cluster.
     Unhealthy,
@@ -21,7 +22,7 @@ pub(super) enum Reason {
 /// An error that prevents an eviction.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EvictionError {
-    /// The purge mode is `Gracefully`, but the gate is off.
+    /// The purge mode is `Gracefully`, but the feature gate `GracefulEviction` is disabled.
     #[error("GracefulEviction featureGate must be enabled when purgeMode is Gracefully")]
     GateOff,
     /// The state to preserve is not available.
@@ -29,10 +30,10 @@ pub(super) enum EvictionError {
     State(#[from] StateError),
 }
 
-/// Returns the task of an eviction, without its replicas. Producers and reasons are Karmada's.
+/// Returns the graceful eviction task for an eviction, without replicas. The producer and the reason are Karmada's.
 ///
 /// # Errors
-/// When the policy needs a gate that is off, or state that is not available.
+/// When the policy needs a feature gate that is disabled, or when the state to preserve is not available.
 pub(super) fn eviction_task(
     binding: &Binding,
     cluster: &str,
@@ -74,7 +75,7 @@ pub(super) fn eviction_task(
             let before = before.map(|target| target.name.clone());
             Ok(GracefulEvictionTask {
                 from_cluster: cluster.to_owned(),
-                // As in Karmada, only preserved state needs the earlier clusters.
+                // As in Karmada, the earlier clusters are stored only together with preserved state.
                 clusters_before_failover: before.filter(|_| state.is_some()).collect(),
                 preserved_label_state: state.unwrap_or_default(),
                 suppress_deletion: (mode == PurgeMode::Never).then_some(true),
@@ -107,8 +108,8 @@ fn application_producer(kind: BindingKind) -> &'static str {
     }
 }
 
-/// Returns the patch that evicts a binding from clusters, each with its task. A cluster never gets a second task.
-/// Unknown fields are kept.
+/// Returns the patch that evicts a binding from the clusters of the new tasks. A cluster that already has a task gets
+/// no second task. Unknown fields are kept.
 ///
 /// # Errors
 /// When a task cannot be serialized.

@@ -7,17 +7,17 @@ use crate::binding_key::BindingKey;
 use crate::monitor::Monitor;
 use crate::monitor::queue_meter::QueueMeter;
 
-/// A queued binding.
+/// A binding in the queue.
 #[derive(Debug)]
 struct Queued {
     since: Instant,
     /// The kind of the template.
     kind: String,
-    /// The clusters that the binding leaves.
+    /// The clusters from which the binding is evicted.
     clusters: Vec<String>,
 }
 
-/// Measures an eviction queue.
+/// A meter that measures an eviction queue.
 #[derive(Debug)]
 pub(super) struct EvictionMeter {
     name: &'static str,
@@ -38,7 +38,8 @@ impl EvictionMeter {
         }
     }
 
-    /// Counts a binding that entered the queue, with the kind of its template and the clusters that it leaves.
+    /// Counts a binding that entered the queue. `kind` is the kind of the template. The binding is evicted from
+    /// `clusters`.
     pub(super) fn added(&mut self, key: &BindingKey, kind: String, clusters: Vec<String>) {
         for cluster in &clusters {
             self.monitor.awaiting_eviction(cluster, &kind, 1.0);

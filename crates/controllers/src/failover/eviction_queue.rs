@@ -1,4 +1,4 @@
-//! Bindings that wait for their eviction, first in, first out.
+//! The queue of the bindings that wait for their eviction. The first added binding is evicted first.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Instant;
@@ -7,7 +7,7 @@ use super::eviction_meter::EvictionMeter;
 use super::rate_limiter::RateLimiter;
 use crate::binding_key::BindingKey;
 
-/// A queue with a rate limit.
+/// A queue of bindings with a rate limit.
 #[derive(Debug)]
 pub(super) struct EvictionQueue {
     pub(super) limiter: RateLimiter,
@@ -27,7 +27,8 @@ impl EvictionQueue {
         }
     }
 
-    /// Adds a binding unless it is queued, with the kind of its template and the clusters that it leaves.
+    /// Adds a binding if it is not queued. `kind` is the kind of the template. The binding will be evicted from
+    /// `clusters`.
     pub(super) fn push(&mut self, key: &BindingKey, kind: String, clusters: Vec<String>) {
         if self.queued.insert(key.clone()) {
             self.order.push_back(key.clone());
@@ -43,7 +44,7 @@ impl EvictionQueue {
         Some(key)
     }
 
-    /// Returns the time at which the next binding may be evicted, if one is queued.
+    /// Returns the time at which the next binding may be evicted, or `None` if the queue is empty.
     pub(super) fn next_due(&self, now: Instant) -> Option<Instant> {
         (!self.order.is_empty()).then(|| self.limiter.next_allowed(now).unwrap_or(now))
     }

@@ -1,4 +1,4 @@
-//! Graceful eviction: decides which eviction tasks of a binding are finished, and when to check the others.
+//! The decision which graceful eviction tasks of a binding are finished, and when to check the remaining tasks.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::timestamp::whole_seconds;
 /// A change of the eviction tasks of a binding.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TaskUpdate {
-    /// The patch of the binding, if anything changes.
+    /// The patch of the binding, or `None` if no task changes.
     pub patch: Option<Value>,
-    /// The clusters whose tasks are finished: their old copies are deleted.
+    /// The clusters whose tasks are finished. The old copies in these clusters are then deleted.
     pub finished: Vec<String>,
     /// The time at which the next task ends.
     pub next: Option<Timestamp>,
@@ -61,8 +61,8 @@ pub(super) fn update_tasks(binding: &Binding, timeout: Duration, now: Timestamp)
     }
 }
 
-/// Returns the time from which the grace period is over. Timestamps have whole seconds, so the task may be up to a second
-/// younger than its creation timestamp says.
+/// Returns the end of a task's grace period. One second is added to the creation timestamp, because timestamps have
+/// whole seconds: the task may have been created up to one second later.
 fn end(task: &GracefulEvictionTask, created: Timestamp, timeout: Duration) -> Timestamp {
     let grace = match task.grace_period_seconds {
         Some(seconds) => SignedDuration::from_secs(seconds.into()),
@@ -85,8 +85,8 @@ fn is_healthy_everywhere(binding: &Binding) -> bool {
     })
 }
 
-/// Reports whether a status covers the assigned replicas. A status from before the cluster got more replicas is
-/// healthy, too, but counts fewer. A status without a replica count always covers them.
+/// Reports whether a status counts at least the assigned replicas. A status that is older than an increase of the
+/// replicas may be healthy, but counts fewer replicas. A status without a replica count is accepted.
 fn covers_replicas(status: Option<&Value>, assigned: i32) -> bool {
     let reported = status.and_then(|status| status.get("replicas")?.as_i64());
     reported.is_none_or(|reported| reported >= i64::from(assigned))
@@ -98,7 +98,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A binding with this spec, in generation 3.
+    /// Returns a binding with this spec and generation 3.
     pub(crate) fn binding(spec: &Value) -> Binding {
         binding_with(spec, &json!(null))
     }
@@ -233,7 +233,7 @@ pub(super) mod tests {
                 &json!({ "clusters": [{ "name": "m2" }], "gracefulEvictionTasks": [task("m1", &more)] }),
                 &json!({ "schedulerObservedGeneration": seen, "aggregatedStatus": health }),
             );
-            // A task that stays does so for the whole second.
+            // An unfinished task stays unfinished for the whole second.
             let within = SignedDuration::from_millis(if stays { 999 } else { 0 });
             let update = update_tasks(&binding, TIMEOUT, at(now) + within);
             assert_eq!(update.patch.is_none(), stays, "{about}");

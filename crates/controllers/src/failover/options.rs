@@ -1,4 +1,4 @@
-//! Options of the failover controllers. Names and defaults are Karmada's where it has them.
+//! Options of the failover controllers. If Karmada has the same option, its name and default are Karmada's.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -8,26 +8,28 @@ use berth_api::policy::PurgeMode;
 /// The options of the failover controllers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailoverOptions {
-    /// Eviction by `NoExecute` taints; Karmada's gate `Failover` and its flag `--enable-no-execute-taint-eviction`.
+    /// Options of the eviction by `NoExecute` taints, `None` if it is disabled. In Karmada, the feature gate `Failover`
+    /// and the flag `--enable-no-execute-taint-eviction` enable this eviction.
     pub taint_eviction: Option<TaintEviction>,
-    /// Eviction of unhealthy applications whose policy enables it.
+    /// True to evict unhealthy applications whose policy enables application failover.
     pub application_failover: bool,
-    /// Graceful eviction; Karmada's gate `GracefulEviction`.
+    /// True to enable graceful eviction, as Karmada's feature gate `GracefulEviction` does.
     pub graceful_eviction: bool,
-    /// The default grace period of an old copy.
+    /// The default grace period after which a graceful eviction ends.
     pub graceful_eviction_timeout: Duration,
-    /// Eviction tasks hold the state to preserve; Karmada's gate `StatefulFailoverInjection`.
+    /// True to store the state to preserve in eviction tasks, as Karmada's feature gate `StatefulFailoverInjection`
+    /// does.
     pub state_preservation: bool,
-    /// Maximum number of evictions per minute; `None` for no limit.
+    /// Maximum number of evictions per minute, `None` for no limit.
     pub move_budget: Option<NonZeroU32>,
 }
 
 /// The options of eviction by taints.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaintEviction {
-    /// The default purge mode of old copies.
+    /// The default purge mode of evictions by taints.
     pub purge_mode: PurgeMode,
-    /// Evictions per second; 0 for one in 30 minutes, as in Karmada.
+    /// The number of evictions per second. As in Karmada, 0 means one eviction in 30 minutes.
     pub rate: f32,
 }
 
@@ -54,7 +56,7 @@ impl Default for TaintEviction {
 }
 
 impl FailoverOptions {
-    /// Reports whether everything is disabled.
+    /// Reports whether taint eviction, application failover and graceful eviction are all disabled.
     pub fn is_idle(&self) -> bool {
         self.taint_eviction.is_none() && !self.application_failover && !self.graceful_eviction
     }

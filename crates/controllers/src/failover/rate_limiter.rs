@@ -1,15 +1,15 @@
-//! Limits for the rate of evictions.
+//! Limits for the rate of evictions: [`RateLimiter`] for one queue, and [`MoveBudget`] for all queues together.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-/// The window of the move budget.
+/// The period in which [`MoveBudget`] counts evictions.
 const MINUTE: Duration = Duration::from_mins(1);
 /// The interval between two evictions at a rate of 0, as in Karmada.
 const LONGEST_INTERVAL: Duration = Duration::from_mins(30);
 
-/// Returns the interval between two evictions at a rate in evictions per second.
+/// Returns the interval between two evictions for a rate in evictions per second.
 pub(super) fn interval(rate: f32) -> Duration {
     if rate > 0.0 {
         Duration::try_from_secs_f32(rate.recip())
@@ -35,7 +35,7 @@ impl RateLimiter {
         }
     }
 
-    /// Returns the time of the next eviction, or `None` if it is allowed now.
+    /// Returns the earliest time of the next eviction, or `None` if an eviction is allowed now.
     pub(super) fn next_allowed(&self, now: Instant) -> Option<Instant> {
         self.next.filter(|next| *next > now)
     }
@@ -46,7 +46,7 @@ impl RateLimiter {
     }
 }
 
-/// A maximum number of evictions per minute, so that a flapping cluster cannot empty a fleet.
+/// A maximum number of evictions per minute. It prevents mass evictions when the taints of clusters change repeatedly.
 #[derive(Debug)]
 pub(super) struct MoveBudget {
     limit: Option<NonZeroU32>,
@@ -54,7 +54,7 @@ pub(super) struct MoveBudget {
 }
 
 impl MoveBudget {
-    /// Returns a budget with a limit, or an unlimited one.
+    /// Returns a budget with this limit. `None` means no limit.
     pub(super) fn new(limit: Option<NonZeroU32>) -> Self {
         Self {
             limit,
@@ -62,7 +62,7 @@ impl MoveBudget {
         }
     }
 
-    /// Returns the time of the next eviction, or `None` if it is allowed now.
+    /// Returns the earliest time of the next eviction, or `None` if an eviction is allowed now.
     pub(super) fn next_allowed(&mut self, now: Instant) -> Option<Instant> {
         let limit = usize::try_from(self.limit?.get()).unwrap_or(usize::MAX);
         while self.spent.front().is_some_and(|then| *then + MINUTE <= now) {

@@ -1,8 +1,8 @@
-//! The state of failover: examines bindings when they change or are due, and dispatches writes, never two for one
-//! binding at the same time.
+//! The reconciler of failover. It examines a binding when the binding changes or its scheduled time is reached, and
+//! dispatches writes. Writes to one binding run one after another.
 //!
-//! It keeps its own [`Schedule`] instead of a `WorkQueue`, because a binding that has to be evicted waits in an
-//! [`EvictionQueue`] whose rate depends on the reason.
+//! The reconciler uses a [`Schedule`] instead of a `WorkQueue`, because a binding also waits in an [`EvictionQueue`]
+//! before its eviction. The rate limit of this queue depends on the reason for the eviction.
 
 use berth_apimachinery::api_error::is_unreachable;
 use std::collections::{HashMap, HashSet};
@@ -28,13 +28,13 @@ use crate::reconciler::{Inputs, Reconciler, Workers};
 pub(super) const WORKERS: usize = 32;
 /// Delay before a binding is examined again after a conflict, or when all workers are busy.
 const SHORT_DELAY: Duration = Duration::from_millis(500);
-/// Delay before the first retry of a failed write. It doubles with each further failure.
+/// Delay before the first retry of a failed write. Each further failure doubles the delay.
 const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Maximum delay between two attempts of a write.
 const LONGEST_RETRY_DELAY: Duration = Duration::from_mins(1);
 
-/// The rate limit of an eviction: as in Karmada, taints evict each kind of binding at a rate of its own, and unhealthy
-/// applications are evicted at once.
+/// The queue of an eviction. As in Karmada, each kind of binding has its own rate limit for evictions by taints, and
+/// unhealthy applications are evicted without a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lane {
     Taint(BindingKind),
@@ -42,7 +42,7 @@ enum Lane {
 }
 
 impl Lane {
-    /// Returns the name of its queue in metrics: Karmada's, where it has the queue.
+    /// Returns the name of the queue in metrics. If Karmada has the same queue, the name is Karmada's.
     fn queue_name(self) -> &'static str {
         match self {
             Self::Taint(BindingKind::Namespaced) => "binding-eviction",
@@ -71,7 +71,7 @@ pub(super) struct Failover {
     queues: [(Lane, EvictionQueue); 3],
     budget: MoveBudget,
     schedule: Schedule,
-    /// Bindings that are being written.
+    /// Bindings with a running write.
     busy: HashSet<BindingKey>,
     failures: HashMap<BindingKey, u32>,
 }
@@ -101,7 +101,7 @@ impl Reconciler for Failover {
         match written {
             WriteOutcome::Stored(stored) => {
                 self.failures.remove(&key);
-                // The watch may have delivered a newer version.
+                // The stored binding replaces the cached binding only if the watch has not delivered a newer version.
                 let known = self.cache.bindings.get_mut(&key);
                 if let Some(known) = known.filter(|known| known.version == binding.version)
                     && let Ok(stored) = Binding::read(&stored)
@@ -196,7 +196,8 @@ impl Failover {
             && self.budget.next_allowed(now).is_none()
     }
 
-    /// Examines a binding. It is evicted only when the eviction queue returned it.
+    /// Examines a binding, and starts the necessary write. Without `may_evict`, an eviction is queued instead of
+    /// written.
     fn reconcile(
         &mut self,
         key: &BindingKey,
@@ -262,7 +263,7 @@ impl Failover {
             match eviction::eviction_task(&binding, &cluster, reason, &self.options) {
                 Ok(task) => tasks.push(task),
                 Err(error) => {
-                    tracing::warn!(binding = binding.key.name, cluster, %error, "cannot evict");
+                    tracing::warn!(binding = binding.key.name, cluster, %error, "cannot evict a binding");
                     let message = error.to_string();
                     self.writer.eviction_refused(&binding, &cluster, &message);
                 }
@@ -275,18 +276,18 @@ impl Failover {
         let clusters: Vec<String> = clusters.collect();
         match eviction::eviction_patch(&binding, tasks) {
             Ok(patch) => {
-                tracing::info!(binding = binding.key.name, ?clusters, "evicting");
+                tracing::info!(binding = binding.key.name, ?clusters, "evicting a binding");
                 self.queues[lane].1.limiter.record(now);
                 self.budget.record(now);
                 let announcement = Announcement::Evicting(clusters);
                 let queue = self.queues[lane].0.queue_name();
                 self.start(binding, patch, announcement, Some(queue), workers);
             }
-            Err(error) => tracing::error!(binding = binding.key.name, %error, "cannot evict"),
+            Err(error) => tracing::error!(binding = binding.key.name, %error, "eviction failed"),
         }
     }
 
-    /// Starts a write. `queue` is the queue of an eviction.
+    /// Starts a write of a binding. `queue` is the name of the eviction queue, or `None` for other writes.
     fn start(
         &mut self,
         binding: Binding,

@@ -1,11 +1,11 @@
-//! The times at which bindings are examined: one for each binding, the earliest.
+//! The schedule of failover: the earliest time at which each binding is examined.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use crate::binding_key::BindingKey;
 
-/// Bindings ordered by time.
+/// Bindings, ordered by the time of their next examination.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     by_time: BTreeMap<(Instant, u64), BindingKey>,
@@ -33,12 +33,12 @@ impl Schedule {
         }
     }
 
-    /// Returns the time of the first binding.
+    /// Returns the earliest scheduled time.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.by_time.first_key_value().map(|((time, _), _)| *time)
     }
 
-    /// Removes and returns the first binding whose time has come.
+    /// Removes and returns the first binding if its time is not after `now`.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<BindingKey> {
         let entry = self.by_time.first_entry()?;
         if entry.key().0 > now {

@@ -1,4 +1,5 @@
-//! State that an application keeps when it moves: values of its last reported status become labels of the new copy.
+//! The state that an evicted application keeps. Rules of the policy select values of the application's last reported
+//! status. These values become labels of the new copy.
 
 use berth_apimachinery::jsonpath::{JsonPathError, render};
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ pub(super) enum StateError {
     /// The cluster has reported no status.
     #[error("the application status has not yet been collected from Cluster({0})")]
     NotReported(String),
-    /// A path cannot be evaluated.
+    /// The JSONPath of a rule cannot be evaluated.
     #[error("the state for label {label}: {source}")]
     Path {
         /// The label.
@@ -22,7 +23,7 @@ pub(super) enum StateError {
         /// The cause.
         source: JsonPathError,
     },
-    /// The value is not a valid label value.
+    /// The value that a rule selects is not a valid label value.
     #[error("the state for label {label}: {source}")]
     Value {
         /// The label.
@@ -35,7 +36,7 @@ pub(super) enum StateError {
 /// Returns the state of an application in a cluster as labels, or `None` if the policy has no rules.
 ///
 /// # Errors
-/// When a rule yields no valid label value.
+/// When the cluster has reported no status, or when a rule yields no valid label value.
 pub(super) fn preserved_state(
     binding: &Binding,
     cluster: &str,

@@ -5,10 +5,10 @@ use berth_api::toleration::Toleration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Taint;
 
-/// The effect that evicts.
+/// The effect of taints that evict bindings.
 pub(super) const NO_EXECUTE: &str = "NoExecute";
 
-/// A taint that evicts.
+/// A taint with the effect `NoExecute`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct EvictingTaint {
     key: String,
@@ -17,7 +17,7 @@ pub(super) struct EvictingTaint {
 }
 
 impl EvictingTaint {
-    /// Returns the taint if it evicts. A missing `timeAdded` defaults to `observed`.
+    /// Returns the taint if its effect is `NoExecute`. A missing `timeAdded` defaults to `observed`.
     pub(super) fn new(taint: &Taint, observed: Timestamp) -> Option<Self> {
         (taint.effect == NO_EXECUTE).then(|| Self {
             key: taint.key.clone(),
@@ -31,12 +31,12 @@ impl EvictingTaint {
         self.key == other.key && self.value == other.value
     }
 
-    /// Returns the time at which it was added.
+    /// Returns the time at which the taint was added.
     pub(super) fn since(&self) -> Timestamp {
         self.since
     }
 
-    /// Returns the taint with another time.
+    /// Returns the taint with `since` as the time at which it was added.
     #[must_use]
     pub(super) fn with_since(mut self, since: Timestamp) -> Self {
         self.since = since;
@@ -47,17 +47,19 @@ impl EvictingTaint {
 /// The time for which a binding tolerates the taints of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tolerated {
-    /// Without a limit.
+    /// All taints are tolerated without a time limit.
     Forever,
-    /// Until this time.
+    /// All taints are tolerated until this time.
     Until(Timestamp),
-    /// Not at all.
+    /// At least one taint is not tolerated.
     No,
 }
 
-/// Returns for how long a binding with this placement tolerates these taints. As in Karmada, the first toleration that
-/// matches a taint is used, and limits all taints that it matches; the earliest limit applies. Without a placement the
-/// tolerations are unknown, and the binding stays.
+/// Returns the time for which a binding with this placement tolerates these taints.
+///
+/// As in Karmada, the first toleration that matches a taint is used. The time limit of a used toleration applies to all
+/// taints that the toleration matches, and the earliest limit counts. Without a placement, the tolerations are unknown,
+/// and the binding stays.
 pub(super) fn tolerated(placement: Option<&Placement>, taints: &[EvictingTaint]) -> Tolerated {
     let Some(placement) = placement else {
         return Tolerated::Forever;
@@ -83,8 +85,8 @@ pub(super) fn tolerated(placement: Option<&Placement>, taints: &[EvictingTaint])
     ends.min().map_or(Tolerated::Forever, Tolerated::Until)
 }
 
-/// Returns the seconds after which a binding with this placement leaves a cluster that gets these taints now; `None` if it
-/// stays.
+/// Returns the number of seconds after which a binding with this placement is evicted from a cluster that gets these
+/// taints now, or `None` if the binding stays.
 pub fn eviction_delay(placement: Option<&Placement>, taints: &[Taint]) -> Option<i64> {
     let now = Timestamp::UNIX_EPOCH;
     let new = |taint: &Taint| Taint {

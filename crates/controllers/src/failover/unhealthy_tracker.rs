@@ -1,4 +1,5 @@
-//! The time for which applications have been unhealthy, and the decision which of them to evict.
+//! The tracker of unhealthy applications. It records since when an application has been unhealthy in a cluster, and
+//! decides when the application must be evicted.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,22 +12,22 @@ use crate::binding_key::BindingKey;
 /// The default time for which an unhealthy application is tolerated.
 const DEFAULT_TOLERATION: Duration = Duration::from_mins(5);
 
-/// The times since when bindings have been unhealthy, by cluster. They are kept in memory only and start again after a
-/// restart.
+/// The times at which bindings became unhealthy, by binding and cluster. The times are stored in memory only, so the
+/// measurement starts again after a restart.
 #[derive(Debug, Default)]
 pub(super) struct UnhealthyTracker(HashMap<BindingKey, HashMap<String, Instant>>);
 
-/// The consequence for a binding.
+/// The decision about an unhealthy binding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// The clusters to evict it from.
+    /// The clusters from which the binding must be evicted.
     pub evict_from: Vec<String>,
-    /// The time of the next eviction.
+    /// The time of the next eviction if the binding stays unhealthy.
     pub next: Option<Instant>,
 }
 
 impl UnhealthyTracker {
-    /// Observes the health of a binding. Unknown health counts as a recovery.
+    /// Records the health of a binding, and returns the decision. Unknown health counts as a recovery.
     pub(super) fn observe(&mut self, binding: &Binding, now: Instant) -> Verdict {
         let policy = binding.spec.failover.as_ref();
         let policy = policy.and_then(|failover| failover.application.as_ref());
@@ -61,7 +62,7 @@ impl UnhealthyTracker {
         verdict
     }
 
-    /// Forgets a deleted binding.
+    /// Removes the times of a binding.
     pub(super) fn forget(&mut self, key: &BindingKey) {
         self.0.remove(key);
     }

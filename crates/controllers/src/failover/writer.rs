@@ -1,4 +1,4 @@
-//! Writes of the failover controllers, each based on the version that was examined.
+//! The writes and events of the failover controllers. Each patch contains the resource version of the examined binding.
 
 use berth_api::{ClusterResourceBinding, ResourceBinding};
 use berth_apimachinery::api_error::has_code;
@@ -18,26 +18,26 @@ const FAILED: &str = "EvictWorkloadFromClusterFailed";
 /// The outcome of a write.
 #[derive(Debug)]
 pub(super) enum WriteOutcome {
-    /// The binding after the write.
+    /// The write succeeded and returned this binding.
     Stored(Box<DynamicObject>),
-    /// The binding changed meanwhile.
+    /// The binding has changed since it was read.
     Conflict,
     /// The binding was deleted.
     NotFound,
-    /// The request failed and has to be retried.
+    /// The request failed and must be repeated.
     Failed(Box<kube::Error>),
 }
 
 /// The events to record after a write.
 #[derive(Clone, Debug)]
 pub(super) enum Announcement {
-    /// The eviction from these clusters has finished. Recorded on success.
+    /// The eviction from these clusters ends with this write. An event is recorded if the write succeeds.
     Evicted(Vec<String>),
-    /// The eviction from these clusters begins. Recorded on failure.
+    /// The eviction from these clusters begins with this write. An event is recorded if the write fails.
     Evicting(Vec<String>),
 }
 
-/// Writes bindings and records events. Cheap to clone.
+/// A client that writes bindings and records events. Clones are cheap.
 #[derive(Clone)]
 pub(super) struct Writer {
     pub(super) client: Client,
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// Patches a binding.
+    /// Patches a binding, and records the events of the announcement.
     pub(super) async fn write(
         &self,
         binding: &Binding,
@@ -99,7 +99,7 @@ impl Writer {
         }
     }
 
-    /// Records an event with Karmada's message.
+    /// Records an event about the result of an eviction, with Karmada's message.
     fn record_result(&self, binding: &Binding, cluster: &str, succeeded: bool) {
         if succeeded {
             let message = format!("Evict from cluster {cluster} succeed.");
@@ -123,7 +123,7 @@ impl Writer {
     }
 }
 
-/// Records an event on the binding and on the template.
+/// Records an event about a binding and its template.
 fn record(
     events: &EventRecorder,
     binding: &Binding,

@@ -1,10 +1,10 @@
-//! The connections to one webhook.
+//! The connections to one webhook, with a limit for simultaneous calls and a pause after a call that timed out.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use berth_api::component::Component;
 use berth_api::interpreter_webhook::WebhookClientConfig;
+use berth_component_base::user_agent::Component;
 use berth_interpreter::{Webhook, WebhookError};
 use berth_webhook_client::{Client, ClientError, Target};
 use hyper::body::Bytes;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::service::resolver;
 
-/// Maximum calls of one webhook at the same time.
+/// Maximum number of simultaneous calls of one webhook.
 const CALLS_IN_FLIGHT: usize = 16;
 /// The pause after a call that timed out. Calls during the pause fail at once, so that a webhook that does
 /// not respond cannot occupy all workers of a controller.
@@ -70,7 +70,7 @@ impl Endpoint {
         response.map_err(|error| failed(&error))
     }
 
-    /// Refuses a call during a pause. The first call after the pause is a probe: other calls fail until the probe ends.
+    /// Rejects a call during a pause. The first call after the pause is a probe: other calls fail until the probe ends.
     fn admit(&self) -> Result<(), WebhookError> {
         let mut paused_until = self.pause();
         let now = Instant::now();
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn one_call_at_a_time_ends_a_pause() {
+    async fn a_single_probe_follows_a_pause() {
         let rules = Interpreter::default();
         let configuration = json!({ "metadata": { "name": "c" }, "webhooks": [{ "name": "a.b.c",
             "clientConfig": { "url": "https://a" }, "timeoutSeconds": 3,
@@ -127,7 +127,7 @@ mod tests {
         tokio::time::advance(PAUSE).await;
         assert!(endpoint.admit().is_ok());
         assert!(matches!(endpoint.admit(), Err(WebhookError::Paused(_))));
-        // A probe that was cancelled delays the next one by its time limit.
+        // A cancelled probe delays the next probe by the time limit of one call.
         tokio::time::advance(Duration::from_secs(3)).await;
         assert!(endpoint.admit().is_ok());
     }

@@ -1,4 +1,4 @@
-//! The address of a Service of the control plane, as Karmada resolves it.
+//! The address of a webhook that runs behind a Service of the control plane. The rules are Karmada's.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use berth_webhook_client::Resolver;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::Api;
 
-/// Returns a resolver that reads Services.
+/// Returns a resolver that reads Services from the control plane.
 pub(super) fn resolver(client: kube::Client) -> Resolver {
     Arc::new(move |host, port, is_service| {
         let client = client.clone();
@@ -25,7 +25,7 @@ pub(super) fn resolver(client: kube::Client) -> Resolver {
             })?;
             let address = match service {
                 Some(service) => address(&service, port)?,
-                // The name is resolved in the cluster of the control plane.
+                // The cluster of the control plane resolves the name with DNS.
                 None => host,
             };
             Ok(vec![(address, port)])
@@ -38,7 +38,7 @@ fn name_of(host: &str) -> Option<(&str, &str)> {
     host.strip_suffix(".svc")?.split_once('.')
 }
 
-/// Returns the address behind which a Service has a port.
+/// Returns the cluster IP or the external name of a Service that has this port.
 fn address(service: &Service, port: u16) -> Result<String, String> {
     let spec = service.spec.clone().unwrap_or_default();
     match spec.type_.as_deref().unwrap_or("ClusterIP") {

@@ -1,5 +1,6 @@
-//! Requests to a member on behalf of a user, with the impersonator's token and the user in headers. Bodies are streamed
-//! in both directions; only connecting has a time limit.
+//! Requests to a member on behalf of a user. A request contains the token of the impersonator, which is a service
+//! account in the member. The headers of the request name the user. Bodies are streamed in both directions. Only the
+//! time for connecting is limited.
 
 use berth_apimachinery::api_error::root_cause;
 use std::error::Error;
@@ -26,16 +27,16 @@ use super::{
 
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";
-/// Groups that the member adds itself.
+/// Groups that the member itself adds to users.
 const IMPLIED: [&str; 2] = ["system:authenticated", "system:unauthenticated"];
 
 /// An error of any layer of the transport.
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A failed request on behalf of a user.
+/// An error of a request on behalf of a user.
 #[derive(Debug, thiserror::Error)]
 pub enum ImpersonationError {
-    /// The Cluster or its Secrets are incomplete.
+    /// The Cluster or one of its Secrets is incomplete or malformed.
     #[error(transparent)]
     Client(#[from] MemberClientError),
     /// The path, the user or a group is not valid in a request.
@@ -70,10 +71,11 @@ pub struct ImpersonatingClient {
 }
 
 impl ImpersonatingClient {
-    /// Reads the Secrets of a cluster. Without a `secretRef`, the system's certificates verify the member.
+    /// Creates a client from the Secrets of a Cluster. Without a `secretRef`, the certificates of the operating system
+    /// verify the member.
     ///
     /// # Errors
-    /// When the Cluster or its Secrets are incomplete.
+    /// When the Cluster or one of its Secrets is incomplete or malformed.
     pub async fn of(
         control_plane: &kube::Client,
         cluster: &Cluster,
@@ -100,8 +102,8 @@ impl ImpersonatingClient {
         &self.config.cluster_url
     }
 
-    /// Sends a request to a path of the member as a user. Redirects are not followed. A response that upgrades the
-    /// protocol holds its connection.
+    /// Sends a request to a path of the member on behalf of a user. Redirects are not followed. If the protocol is
+    /// upgraded, the response owns the connection.
     ///
     /// # Errors
     /// When the request is not valid, or the member does not respond.
@@ -152,7 +154,7 @@ impl ImpersonatingClient {
         }
     }
 
-    /// Sends a request over a new connection, as Karmada does, so that no connection is shared between users.
+    /// Sends a request over a new connection, as Karmada does, so that users never share a connection.
     async fn exchange<C, B>(
         &self,
         connector: C,

@@ -1,5 +1,5 @@
-//! A client that sends headers to its HTTP proxy. The client library supports proxies without headers only; otherwise
-//! the client is built as the library does it.
+//! A client that sends additional headers to its HTTP proxy. The client library supports only proxies without
+//! additional headers. In all other respects, this module builds the client as the library does.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -60,7 +60,8 @@ pub(super) fn tunnel(
     Ok(Tunnel::new(proxy, to_proxy).with_headers(headers))
 }
 
-/// Returns the header for user and password in the URL of a proxy. It replaces a configured header.
+/// Returns the `Proxy-Authorization` header for the user and password in the URL of a proxy. This header replaces a
+/// configured header of the same name.
 fn authorization(proxy: &Uri) -> Option<HeaderValue> {
     let (user, _) = proxy.authority()?.as_str().rsplit_once('@')?;
     let user: Vec<u8> = percent_decode_str(user).collect();

@@ -1,20 +1,21 @@
-//! The metric families of karmada-controller-manager, and those of calls of interpreter webhooks.
+//! The metric families of the controllers. All of them exist in karmada-controller-manager, except the family about
+//! calls of interpreter webhooks.
 
 use berth_api::cluster::ResourceList;
 use berth_api::quantity::Quantity;
 use berth_component_base::metrics::families::{Counters, Description, Gauges, Histograms};
 use berth_component_base::metrics::histogram::exponential;
 
-/// Upper bounds for operations on the control plane and on members.
+/// Upper bounds of the buckets for operations on the control plane and on members, in seconds.
 static OPERATION: [f64; 12] = exponential(0.001, 2.0);
-/// Upper bounds for evictions.
+/// Upper bounds of the buckets for evictions, in seconds.
 static EVICTION: [f64; 15] = exponential(0.001, 2.0);
-/// The default bounds of Prometheus' Go client.
+/// Upper bounds of the buckets for collections of a status, in seconds. They are the defaults of Prometheus' Go client.
 static COLLECTION: [f64; 11] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
 
-/// All families.
+/// All metric families.
 #[derive(Debug)]
 pub(super) struct Families {
     pub(super) policy_matches: Histograms<0, 12>,
@@ -42,7 +43,7 @@ pub(super) struct ClusterFamilies {
     pub(super) collections: Histograms<1, 11>,
 }
 
-/// The families of a resource list of clusters.
+/// The families about one resource list of clusters, such as the allocatable resources.
 #[derive(Debug)]
 pub(super) struct ResourceFamilies {
     memory: Gauges<1>,
@@ -237,7 +238,7 @@ impl ClusterFamilies {
 }
 
 impl ResourceFamilies {
-    /// Sets the resources of a cluster. A cluster that reports none keeps its samples, as in Karmada.
+    /// Sets the resources of a cluster. As in Karmada, a cluster with an empty resource list keeps its samples.
     pub(super) fn set(&self, cluster: &str, resources: &ResourceList) {
         if resources.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! The meter of one work queue. Several queues may share the metrics of one name.
+//! The meter of one work queue. Queues with the same name share their metrics.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,11 +7,11 @@ use std::time::Duration;
 use berth_component_base::metrics::workqueue::{Ticket, WorkQueue};
 use tokio::time::Instant;
 
-/// Measures one queue. The default has metrics of its own, which no endpoint shows.
+/// A meter of one work queue. The default meter has its own metrics, which no endpoint shows.
 #[derive(Debug, Default)]
 pub(crate) struct QueueMeter {
     shared: Arc<Mutex<WorkQueue>>,
-    /// The items of this queue, which leave the shared metrics together with it.
+    /// The number of keys in this queue. It is subtracted from the shared metrics when the queue is dropped.
     depth: usize,
     running: HashSet<Ticket>,
 }
@@ -35,13 +35,13 @@ impl QueueMeter {
         self.with(WorkQueue::added);
     }
 
-    /// Counts a key that left the queue, after it waited for some time.
+    /// Counts a key that left the queue. `waited` is the time for which the key waited.
     pub(crate) fn taken(&mut self, waited: Duration) {
         self.depth = self.depth.saturating_sub(1);
         self.with(|queue| queue.taken(waited));
     }
 
-    /// Marks the begin of a run.
+    /// Records the start of a run.
     pub(crate) fn started(&mut self) -> Ticket {
         let now = Instant::now().into_std();
         let ticket = self.with(|queue| queue.started(now));
@@ -49,7 +49,7 @@ impl QueueMeter {
         ticket
     }
 
-    /// Marks the end of a run.
+    /// Records the end of a run.
     pub(crate) fn ended(&mut self, ticket: Ticket) {
         let now = Instant::now().into_std();
         if self.running.remove(&ticket) {

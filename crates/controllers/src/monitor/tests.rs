@@ -1,4 +1,4 @@
-//! Names and values of the metrics.
+//! Tests of the names and values of the metrics.
 
 use serde_json::json;
 

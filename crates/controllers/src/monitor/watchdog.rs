@@ -1,6 +1,7 @@
-//! The liveness of loops and workers: each loop reports when it waits and when it runs, and which workers it started.
+//! The watchdog, which detects stuck event loops and stuck workers of controllers. Each loop reports when it waits,
+//! when it runs, and which workers it starts.
 //!
-//! It reads the monotonic clock. It knows no controller.
+//! The watchdog uses the monotonic clock. This module must not depend on the controllers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,17 +10,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Maximum time of one turn of a loop, and of a wait although there is something to do.
+/// Maximum duration of one turn of a loop, and of a wait while events are pending or the timer is due.
 const TURN_LIMIT: Duration = Duration::from_mins(2);
-/// Maximum time of a worker: far beyond the time limits of its requests.
+/// Maximum duration of a worker. It is much longer than the time limits of the worker's requests.
 const WORKER_LIMIT: Duration = Duration::from_mins(10);
 
-/// The loops of a process.
+/// The event loops of a process.
 #[derive(Debug, Default)]
 pub(super) struct Watchdog(Mutex<Vec<Weak<Heartbeat>>>);
 
 impl Watchdog {
-    /// Adds a loop. `pending` returns the number of its events that wait.
+    /// Adds a loop. `pending` returns the number of events that wait for the loop.
     pub(super) fn add(
         &self,
         name: String,
@@ -40,7 +41,7 @@ impl Watchdog {
         heartbeat
     }
 
-    /// Returns the reason for which a loop or worker counts as stuck.
+    /// Checks all loops. Returns an error that describes the stuck loops and workers.
     pub(super) fn check(&self) -> Result<(), String> {
         let loops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let running: Vec<_> = loops.iter().filter_map(Weak::upgrade).collect();
@@ -58,12 +59,12 @@ impl Watchdog {
 /// The state of a loop.
 #[derive(Clone, Copy, Debug)]
 enum Turn {
-    /// It has been running since this time.
+    /// The loop has been running since this time.
     Runs(Instant),
-    /// It waits for events, or for its next timer.
+    /// The loop waits for events, or for its next timer.
     Waits {
         due: Option<Instant>,
-        /// The time of the first check that found waiting events.
+        /// The time of the first check that found pending events.
         ignores_events_since: Option<Instant>,
     },
 }
@@ -71,12 +72,12 @@ enum Turn {
 #[derive(Debug)]
 struct State {
     turn: Turn,
-    /// The workers with their start. Tickets ascend, so the first worker is the oldest.
+    /// The start times of the workers by ticket. Tickets ascend, so the first worker is the oldest.
     workers: BTreeMap<u64, Instant>,
     tickets: u64,
 }
 
-/// The reports of one loop. The watchdog forgets the loop when this is dropped.
+/// The state that one loop reports to the watchdog. The watchdog forgets the loop when the heartbeat is dropped.
 pub(crate) struct Heartbeat {
     name: String,
     pending: Box<dyn Fn() -> usize + Send + Sync>,
@@ -109,7 +110,7 @@ impl Heartbeat {
         self.with(|state| state.turn = Turn::Runs(Instant::now()));
     }
 
-    /// Reports a worker, which runs until the returned guard is dropped.
+    /// Reports the start of a worker. The worker runs until the returned guard is dropped.
     pub(crate) fn worker(self: &Arc<Self>) -> WorkerGuard {
         let ticket = self.with(|state| {
             state.tickets += 1;
@@ -139,7 +140,7 @@ impl Heartbeat {
             match &mut state.turn {
                 Turn::Runs(since) => {
                     let seconds = stuck(*since, TURN_LIMIT)?;
-                    Some(format!("{name}: the loop is stuck since {seconds} s"))
+                    Some(format!("{name}: the loop has been stuck for {seconds} s"))
                 }
                 Turn::Waits {
                     due,
@@ -161,7 +162,7 @@ impl Heartbeat {
     }
 }
 
-/// A running worker.
+/// A guard that represents a running worker.
 #[derive(Debug)]
 pub(crate) struct WorkerGuard {
     heartbeat: Arc<Heartbeat>,
@@ -193,7 +194,7 @@ mod tests {
         checked.is_err()
     }
 
-    /// Returns a watchdog with one loop, and the number of its waiting events.
+    /// Returns a watchdog with one loop, the heartbeat of the loop, and the number of events that wait for the loop.
     fn scene() -> (Watchdog, Arc<Heartbeat>, Arc<AtomicUsize>) {
         let (watchdog, events) = (Watchdog::default(), Arc::new(AtomicUsize::new(0)));
         let pending = Arc::clone(&events);
@@ -231,7 +232,7 @@ mod tests {
 
         heartbeat.waits(None);
         advance(TURN_LIMIT + MOMENT).await;
-        // The events may just have arrived.
+        // The events may have arrived immediately before the check.
         events.store(3, Ordering::Relaxed);
         assert!(!fails(&watchdog));
         advance(TURN_LIMIT + MOMENT).await;

@@ -1,4 +1,4 @@
-//! The namespaces that are created in members, and the content of their Works.
+//! The decision which namespaces are created in members, and the content of their Works.
 
 use std::collections::BTreeMap;
 
@@ -32,12 +32,12 @@ pub(crate) fn is_synced(namespace: &Namespace, skipped: &[Regex]) -> bool {
 pub(crate) struct Desired {
     /// The Work.
     pub(crate) owned: OwnedWork,
-    /// The overrides applied to it.
+    /// The overrides that are applied to the namespace.
     pub(crate) applied: AppliedOverrides,
 }
 
 impl Desired {
-    /// Builds the Work.
+    /// Returns the desired Work of a namespace in a cluster.
     ///
     /// # Errors
     /// When an override cannot be applied to the namespace.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Returns the containers of a resource, for the kinds whose images and commands can be overridden.
+/// Returns the containers of a resource. Only kinds whose images and commands can be overridden are supported.
 pub(super) fn containers_mut(resource: &mut Value) -> impl Iterator<Item = &mut Value> {
     let pointer = match resource.get("kind").and_then(Value::as_str) {
         Some("Pod") => Some("/spec/containers"),

@@ -1,16 +1,16 @@
-//! The reasons why an overrider cannot be applied.
+//! The error of an overrider that cannot be applied.
 
-/// An overrider that cannot be applied.
+/// The reason for which an overrider cannot be applied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApplyError {
-    /// A patch does not fit the resource.
+    /// A JSON patch does not fit the resource.
     #[error("{operator} {path}: {}", source.kind)]
     Patch {
         operator: String,
         path: String,
         source: json_patch::PatchError,
     },
-    /// A patch does not fit the document in a field.
+    /// A JSON patch does not fit the document in a text field.
     #[error("{operator} {path}: {problem}")]
     Text {
         operator: String,
@@ -27,7 +27,7 @@ pub(crate) enum ApplyError {
     /// A field is missing or not a string.
     #[error("{0}: there is no text in this field")]
     NotText(String),
-    /// The document in a field is malformed.
+    /// The document in a text field is malformed.
     #[error("{path}: {message}")]
     Document { path: String, message: String },
 }

@@ -1,14 +1,14 @@
-//! Events about override policies, with Karmada's reasons and messages.
+//! The Kubernetes events about override policies, with Karmada's reasons and messages.
 
 use berth_events::{Event, EventRecorder, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::{AppliedOverrides, OverrideError, OverrideKind};
 
-/// The name of Karmada's component, which also applies overrides to Namespaces.
+/// The name of the component in events. Karmada uses this name for overrides of templates and of Namespaces.
 const COMPONENT: &str = "override-manager";
 
-/// Records the policies that were applied for a cluster.
+/// Records an event for each policy that was applied to a template for a cluster.
 pub(crate) fn applied(
     events: &EventRecorder,
     template: &ObjectReference,
@@ -37,7 +37,7 @@ pub(crate) fn applied(
     }
 }
 
-/// Records that a policy could not be applied for a cluster.
+/// Records that a policy could not be applied to a template for a cluster.
 pub(crate) fn failed(
     events: &EventRecorder,
     template: &ObjectReference,

@@ -1,4 +1,4 @@
-//! Changes of container images: registry, repository, and tag or digest.
+//! The image overrider. It changes the registry, the repository, and the tag or digest of container images.
 
 use berth_api::override_policy::{ImageComponent, ImageOverrider, OverriderOperator};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::containers::containers_mut;
 use super::error::ApplyError;
 
-/// A parsed image name. With both a tag and a digest, the digest is dropped.
+/// A parsed image name. If the name has both a tag and a digest, the digest is dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Image {
     registry: String,
@@ -14,14 +14,14 @@ struct Image {
     version: Version,
 }
 
-/// The version of an image.
+/// The tag or digest of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Version {
-    /// Not specified.
+    /// The image has no tag and no digest.
     None,
-    /// For example `1.19`.
+    /// A tag, for example `1.19`.
     Tag(String),
-    /// For example `sha256:50d8…`.
+    /// A digest, for example `sha256:50d8…`.
     Digest(String),
 }
 
@@ -152,7 +152,7 @@ fn is_digest(text: &str) -> bool {
     })
 }
 
-/// Changes the image at the predicate's path, or the images of all containers.
+/// Changes the image at the path of the predicate. Without a predicate, changes the images of all containers.
 pub(super) fn apply(resource: &mut Value, overrider: &ImageOverrider) -> Result<(), ApplyError> {
     if let Some(predicate) = &overrider.predicate {
         let Some(Value::String(text)) = resource.pointer_mut(&predicate.path) else {

@@ -1,5 +1,5 @@
-//! Patches of JSON text, such as a file in a ConfigMap. The order of fields and the format of numbers stay as they are.
-//! As in Karmada, whitespace between values is removed, and `<`, `>` and `&` are escaped.
+//! Patches of JSON documents in text fields, such as a file in a ConfigMap. The order of fields and the format of
+//! numbers do not change. As in Karmada, whitespace between values is removed, and `<`, `>` and `&` are escaped.
 
 use std::fmt::{self, Write as _};
 
@@ -22,7 +22,7 @@ enum Node {
 #[derive(Debug)]
 pub(super) struct Document(Node);
 
-/// A patch that does not fit the document.
+/// An error: a patch does not fit the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PatchError {
     /// The path does not exist.
@@ -225,7 +225,7 @@ impl Node {
     }
 }
 
-/// Parses a token as an index of a list; a negative one counts from the end.
+/// Parses a token of a JSON pointer as an index of a list. A negative index counts from the end of the list.
 pub(super) fn index(token: &str, length: usize) -> Option<usize> {
     let index = match token.strip_prefix('-') {
         Some(back) => length.checked_sub(back.parse().ok()?)?,
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn negative_indexes_and_escaped_tokens() {
+    fn paths_may_have_negative_indexes_and_escaped_tokens() {
         for (text, operator, path, expected) in [
             ("[1,2]", "add", "/-", Ok("[1,2,7]")),
             ("[1,2]", "add", "/0", Ok("[7,1,2]")),

@@ -42,7 +42,8 @@ pub(crate) fn apply(resource: &mut Value, overriders: &Overriders) -> Result<(),
     Ok(())
 }
 
-/// Appends values to a list of the named container, or removes values from it. Creates a missing list.
+/// Appends values to the list `list` of the overrider's container, or removes values from this list. Creates a missing
+/// list.
 fn apply_to_containers(resource: &mut Value, list: &str, overrider: &CommandArgsOverrider) {
     for container in containers_mut(resource) {
         if container.get("name") != Some(&json!(overrider.container_name)) {
@@ -65,7 +66,7 @@ fn apply_to_containers(resource: &mut Value, list: &str, overrider: &CommandArgs
     }
 }
 
-/// Changes labels or annotations. Only existing keys are replaced and removed.
+/// Changes labels or annotations. The operator `replace` changes only existing keys.
 fn apply_to_metadata(resource: &mut Value, map: &str, overrider: &LabelAnnotationOverrider) {
     let Some(metadata) = resource.get_mut("metadata").and_then(Value::as_object_mut) else {
         return;
@@ -156,14 +157,15 @@ fn patch(
     })
 }
 
-/// Replaces the negative indexes of a path, which standard JSON patches do not allow.
+/// Replaces the negative indexes of a path by positive indexes, because standard JSON patches do not allow negative
+/// indexes.
 fn resolve_indexes(document: &Value, path: &str, operator: &OverriderOperator) -> String {
     let mut current = Some(document);
     let mut tokens = path.split('/').peekable();
     let mut result = Vec::new();
     result.extend(tokens.next().map(str::to_owned));
     while let Some(token) = tokens.next() {
-        // An added item may come after the last one.
+        // An item may also be added after the last item.
         let extra = usize::from(tokens.peek().is_none() && *operator == OverriderOperator::Add);
         let index = match current {
             Some(Value::Array(items)) if token != "-" => {

@@ -12,7 +12,7 @@ fn policy(name: &str, spec: Value) -> Arc<OverridePolicy> {
     Arc::new(OverridePolicy::new(name, &spec))
 }
 
-/// A policy that appends its name to the annotation `order`.
+/// Returns a policy that sets the annotation `last` to the name of the policy.
 fn stamp(name: &str, selectors: Value) -> Arc<OverridePolicy> {
     policy(
         name,

@@ -1,8 +1,8 @@
-//! A YAML parser and formatter. The output equals that of Karmada's library, so that a document which Karmada has
-//! patched before does not change.
+//! A YAML parser and formatter. The formatted text equals the output of Karmada's YAML library. A document that Karmada
+//! has patched before therefore does not change.
 //!
-//! Fields are sorted, lists are not indented in their fields, text is quoted only when YAML 1.1 would read it as another
-//! type, and long lines are folded at spaces.
+//! Fields are sorted. A list has the same indentation as its field. Text is quoted only if YAML 1.1 would otherwise
+//! read it differently. Long lines are folded at spaces.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -84,7 +84,7 @@ impl Writer {
         }
     }
 
-    /// Writes the fields of an object. With `begun`, the first one continues the current line.
+    /// Writes the fields of an object. If `begun` is set, the first field continues the current line.
     fn fields(&mut self, fields: &Map<String, Value>, indent: usize, begun: bool) {
         let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
         sorted.sort_by(|(a, _), (b, _)| natural_order(a, b));
@@ -159,7 +159,7 @@ impl Writer {
         }
     }
 
-    /// Writes text plain or in single quotes, folded at spaces.
+    /// Writes text without quotes or in single quotes. Long lines are folded at spaces.
     fn folded(&mut self, text: &str, indent: usize, is_key: bool, quoted: bool) {
         if quoted {
             self.put_char('\'');
@@ -267,7 +267,7 @@ impl Writer {
     }
 }
 
-/// The styles that a text allows.
+/// The styles in which a text can be written.
 #[derive(Clone, Copy, Debug)]
 struct Traits {
     plain: bool,
@@ -282,7 +282,7 @@ impl Traits {
         let is_blank = |c: Option<&char>| c.is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | '\r'));
         let mut has_indicator = text.starts_with("---") || text.starts_with("...");
         let mut special = false;
-        // A space before a line break, and one after it.
+        // True if a space precedes a line break, and true if a space follows a line break.
         let (mut space_break, mut break_space) = (false, false);
         for (position, &c) in characters.iter().enumerate() {
             let before = position.checked_sub(1).and_then(|p| characters.get(p));
@@ -314,7 +314,7 @@ fn is_printable(c: char) -> bool {
         && !matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// Formats a number: whole numbers without a point, very large and small ones with an exponent.
+/// Formats a number. Whole numbers have no decimal point. Very large and very small numbers have an exponent.
 fn number_text(number: &Number) -> String {
     if number.is_i64() || number.is_u64() {
         return number.to_string();
@@ -337,7 +337,7 @@ fn number_text(number: &Number) -> String {
     text
 }
 
-/// Compares keys in natural order: letters after other characters, numbers by value.
+/// Compares keys in natural order. Letters follow other characters, and numbers are compared by value.
 fn natural_order(a: &str, b: &str) -> Ordering {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let Some(at) = a.iter().zip(&b).position(|(x, y)| x != y) else {
@@ -350,7 +350,7 @@ fn natural_order(a: &str, b: &str) -> Ordering {
         (false, true) => return Ordering::Less,
         (false, false) => {}
     }
-    // Leading zeros do not count.
+    // The digits before `at` belong to the same number, unless they are leading zeros.
     let digits = a[..at].iter().rev().take_while(|c| c.is_ascii_digit());
     let in_number = (x == '0' || y == '0') && digits.clone().any(|c| *c != '0');
     let number = |of: &[char]| {

@@ -1,5 +1,5 @@
-//! The queue of a reconciler that ensures owned Works: each key is retried every second until its Works are written,
-//! and a lasting error is reported once.
+//! The queue of a reconciler that writes owned Works. A key is retried every second until its Works are written. A
+//! lasting error of a key is reported once.
 
 use std::collections::HashMap;
 use std::fmt::{Debug, Display};
@@ -12,10 +12,10 @@ use super::Ensured;
 use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::work_queue::{Lane, WorkQueue};
 
-/// Delay before a key is tried again after it failed or could not be finished.
+/// Delay before a key is retried after a failed or an unfinished run.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// The keys whose Works have to be ensured.
+/// The keys whose Works must be written.
 #[derive(Debug)]
 pub(crate) struct EnsureQueue<K> {
     queue: WorkQueue<K, ()>,
@@ -23,12 +23,12 @@ pub(crate) struct EnsureQueue<K> {
     errors: HashMap<K, String>,
 }
 
-/// An outcome to record as an event.
+/// An outcome that is recorded as an event.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Report<E> {
     /// The Works were written.
     Written,
-    /// They could not be written. Reported once for as long as the error stays the same.
+    /// The Works could not be written. An error that stays the same is reported once.
     Failed(E),
 }
 

@@ -1,7 +1,8 @@
-//! The binding controller: creates, updates and deletes the Works of a binding, one per target cluster.
+//! The binding controller. It creates, updates and deletes the Works of a binding, one Work per target cluster.
 //!
-//! [`targets`] selects the clusters, [`desired_work`] renders a Work, [`work_patch`] compares it with the stored one;
-//! all three are pure. [`sync`] sends the requests. This module must not know how a Work gets into a member.
+//! [`targets`] selects the clusters, [`desired_work`] computes the content of a Work, and [`work_patch`] compares it
+//! with the stored Work. These three modules are pure. [`sync`] sends the requests. This module must not depend on the
+//! module `execution`, which applies the Works in members.
 
 mod completions;
 pub(crate) mod desired_work;
@@ -22,18 +23,18 @@ use kube::core::ApiResource;
 
 use crate::binding_key::{BindingKey, BindingKind};
 
-/// A ResourceBinding or ClusterResourceBinding.
+/// The fields of a ResourceBinding or ClusterResourceBinding.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Binding {
-    /// Namespace and name.
+    /// The namespace and the name.
     pub(crate) key: BindingKey,
     pub(crate) uid: String,
-    /// The permanent ID; empty before the controller has assigned one.
+    /// The permanent id. Empty before the controller has assigned an id.
     pub(crate) id: String,
     pub(crate) resource_version: String,
     pub(crate) generation: i64,
     pub(crate) deleting: bool,
-    /// The trace of the binding's last change, as its annotation has it.
+    /// The trace context of the binding's last change, from an annotation.
     pub(crate) trace: Option<String>,
     pub(crate) finalizers: Vec<String>,
     pub(crate) spec: BindingSpec,
@@ -78,12 +79,13 @@ impl Binding {
         BindingKind::of(&self.key)
     }
 
-    /// Returns the key of the label that holds the permanent ID on the binding, its Works and the members' objects.
+    /// Returns the key of the label that contains the permanent id on the binding, on its Works, and on the objects in
+    /// members.
     pub(crate) fn id_label(&self) -> &'static str {
         id_label(self.kind())
     }
 
-    /// Returns the annotations of Works and manifests that name the binding.
+    /// Returns the annotations with which Works and manifests refer to the binding.
     pub(crate) fn back_pointers(&self) -> Vec<(&'static str, String)> {
         let key = &self.key;
         match self.kind() {
@@ -95,7 +97,7 @@ impl Binding {
         }
     }
 
-    /// Returns the reference for events about the binding.
+    /// Returns the object reference for events about the binding.
     pub(crate) fn reference(&self) -> ObjectReference {
         ObjectReference {
             api_version: Some("work.karmada.io/v1alpha2".to_owned()),
@@ -108,7 +110,7 @@ impl Binding {
         }
     }
 
-    /// Returns kind and name for messages, such as `ResourceBinding(default/nginx-deployment)`.
+    /// Returns the kind and the name for messages, such as `ResourceBinding(default/nginx-deployment)`.
     pub(crate) fn title(&self) -> String {
         let BindingKey { namespace, name } = &self.key;
         match self.kind() {
@@ -117,7 +119,7 @@ impl Binding {
         }
     }
 
-    /// Returns the API of the binding's kind and namespace.
+    /// Returns the API for bindings of this kind and namespace.
     pub(crate) fn api(&self, client: kube::Client) -> Api<DynamicObject> {
         let resource = api_resource(self.kind());
         match self.kind() {

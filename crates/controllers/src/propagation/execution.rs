@@ -1,4 +1,4 @@
-//! The execution controller: applies Works to their members and reports the result in the Works' status.
+//! The execution controller. It applies Works to their members, and reports the results in the status of the Works.
 //!
 //! ```text
 //! Works, Cluster ──> member: one task per cluster, with a queue and workers
@@ -7,12 +7,14 @@
 //!                   API server of the member
 //! ```
 //!
-//! Members share no state: a slow or unreachable one delays no other. Pure functions decide the action for a Work
-//! ([`work_action`]) and for each of its objects ([`drift`]), and build the status ([`work_status`]). `worker` sends
-//! the requests, with `member_object` for a single object; [`member`] owns the state.
+//! The tasks of members share no state, so that a slow or unreachable member does not delay other members. [`member`]
+//! owns the state of one member. Pure functions decide the action for a Work ([`work_action`]) and for each of its
+//! objects ([`drift`]), and compute the status of the Work ([`work_status`]). `worker` executes the action for a Work,
+//! and `member_object` sends the requests about one object.
 //!
-//! Objects without the label `karmada.io/managed` are never deleted, and overwritten only if the conflict resolution is
-//! `overwrite`. Deletions survive restarts: a Work keeps its finalizer until its objects are deleted.
+//! An object without the label `karmada.io/managed` is never deleted, and is overwritten only if the conflict
+//! resolution is `overwrite`. A Work keeps its finalizer until its objects are deleted, so that a restart does not lose
+//! deletions.
 
 mod connection;
 pub(crate) mod drift;

@@ -1,4 +1,4 @@
-//! An index of the bindings, Works, clusters and override policies of the control plane.
+//! The index of the propagation: the observed bindings, Works, clusters and override policies.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) struct WorkKey {
 }
 
 impl WorkKey {
-    /// Returns the key of a Work; none outside execution namespaces.
+    /// Returns the key of a Work, or `None` for a Work outside the execution namespaces.
     pub(crate) fn new(namespace: &str, name: &str) -> Option<Self> {
         Some(Self {
             cluster: cluster_of_execution_namespace(namespace)?.to_owned(),
@@ -30,7 +30,7 @@ impl WorkKey {
     }
 }
 
-/// The index. Works are also indexed by the permanent ID of their binding.
+/// The observed objects. Works are also indexed by the permanent id of their binding.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     bindings: HashMap<BindingKey, Arc<Binding>>,
@@ -38,7 +38,7 @@ pub(crate) struct Index {
     works: HashMap<WorkKey, Arc<Work>>,
     works_of: HashMap<String, BTreeSet<WorkKey>>,
     pub(crate) clusters: BTreeMap<String, Arc<Cluster>>,
-    /// Override policies by namespace and name; ClusterOverridePolicies have an empty namespace.
+    /// Override policies by namespace and name. The namespace of a ClusterOverridePolicy is empty.
     overrides: BTreeMap<String, BTreeMap<String, Arc<OverridePolicy>>>,
 }
 
@@ -51,7 +51,7 @@ impl Index {
         self.bindings.keys()
     }
 
-    /// Stores a binding and returns the previous version.
+    /// Stores a binding. Returns the previous version.
     pub(crate) fn insert_binding(&mut self, binding: Arc<Binding>) -> Option<Arc<Binding>> {
         let key = binding.key.clone();
         if !binding.id.is_empty() {
@@ -82,7 +82,7 @@ impl Index {
         self.works.get(key)
     }
 
-    /// Stores a Work and returns the previous version.
+    /// Stores a Work. Returns the previous version.
     pub(crate) fn insert_work(&mut self, key: WorkKey, work: Arc<Work>) -> Option<Arc<Work>> {
         let old = self.works.insert(key.clone(), Arc::clone(&work));
         if let Some(old) = &old
@@ -124,7 +124,7 @@ impl Index {
             .collect()
     }
 
-    /// Collects the input of a sync.
+    /// Returns the input for a sync of a binding's Works.
     pub(crate) fn sync_input(&self, binding: &Arc<Binding>) -> SyncInput {
         let mut works: BTreeMap<String, Vec<Arc<Work>>> = BTreeMap::new();
         for (key, work) in self.works_of(binding) {
@@ -160,7 +160,7 @@ impl Index {
         }
     }
 
-    /// Stores or, given `None`, removes an override policy and returns the previous version.
+    /// Stores an override policy, or removes it if `policy` is `None`. Returns the previous version.
     pub(crate) fn set_override_policy(
         &mut self,
         kind: OverrideKind,
@@ -199,7 +199,7 @@ impl Index {
         self.overrides.values().any(|policies| !policies.is_empty())
     }
 
-    /// Returns the bindings whose template one of these policies may select.
+    /// Returns the bindings whose templates these policies may select.
     pub(crate) fn bindings_selected_by(
         &self,
         kind: OverrideKind,
@@ -232,7 +232,7 @@ impl Index {
     }
 }
 
-/// Returns the permanent ID of a Work's binding.
+/// Returns the permanent id of a Work's binding.
 fn binding_id(work: &Work) -> Option<&str> {
     let labels = work.metadata.labels.as_ref()?;
     let id = labels

@@ -1,5 +1,5 @@
-//! The propagation's reconciler: it owns the index, handles watch events, starts jobs and sends messages to the members'
-//! tasks.
+//! The reconciler of the propagation. It owns the index, handles watch events, starts jobs, and sends messages to the
+//! members' tasks.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Lane, WorkQueue};
 use crate::reconciler::{Inputs, Reconciler, Workers};
 
-/// Delay that batches member reports before their status is aggregated: several members report at about the same
-/// time, and each several times while pods start.
+/// Delay before the status of a binding is aggregated, so that several reports cause one write. Several members report
+/// at about the same time, and each member reports several times while pods start.
 const STATUS_BATCH_DELAY: Duration = Duration::from_millis(100);
-/// A watched kind.
+/// The source of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
     Bindings(BindingKind),
@@ -66,10 +66,10 @@ impl Source {
     }
 }
 
-/// A watch event and the kind that it concerns.
+/// A watch event with its source.
 pub(super) type SourceEvent = (Source, WatchEvent);
 
-/// A queued unit of work.
+/// A queued job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Job {
     /// Sync the Works of a binding.
@@ -82,21 +82,23 @@ pub(super) enum Job {
 pub(super) struct JobResult {
     job: Job,
     failure: Option<Failure>,
-    /// Works that were written, also when the job failed later.
+    /// The Works that the job has written, even if the job failed later.
     written: Vec<Work>,
 }
 
-/// A failed job, which is retried.
+/// The failure of a job, which is retried.
 struct Failure {
     message: String,
-    /// The failure is expected to pass by itself; it is logged at debug level.
+    /// True if the failure is expected to disappear without an action by a user. Such a failure is logged at debug
+    /// level.
     transient: bool,
 }
 
-/// Watch events about a binding's Works that arrived while these were written.
+/// The watch events about a binding's Works that arrived during a sync of these Works.
 #[derive(Debug, Default)]
 struct ConcurrentEvents {
-    /// Versions of created and changed Works. Once the job ends, its responses show which of them are our own writes.
+    /// Resource versions of created and changed Works. The responses of the sync show which of these versions the sync
+    /// has written.
     versions: Vec<String>,
     /// Deleted Works.
     deleted: HashSet<WorkKey>,
@@ -180,7 +182,8 @@ impl Propagator {
         }
     }
 
-    /// Queues a job. Syncs go first: users wait for their objects in the members before they read a status.
+    /// Queues a job if its part of the propagation is enabled. Syncs precede status writes, because users first wait
+    /// for their objects in the members.
     pub(super) fn enqueue(&mut self, job: Job) {
         let parts = self.options.parts;
         let (runs, lane) = match job {
@@ -206,13 +209,14 @@ impl Propagator {
         }
     }
 
-    /// Sends the queued messages, once all customizations are known: members apply what they receive.
+    /// Sends the queued messages after all customizations are listed, because the members' tasks apply Works with the
+    /// customizations.
     fn flush_outbox(&mut self, inputs: &mut Inputs<SourceEvent>) {
         if !self.customizations.is_listed() {
             return;
         }
         for (name, message) in std::mem::take(&mut self.outbox) {
-            // A closed channel means shutdown or a panic; the runtime handles both.
+            // The channel is closed only after a shutdown or a panic. The runtime handles both.
             let _ = self.member_sender(&name, inputs).send(message);
             if !self.index.clusters.contains_key(&name) && !self.index.has_works(&name) {
                 self.members.remove(&name);
@@ -220,8 +224,8 @@ impl Propagator {
         }
     }
 
-    /// Returns the channel to a member's task, which is started on first use. The channel is unbounded: the task never
-    /// waits for its member, so messages do not pile up.
+    /// Returns the channel to a member's task. The first call starts the task. The channel is unbounded, because the
+    /// task never waits for its member and therefore handles messages at once.
     fn member_sender(
         &mut self,
         name: &str,
@@ -250,21 +254,27 @@ impl Propagator {
             Some(Failure { message, transient }) => {
                 let failures = self.queue.fail(&job, ());
                 if transient {
-                    tracing::debug!(?job, failures, error = message, "not yet, trying again");
+                    tracing::debug!(
+                        ?job,
+                        failures,
+                        error = message,
+                        "job not finished, trying again"
+                    );
                 } else {
                     tracing::warn!(
                         ?job,
                         failures,
                         error = message,
-                        "failed, trying again later"
+                        "job failed, trying again later"
                     );
                 }
             }
         }
     }
 
-    /// Stores the written Works, so that the next sync does not compare with older ones. Enqueues another sync when
-    /// some other client wrote too, for example a predecessor of this process that was killed during a write.
+    /// Stores the written Works, so that the next sync does not compare with older versions. Enqueues another sync if
+    /// another client also wrote a Work. An example of such a client is an earlier process that was killed during a
+    /// write.
     fn store_written(&mut self, binding: &BindingKey, written: Vec<Work>) {
         let concurrent = self.concurrent_events.remove(binding).unwrap_or_default();
         let is_ours = |version: &String| {
@@ -279,8 +289,8 @@ impl Propagator {
         }
     }
 
-    /// Enqueues a sync after a watch reported a new or changed Work. During a sync, the end of the job decides whether
-    /// the change was its own.
+    /// Enqueues a sync after a watch event about a new or changed Work. If a sync is running, the version is recorded
+    /// instead, and the end of the sync decides whether another client wrote this version.
     pub(super) fn check_spec_change(&mut self, binding: BindingKey, version: String) {
         let job = Job::Sync(binding);
         if !self.queue.is_running(&job) {
@@ -291,7 +301,7 @@ impl Propagator {
         }
     }
 
-    /// Notes a deletion during a sync, so that a late response does not restore the Work.
+    /// Records a deletion during a sync, so that a late response does not restore the Work.
     pub(super) fn note_deleted_work(&mut self, binding: &BindingKey, work: WorkKey) {
         if self.queue.is_running(&Job::Sync(binding.clone())) {
             let concurrent = self.concurrent_events.entry(binding.clone()).or_default();
@@ -299,8 +309,8 @@ impl Propagator {
         }
     }
 
-    /// Reports whether every source is listed: with Works missing from the index each would be created again, and with
-    /// override policies missing resources would lose their overrides.
+    /// Reports whether every source is listed. Without all Works, a sync would create existing Works again. Without all
+    /// override policies, resources would lose their overrides.
     fn is_listed(&self) -> bool {
         Source::ALL
             .iter()

@@ -1,6 +1,8 @@
-//! Placement of the workloads in the same affinity groups (gate WorkloadAffinity).
+//! The members of each workload affinity group and their clusters (gate WorkloadAffinity).
 //!
-//! A decision that is not written yet counts with its decided clusters, so that the next decision sees it.
+//! `spec.workloadAffinityGroups` of a binding names an affinity group and an anti-affinity group. A decision about a
+//! binding depends on the clusters of the other members of these groups. If the decision about a member is not written
+//! yet, its decided clusters replace the clusters in its spec.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use berth_core::WorkloadPeers;
 
 use crate::binding::{Binding, BindingKey};
 
-/// Members of every group, and the clusters of decisions that are not written yet.
+/// The bindings in each group, and the clusters of decisions that are not written yet.
 #[derive(Debug, Default)]
 pub struct AffinityGroups {
     members: HashMap<String, BTreeSet<BindingKey>>,
@@ -18,7 +20,8 @@ pub struct AffinityGroups {
 }
 
 impl AffinityGroups {
-    /// Replaces a binding; `None` stands for an absent binding.
+    /// Moves a binding from the groups of its old state to the groups of its new state. `old` is `None` for a new
+    /// binding, and `new` is `None` for a deleted binding.
     pub fn replace(&mut self, old: Option<&Binding>, new: Option<&Binding>) {
         for (binding, joins) in [(old, false), (new, true)] {
             let Some(binding) = binding else { continue };
@@ -34,17 +37,19 @@ impl AffinityGroups {
         self.members.retain(|_, members| !members.is_empty());
     }
 
-    /// Uses the decided clusters of a binding until [`Self::complete`].
+    /// Stores the clusters of a decision. They replace the clusters in the binding's spec until [`Self::complete`].
     pub fn decided(&mut self, key: &BindingKey, clusters: Vec<String>) {
         self.decided.insert(key.clone(), clusters);
     }
 
-    /// Ends a decision, written or not. From then on, the stored clusters of the binding are used.
+    /// Removes the clusters of a decision after its write, even if the write failed. From then on, the clusters in the
+    /// binding's spec are used.
     pub fn complete(&mut self, key: &BindingKey) {
         self.decided.remove(key);
     }
 
-    /// Returns the peers of a binding: the other members of its groups in the namespace of its resource.
+    /// Returns the clusters of the peers of a binding. A peer is another member of the same group in the namespace of
+    /// the binding's resource. `find` looks up a binding by its key.
     pub fn peers(
         &self,
         binding: &Binding,
@@ -95,7 +100,7 @@ impl AffinityGroups {
 
 fn names(binding: &Binding) -> impl Iterator<Item = &str> {
     let groups = binding.spec.workload_affinity_groups.as_ref();
-    // Karmada supports these groups for namespaced bindings only.
+    // Karmada supports affinity groups for ResourceBindings only.
     let groups = groups.filter(|_| binding.key.namespace.is_some());
     groups
         .into_iter()
@@ -162,7 +167,7 @@ mod tests {
         assert_eq!(
             peers.anti_affinity,
             [["m3"], ["m6"]],
-            "a write in flight counts"
+            "the clusters of an unwritten decision are used"
         );
         groups.complete(&all[3].key);
         groups.replace(Some(&all[2]), None);

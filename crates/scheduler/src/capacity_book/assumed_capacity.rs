@@ -1,8 +1,13 @@
-//! Capacity of decided replicas that clusters do not report yet.
+//! Capacity of replicas that the scheduler has assigned to clusters and that the clusters do not report yet.
 //!
-//! Used with the gate SchedulingOvercommitProtection. Only the new share of a decision counts: the reports
-//! include the earlier replicas. A share is released when its write fails, its binding is deleted, the cluster
-//! reports again after the workload became healthy, or the share expires.
+//! [`AssumedCapacity`] is used with the gate SchedulingOvercommitProtection, or with a plugin that requires it. It
+//! consists of shares. A share is the capacity of the replicas that one decision adds in one cluster. The report of the
+//! cluster already includes the earlier replicas. A share is released when
+//! - the write of the decision fails,
+//! - the binding is deleted,
+//! - the workload is evicted from the cluster,
+//! - the cluster reports again after the workload became healthy, or
+//! - the share expires.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,15 +21,16 @@ use crate::estimator::AssumedWork;
 
 /// Maximum lifetime of a share.
 const EXPIRY: Duration = Duration::from_mins(5);
-/// Maximum lifetime of a share after its workload became healthy: a cluster whose report already included the
-/// workload has nothing new to report. Several times the interval of Karmada's reports, 10 s.
+/// Maximum lifetime of a share after its workload became healthy. If the last report of the cluster already includes
+/// the workload, the cluster may have nothing new to report. The lifetime is six times the interval of Karmada's
+/// cluster reports, 10 s.
 const EXPIRY_ONCE_HEALTHY: Duration = Duration::from_mins(1);
 
 /// Assumed capacity of all bindings.
 #[derive(Debug, Default)]
 pub(crate) struct AssumedCapacity {
     entries: HashMap<BindingKey, Entry>,
-    /// No share expires before this time.
+    /// Time before which no share expires.
     next_expiry: Option<Instant>,
 }
 
@@ -32,7 +38,7 @@ pub(crate) struct AssumedCapacity {
 struct Entry {
     until: Instant,
     shares: Vec<Share>,
-    /// Shares before the pending write, restored if it fails.
+    /// Shares before the decision that is being written. They are restored if the write fails.
     before: Option<Vec<Share>>,
 }
 
@@ -40,10 +46,10 @@ struct Entry {
 struct Share {
     cluster: String,
     replicas: i32,
-    /// Time since which the workload is reported healthy there.
+    /// Time at which the status of the binding first reported the workload as healthy in the cluster.
     healthy: Option<Instant>,
     workload: AssumedWorkload,
-    /// The same in the form of the accurate estimators' requests.
+    /// The workload, encoded for requests to the accurate estimators.
     work: Option<Arc<AssumedWork>>,
 }
 
@@ -55,7 +61,7 @@ impl Share {
 }
 
 impl AssumedCapacity {
-    /// Returns the assumed capacity for the engine.
+    /// Returns the assumed capacity of all clusters, for the engine.
     pub(crate) fn total(&self, now: Instant) -> Assumed {
         let mut assumed = Assumed::default();
         for share in self.counting(now) {
@@ -64,8 +70,9 @@ impl AssumedCapacity {
         assumed
     }
 
-    /// Returns the assumed capacity without healthy workloads, and whether there are any: a report may already
-    /// include them, so that they would count twice.
+    /// Returns the assumed capacity without the capacity of healthy workloads. A cluster may already report the
+    /// capacity of a healthy workload, which would then count twice. The second value is true if a healthy workload was
+    /// left out.
     pub(crate) fn unhealthy_total(&self, now: Instant) -> (Assumed, bool) {
         let (mut assumed, mut any_healthy) = (Assumed::default(), false);
         for share in self.counting(now) {
@@ -78,7 +85,8 @@ impl AssumedCapacity {
         (assumed, any_healthy)
     }
 
-    /// Returns the assumed capacity for the accurate estimators.
+    /// Iterates over the assumed workloads and their clusters. The workloads are encoded for requests to the accurate
+    /// estimators.
     pub(super) fn estimator_work(
         &self,
         now: Instant,
@@ -95,7 +103,7 @@ impl AssumedCapacity {
             .filter(move |share| share.counts(now))
     }
 
-    /// Assumes the new share of a decision until [`Self::complete`].
+    /// Assumes the capacity that a new decision adds. [`Self::complete`] keeps or reverts this assumption.
     pub(crate) fn decided(&mut self, binding: &Binding, targets: &[TargetCluster], now: Instant) {
         let spec = &binding.spec;
         if !spec.is_workload() {
@@ -112,7 +120,7 @@ impl AssumedCapacity {
         for target in targets {
             let placed = spec.clusters.iter().find(|old| old.name == target.name);
             let assumed = old_shares.iter().find(|share| share.cluster == target.name);
-            // Replicas that are placed and not assumed are part of the reports.
+            // The cluster already reports the placed replicas that are not assumed.
             let reported =
                 placed.map_or(0, |old| old.replicas) - assumed.map_or(0, |share| share.replicas);
             let replicas = target.replicas.saturating_sub(reported.max(0));
@@ -132,7 +140,7 @@ impl AssumedCapacity {
         );
     }
 
-    /// Completes a decision. If it was not written, restores the shares from before.
+    /// Completes a decision. If the write failed, restores the shares from before the decision.
     pub(crate) fn complete(&mut self, key: &BindingKey, written: bool) {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
@@ -154,12 +162,13 @@ impl AssumedCapacity {
         shares.map(|share| share.cluster).collect()
     }
 
-    /// Records on which clusters a workload became healthy: their next report includes it.
+    /// Handles a change of a binding. Releases the shares of clusters from which the workload was evicted, and records
+    /// the clusters in which the workload became healthy. The next report of such a cluster includes the workload.
     pub(crate) fn observe(&mut self, old: &Binding, new: &Binding, now: Instant) {
         let Some(entry) = self.entries.get_mut(&new.key) else {
             return;
         };
-        // A drained workload takes no capacity.
+        // A workload whose eviction is complete takes no capacity.
         let has_task = |binding: &Binding, cluster: &str| {
             let mut tasks = binding.spec.graceful_eviction_tasks.iter();
             tasks.any(|task| task.from_cluster == cluster)
@@ -176,7 +185,8 @@ impl AssumedCapacity {
         self.expires(now + EXPIRY_ONCE_HEALTHY);
     }
 
-    /// Releases the shares of healthy workloads on a cluster whose new report includes them.
+    /// Handles a new report of a cluster. Releases the shares of the healthy workloads in the cluster, because the
+    /// report includes them.
     pub(crate) fn cluster_reported(&mut self, cluster: &str) {
         self.entries.retain(|_, entry| {
             let count = entry.shares.len();
@@ -187,7 +197,8 @@ impl AssumedCapacity {
         });
     }
 
-    /// Assumes the unhealthy shares of a binding that was scheduled before this process started.
+    /// Assumes the capacity of a binding that was scheduled before this process started. `age` is the time since the
+    /// scheduling. Clusters in which the workload is healthy get no share.
     pub(super) fn restore(&mut self, binding: &Binding, age: Duration, now: Instant) {
         if !binding.spec.is_workload() || age >= EXPIRY {
             return;
@@ -212,7 +223,7 @@ impl AssumedCapacity {
         }
     }
 
-    /// Returns the next time at which [`Self::expire`] may have an effect.
+    /// Returns the next time at which [`Self::expire`] may remove a share.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         self.next_expiry
     }
@@ -259,7 +270,7 @@ fn is_healthy(binding: &Binding, cluster: &str) -> bool {
         .any(|item| item.cluster_name == cluster && item.health == Some(ResourceHealth::Healthy))
 }
 
-/// Adds a share, unless a quantity is unreadable: the engine has already refused such a binding.
+/// Adds a share. Adds nothing if a quantity is malformed, because the engine rejects such a binding.
 fn push_share(shares: &mut Vec<Share>, spec: &BindingSpec, cluster: &str, replicas: i32) {
     if let Ok(workload) = assumed_workload(spec, replicas) {
         shares.push(Share {
@@ -272,7 +283,8 @@ fn push_share(shares: &mut Vec<Share>, spec: &BindingSpec, cluster: &str, replic
     }
 }
 
-/// Returns the capacity of this number of replicas.
+/// Returns the capacity of this number of replicas. If the binding has components, their own numbers of replicas apply
+/// instead of `replicas`.
 pub(crate) fn assumed_workload(
     spec: &BindingSpec,
     replicas: i32,
@@ -341,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_new_share_is_counted() {
+    fn only_the_new_replicas_of_a_decision_are_assumed() {
         let (mut assumed, now) = (AssumedCapacity::default(), Instant::now());
         let running = binding(json!([{ "name": "m1", "replicas": 3 }]), &[]);
         assumed.decided(&running, &[target("m1", 4), target("m2", 2)], now);
@@ -350,7 +362,7 @@ mod tests {
             (1, 2)
         );
         assumed.complete(&running.key, true);
-        // Scaled again before the first report: the share grows by the new replicas.
+        // The binding is scaled again before the first report, so its share grows by the new replicas.
         let placed = binding(
             json!([{ "name": "m1", "replicas": 4 }, { "name": "m2", "replicas": 2 }]),
             &[],
@@ -377,12 +389,12 @@ mod tests {
         assert_eq!(
             replicas(&assumed, "m1", now),
             2,
-            "an earlier write stays assumed"
+            "the capacity of the earlier decision stays assumed"
         );
     }
 
     #[test]
-    fn a_share_ends_when_it_is_reported_expires_or_its_binding_is_deleted() {
+    fn a_share_ends_with_a_report_its_expiry_or_the_deletion_of_its_binding() {
         let now = Instant::now();
         let decided = || {
             let mut assumed = AssumedCapacity::default();
@@ -397,7 +409,7 @@ mod tests {
         let on = |assumed: &AssumedCapacity, now| {
             (replicas(assumed, "m1", now), replicas(assumed, "m2", now))
         };
-        // Only a report after the workload became healthy releases its share.
+        // A report releases the share of a workload only if the workload became healthy before the report.
         let mut assumed = decided();
         assumed.cluster_reported("m1");
         assumed.observe(&binding(json!([]), &[]), &binding(json!([]), &["m1"]), now);
@@ -407,19 +419,19 @@ mod tests {
         assert_eq!(
             (on_each, any_healthy),
             ([0, 1], true),
-            "the last report may include it"
+            "the last report may include the healthy workload"
         );
         assumed.cluster_reported("m2");
         assert_eq!(on(&assumed, now), (2, 2));
         assert_eq!(
             on(&assumed, now + EXPIRY_ONCE_HEALTHY),
             (0, 2),
-            "the last report may include it"
+            "the share of a healthy workload expires earlier"
         );
         assert_eq!(
             assumed.next_expiry(),
             Some(now + EXPIRY_ONCE_HEALTHY),
-            "waiting bindings may fit then"
+            "waiting bindings may fit when the share expires"
         );
         assumed.cluster_reported("m1");
         assert_eq!(on(&assumed, now), (0, 2));
@@ -451,7 +463,7 @@ mod tests {
         assert_eq!(
             replicas(&assumed, "m1", now + Duration::from_mins(1)),
             0,
-            "the age counts"
+            "the time before the start counts"
         );
         let mut assumed = AssumedCapacity::default();
         assumed.restore(&placed, EXPIRY, now);

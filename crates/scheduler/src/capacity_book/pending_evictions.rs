@@ -1,4 +1,5 @@
-//! Preempted workloads that have left their clusters but are still part of the clusters' reports.
+//! Preempted workloads between the end of their eviction and the next report of their cluster. The last report of the
+//! cluster still includes their capacity.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +10,10 @@ use crate::binding::{Binding, BindingKey};
 use crate::framework::Victim;
 use crate::framework::preempt::PREEMPTED;
 
-/// Maximum time to wait for the report of a cluster.
+/// Maximum time to wait for the next report of a cluster.
 const REPORT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Preempted workloads without an eviction task, until their clusters report again.
+/// Preempted workloads whose graceful eviction task is complete and whose cluster has not reported since.
 #[derive(Debug, Default)]
 pub(crate) struct PendingEvictions(Vec<PendingEviction>);
 
@@ -25,7 +26,8 @@ struct PendingEviction {
 }
 
 impl PendingEvictions {
-    /// Adds the preempted workloads whose eviction tasks are complete.
+    /// Adds a workload for each preemption task that `old` contains and that is missing in `new`. `new` is `None` for a
+    /// deleted binding.
     pub(crate) fn observe(&mut self, old: &Binding, new: Option<&Binding>, now: Instant) {
         let has_task = |binding: &Binding, cluster: &str| {
             let mut tasks = binding.spec.graceful_eviction_tasks.iter();
@@ -49,12 +51,12 @@ impl PendingEvictions {
         }
     }
 
-    /// Removes the entries of a cluster that has reported.
+    /// Removes the entries of a cluster after a report of the cluster.
     pub(crate) fn cluster_reported(&mut self, cluster: &str) {
         self.0.retain(|eviction| eviction.cluster != cluster);
     }
 
-    /// Removes the entries whose cluster has not reported in time.
+    /// Removes the entries whose cluster has sent no report within [`REPORT_TIMEOUT`].
     pub(super) fn expire(&mut self, now: Instant) {
         self.0.retain(|eviction| eviction.until > now);
     }
@@ -64,14 +66,14 @@ impl PendingEvictions {
         self.0.is_empty()
     }
 
-    /// Subtracts the entries from the taken capacity.
+    /// Subtracts the capacity of the evicted workloads from the taken capacity.
     pub(crate) fn subtract_from(&self, taken: &mut Assumed) {
         for eviction in &self.0 {
             taken.free(&eviction.cluster, eviction.workload.clone());
         }
     }
 
-    /// Reports whether a victim has an entry.
+    /// Reports whether there is an entry for the binding and the cluster of a victim.
     pub(crate) fn contains(&self, victim: &Victim) -> bool {
         let mut all = self.0.iter();
         all.any(|eviction| eviction.key == victim.key && eviction.cluster == victim.cluster)

@@ -1,4 +1,5 @@
-//! Capacity that is reserved for preempting bindings, so that bindings of lower priority do not take it.
+//! Capacity that is reserved for bindings that preempt other bindings. Bindings of lower priority must not use this
+//! capacity.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use crate::binding::{Binding, BindingKey};
 /// Lifetime of a reservation that is not renewed.
 const LIFETIME: Duration = Duration::from_mins(6);
 
-/// Future placements of preempting bindings.
+/// The reservations, by the key of the preempting binding.
 #[derive(Debug, Default)]
 pub(super) struct Reservations(HashMap<BindingKey, Reservation>);
 
@@ -23,7 +24,8 @@ struct Reservation {
 }
 
 impl Reservations {
-    /// Replaces the reservation of a binding; `None` removes it.
+    /// Replaces the reservation of a binding. If `place` is `None`, removes the reservation. A reservation contains
+    /// only the replicas that the binding does not have in the cluster yet.
     pub(super) fn set(&mut self, binding: &Binding, place: Option<&Placement>, now: Instant) {
         let Some(place) = place else {
             self.0.remove(&binding.key);
@@ -49,7 +51,7 @@ impl Reservations {
         self.0.remove(key);
     }
 
-    /// Adds the reservations of higher priority than the binding's to the taken capacity.
+    /// Adds the reservations of bindings with a higher priority than `binding` to the taken capacity.
     pub(super) fn add_to(&self, taken: &mut Assumed, binding: &Binding, now: Instant) {
         let priority = binding.spec.priority();
         for (key, reservation) in &self.0 {
@@ -86,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_is_kept_from_bindings_of_lower_priority() {
+    fn bindings_of_lower_priority_cannot_use_a_reservation() {
         let now = Instant::now();
         let high = binding("high", 9);
         let place = Placement {
@@ -108,7 +110,11 @@ mod tests {
         };
         assert_eq!(kept_from(&reservations, "low", 0), 3);
         assert_eq!(kept_from(&reservations, "other", 9), 0);
-        assert_eq!(kept_from(&reservations, "high", 0), 0, "its own");
+        assert_eq!(
+            kept_from(&reservations, "high", 0),
+            0,
+            "a binding can use its own reservation"
+        );
         reservations.set(&high, None, now);
         assert_eq!(kept_from(&reservations, "low", 0), 0);
     }

@@ -1,4 +1,5 @@
-//! The content of the ConfigMap of `--config-map`, which declares profiles and extenders.
+//! A parser of the ConfigMap that `--config-map` names. The ConfigMap declares profiles and extenders in the format of
+//! the configuration file.
 
 use berth_apimachinery::api_error::api_error_message;
 use berth_apimachinery::namespaced_name::NamespacedName;
@@ -13,15 +14,15 @@ use super::kube_scheduler;
 /// The key of the configuration in the ConfigMap.
 const KEY: &str = "config.yaml";
 
-/// The reason why a ConfigMap cannot be used at start.
+/// The reason why the scheduler cannot start with a ConfigMap.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigMapError {
     /// The ConfigMap cannot be read.
     #[error("--config-map {name}: {}", describe(source))]
     Unreadable {
-        /// Its name.
+        /// The name of the ConfigMap.
         name: NamespacedName,
-        /// The cause.
+        /// The error of the request.
         source: Box<kube::Error>,
     },
     /// The configuration is invalid.
@@ -29,7 +30,7 @@ pub enum ConfigMapError {
     Config(#[from] ConfigError),
 }
 
-/// Describes an error. For missing permissions, names the manifest that grants them.
+/// Describes a failed request. If permissions are missing, the description names the manifest that grants them.
 fn describe(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.code == 403 => format!(
@@ -40,10 +41,10 @@ fn describe(error: &kube::Error) -> String {
     }
 }
 
-/// Reads the ConfigMap once. Returns its declaration and its text.
+/// Reads the ConfigMap once. Returns the declared profiles and extenders, and the text of the configuration.
 ///
 /// # Errors
-/// If it is missing or invalid.
+/// If the ConfigMap is missing or its content is invalid.
 pub(crate) async fn read(
     client: &kube::Client,
     name: &NamespacedName,
@@ -61,7 +62,7 @@ pub(crate) async fn read(
     Ok((declared, text_of(&object).map(str::to_owned)))
 }
 
-/// Parses the declaration in a ConfigMap.
+/// Parses the profiles and extenders that a ConfigMap declares. `flags` override the ConfigMap.
 pub(crate) fn declared_in(
     name: &NamespacedName,
     object: &ConfigMap,
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_cannot_change_are_rejected() {
+    fn fields_that_cannot_change_at_run_time_are_rejected() {
         let head = "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\n";
         let error = rejection(&format!("{head}leaderElection:\n  leaderElect: false\n"));
         assert!(

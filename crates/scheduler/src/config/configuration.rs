@@ -1,7 +1,7 @@
-//! The types of the configuration file, in the form of kube-scheduler's.
+//! The types of the configuration file, whose structure follows the configuration file of kube-scheduler.
 //!
-//! Fields that a flag can set are optional; the flag's value applies if they are absent. Names of plugins and their
-//! arguments are validated by [`crate::config::plugin_lists`].
+//! A field is optional if a flag sets the same option. If the field is absent, the value of the flag applies.
+//! [`crate::config::plugin_lists`] validates the names of plugins. The plugins validate their arguments.
 
 use berth_core::Point;
 use schemars::JsonSchema;
@@ -127,8 +127,8 @@ pub struct ClientConnection {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProfileConfig {
-    /// Name of the profile, which schedules the bindings with this `spec.schedulerName`. Optional for a single profile:
-    /// `default-scheduler`.
+    /// Name of the profile, which schedules the bindings with this `spec.schedulerName`. Optional if there is only one
+    /// profile. The default is `default-scheduler`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub scheduler_name: Option<String>,
@@ -150,8 +150,8 @@ pub struct ProfileConfig {
 
 macro_rules! plugins_config {
     ($($(#[$doc:meta])* $field:ident $name:literal: $point:ident),+ $(,)?) => {
-        /// Plugins by extension point. Plugins of `multiPoint` run at every point that they implement, the others only at
-        /// their point.
+        /// Plugins by extension point. Plugins of `multiPoint` run at every point that they implement. Other plugins
+        /// run only at the point that lists them.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
         pub struct PluginsConfig {
@@ -167,7 +167,7 @@ macro_rules! plugins_config {
         pub const POINTS: [(Point, &str); 14] = [$((Point::$point, $name)),+];
 
         impl PluginsConfig {
-            /// Returns the configuration of one point; empty for points that cannot be configured.
+            /// Returns the plugins of an extension point. The result is empty for a point that cannot be configured.
             pub fn point(&self, point: Point) -> &PointConfig {
                 const EMPTY: &PointConfig = &PointConfig {
                     enabled: Vec::new(),
@@ -213,12 +213,12 @@ plugins_config! {
     post_bind "postBind": PostBind,
 }
 
-/// Plugins at one extension point, or at all that they implement.
+/// Plugins at one extension point. In `multiPoint`, plugins at all extension points that they implement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PointConfig {
-    /// Plugins that run in addition to the default ones, in this order. A default plugin in this list keeps its place and
-    /// gets this weight.
+    /// Plugins that run in addition to the default ones, in this order. A default plugin in this list keeps its
+    /// position and gets the weight of its entry here.
     #[serde(
         default,
         deserialize_with = "null_is_default",

@@ -1,7 +1,8 @@
-//! The profiles and extenders that flags and a file declare.
+//! The profiles and extenders that the flags and a configuration file or ConfigMap declare.
 //!
-//! Types are checked when the file is parsed, plugin names once the registry is known, and arguments when the plugins are
-//! built. All errors contain their position in the file.
+//! Validation has three steps. The parser of the file checks the types of the values. [`Declared::profiles`] checks the
+//! names of plugins against the registry. The plugins check their arguments when they are built. Each error contains
+//! the position of the invalid value in the file.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +14,10 @@ use super::plugin_lists::{self, ProfileError};
 use crate::extender::config::ExtenderConfig;
 use crate::framework::registry::Registry;
 
-/// The source name of errors without a file.
+/// The source name of errors if there is no file.
 const FLAGS: &str = "flags";
 
-/// Explicit flags that configure a single profile. They override the file.
+/// The explicitly set flags that configure a single profile. They override the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileFlags {
     /// `--scheduler-name`
@@ -35,7 +36,7 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// Returns the declaration of the flags, without a file.
+    /// Returns the single profile that the flags declare without a file.
     pub fn from_flags(flags: ProfileFlags) -> Self {
         Self {
             document: None,
@@ -45,7 +46,7 @@ impl Declared {
         }
     }
 
-    /// Returns one profile of this name with the default plugins.
+    /// Returns a declaration of a single profile with this name and the plugins of `--plugins=*`.
     pub fn named(scheduler_name: impl Into<String>) -> Self {
         Self::from_flags(ProfileFlags {
             scheduler_name: Some(scheduler_name.into()),
@@ -53,10 +54,11 @@ impl Declared {
         })
     }
 
-    /// Returns the declaration of a document, with the flags that override it.
+    /// Returns the profiles and extenders that a document declares. `flags` override the document.
     ///
     /// # Errors
-    /// If flags for a single profile are set for several profiles, or if names of profiles are missing or equal.
+    /// If the document declares several profiles and `flags` sets a flag, or if one of several profiles has no name, or
+    /// if two profiles have the same name.
     pub fn from_document(
         document: Document,
         configuration: SchedulerConfiguration,
@@ -127,7 +129,7 @@ impl Declared {
             .unwrap_or(DEFAULT_SCHEDULER)
     }
 
-    /// Returns the profiles, at least one, with their names and default plugins.
+    /// Returns the profiles with their names and with the default plugins. The result contains at least one profile.
     ///
     /// # Errors
     /// If a plugin is unknown.
@@ -150,7 +152,8 @@ impl Declared {
         })
     }
 
-    /// Completes a single profile, to which the flags apply.
+    /// Applies the flags to the only profile, and adds the default plugins. `default` lists the entries of `--plugins`
+    /// that apply if the flag is not set.
     fn single_profile(
         &self,
         declared: &ProfileConfig,
@@ -173,7 +176,7 @@ impl Declared {
         Ok(plugin_lists::complete(&profile, registry))
     }
 
-    /// Converts an error about a profile or an extender, with its position in the file.
+    /// Adds the position in the file to an error about a profile or an extender.
     pub fn error(&self, error: ProfileError) -> ConfigError {
         let ProfileError { path, message } = error;
         match &self.document {

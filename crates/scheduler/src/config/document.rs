@@ -1,7 +1,8 @@
-//! YAML or JSON documents that keep the position of each value.
+//! YAML and JSON documents that record the line and column of each value.
 //!
-//! Later steps work on plain values and report errors by path. A document converts the path to a line and column. Must not
-//! know: configurations.
+//! The code that validates a document works on plain values, and reports an error with the path of the value.
+//! [`Document::error`] converts the path to a line and column. This module must not depend on the types of the
+//! configuration.
 
 use std::fmt;
 
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{Location, Spanned};
 
-/// A position in a text, counted from 1.
+/// A position in a text. Lines and columns are counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Position {
     /// The line.
@@ -83,10 +84,10 @@ impl Document {
         })
     }
 
-    /// Decodes the document.
+    /// Decodes the document as a value of type `T`.
     ///
     /// # Errors
-    /// If it does not match the type.
+    /// If the document does not match the type.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
         self.parse_value(self.value())
     }
@@ -96,10 +97,11 @@ impl Document {
         self.root.value()
     }
 
-    /// Decodes a value that was derived from the document. Errors get the position of their path in the document.
+    /// Decodes a value that was derived from the document. An error contains the position of the value with the same
+    /// path in the document.
     ///
     /// # Errors
-    /// If it does not match the type.
+    /// If the value does not match the type.
     pub(crate) fn parse_value<T: DeserializeOwned>(&self, value: Value) -> Result<T, ConfigError> {
         serde_path_to_error::deserialize(value).map_err(|error| {
             let path = match error.path().to_string() {
@@ -110,7 +112,7 @@ impl Document {
         })
     }
 
-    /// Returns an error about the value at a path, with its position.
+    /// Returns an error about the value at a path. The error contains the position of the value in the document.
     pub fn error(&self, path: &str, message: impl Into<String>) -> ConfigError {
         ConfigError {
             source_name: self.name.clone(),
@@ -121,7 +123,8 @@ impl Document {
     }
 }
 
-/// Returns the parser's message without its position, which the error contains already.
+/// Returns the first line of the parser's message, and removes the position at its end. [`ConfigError::position`]
+/// already contains the position.
 fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     match line.rfind(" at line ") {
@@ -171,8 +174,8 @@ impl Located {
         }
     }
 
-    /// Returns the position of the value at a path, or of its nearest existing parent below this value. The position of a
-    /// field is that of its key.
+    /// Returns the position of the value at a path that starts at this value. If the path leads to no value, returns
+    /// the position of the nearest existing parent. A field has the position of its key.
     fn position_of(&self, path: &str) -> Option<Position> {
         let path = path.strip_prefix('.').unwrap_or(path);
         match &self.node {
@@ -182,7 +185,7 @@ impl Located {
                 let item = items.get(index.parse::<usize>().ok()?)?;
                 item.position_of(rest).or(item.position)
             }
-            // Keys may contain dots, so the longest match applies.
+            // Keys may contain dots, so the longest matching key applies.
             Node::Fields(fields) => {
                 let matching = fields.iter().filter_map(|(key, value)| {
                     let rest = path.strip_prefix(key.name.as_str())?;

@@ -1,6 +1,7 @@
-//! The configuration in force, from file, flags and defaults.
+//! The effective configuration of a scheduler, merged from the file, the flags and the defaults.
 //!
-//! It is logged at start and served at `/configz`. Saved as a file, it configures a scheduler in the same way.
+//! The scheduler logs this configuration at start and serves it at `/configz`, with redacted secrets. A user can save
+//! it as the configuration file of another scheduler.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use super::configuration::{
 use crate::config::flags::SchedulerArgs;
 use crate::extender::config::ExtenderConfig;
 
-/// Returns the configuration in force, except for profiles and extenders.
+/// Returns the effective configuration without profiles and extenders.
 pub(crate) fn process(args: &SchedulerArgs) -> SchedulerConfiguration {
     SchedulerConfiguration {
         leader_election: LeaderElection {
@@ -45,12 +46,13 @@ fn go_text(duration: Duration) -> String {
     format!("{duration:?}")
 }
 
-/// The configuration in force, shared with the HTTP server. It changes with the ConfigMap.
+/// The effective configuration, shared with the HTTP server. A change of the watched ConfigMap replaces its profiles
+/// and extenders.
 #[derive(Clone, Debug, Default)]
 pub struct Effective(Arc<ArcSwap<SchedulerConfiguration>>);
 
 impl Effective {
-    /// Returns a configuration without profiles and extenders.
+    /// Creates an effective configuration that has no profiles and extenders yet.
     pub fn new(process: SchedulerConfiguration) -> Self {
         Self(Arc::new(ArcSwap::from_pointee(process)))
     }
@@ -78,12 +80,13 @@ impl Effective {
         serde_saphyr::to_string(&self.redacted()).unwrap_or_else(|error| error.to_string())
     }
 
-    /// Renders the configuration under its group, as served at `/configz`. Secrets are redacted.
+    /// Renders the configuration as JSON for `/configz`, as the value of the key `scheduler.config.berth`. Secrets are
+    /// redacted.
     pub fn json(&self) -> String {
         serde_json::json!({ "scheduler.config.berth": self.redacted() }).to_string()
     }
 
-    /// Returns the configuration as a document of the file's form. Secrets are redacted.
+    /// Returns the configuration as JSON in the format of the configuration file. Secrets are redacted.
     pub(crate) fn document(&self) -> serde_json::Value {
         serde_json::json!(self.redacted())
     }
@@ -95,7 +98,8 @@ impl Effective {
     }
 }
 
-/// Returns the part of the configuration that affects decisions, as a document. Secrets are redacted.
+/// Returns the profiles and extenders, which affect decisions, as JSON in the format of the configuration file. Secrets
+/// are redacted.
 pub(crate) fn decision_document(
     profiles: &[ProfileConfig],
     extenders: &[ExtenderConfig],

@@ -7,13 +7,13 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 /// The clap IDs of the flags that are set explicitly, for example `kube_api_qps`.
 ///
-/// Flattened into a struct of flags, it adds none. It must be the first field, because parsing a flag removes it from the
-/// matches.
+/// A struct of flags contains a flattened field of this type, which adds no flag. The field must be the first field of
+/// the struct, because clap parses the fields in order, and removes each parsed flag from the matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExplicitFlags(BTreeSet<String>);
 
 impl ExplicitFlags {
-    /// Reports whether a flag is set explicitly.
+    /// Reports whether the flag with this clap ID is set explicitly.
     pub fn contains(&self, flag: &str) -> bool {
         self.0.contains(flag)
     }

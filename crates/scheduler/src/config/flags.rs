@@ -14,12 +14,12 @@ use crate::decision_log::DecisionLogFlags;
 use crate::decision_record::DEFAULT_BINDINGS;
 use crate::estimator::EstimatorArgs;
 use crate::gates::{self, FeatureGates};
-use crate::go_bool::go_bool;
-use crate::go_duration::go_duration;
-use crate::lease::flags::ElectionFlags;
-use crate::metrics_access::MetricsAccessFlags;
-use crate::process::accepted_flags::AcceptedFlags;
-use crate::process::shared_flags::SharedFlags;
+use berth_component_base::go_bool::go_bool;
+use berth_component_base::go_duration::go_duration;
+use berth_component_base::lease::flags::ElectionFlags;
+use berth_component_base::metrics_access::MetricsAccessFlags;
+use berth_component_base::process::accepted_flags::AcceptedFlags;
+use berth_component_base::process::shared_flags::SharedFlags;
 
 /// Flags of `berth scheduler`.
 #[derive(Args, Clone, Debug)]
@@ -39,8 +39,8 @@ pub struct SchedulerArgs {
 
     /// Path to the kubeconfig file of the control plane
     ///
-    /// If unset or empty: KUBECONFIG, the kubeconfig of `berth up` (only for `berth scheduler`),
-    /// ~/.kube/config, then the in-cluster configuration.
+    /// If the flag is unset or empty, the scheduler uses the first of KUBECONFIG, the kubeconfig of `berth up` (only
+    /// for `berth scheduler`), ~/.kube/config and the in-cluster configuration.
     #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub kubeconfig: Option<PathBuf>,
 
@@ -81,7 +81,7 @@ pub struct SchedulerArgs {
     #[arg(long, value_name = "NAME", default_value = "karmada-scheduler")]
     pub leader_elect_resource_name: String,
 
-    /// Compare decisions with those of the scheduler that runs, and write nothing (metrics berth_shadow_*)
+    /// Compare decisions with the decisions of the running scheduler, and write nothing (metrics berth_shadow_*)
     #[arg(long)]
     pub shadow: bool,
 
@@ -91,7 +91,8 @@ pub struct SchedulerArgs {
 
     /// Maximum bindings whose last decision /debug/decisions explains; 0 turns it off
     ///
-    /// Served at --metrics-bind-address, to this machine or to the authorized callers of --metrics-secure.
+    /// The address of --metrics-bind-address serves /debug/decisions. Without --metrics-secure, only clients on this
+    /// machine can read it. With --metrics-secure, authorized clients can read it.
     #[arg(long, value_name = "N", default_value_t = DEFAULT_BINDINGS)]
     pub debug_decisions: usize,
 
@@ -148,7 +149,7 @@ pub struct SchedulerArgs {
     #[command(flatten)]
     pub(crate) estimator: EstimatorArgs,
 
-    /// Flags of the protection of metrics.
+    /// Flags that restrict access to the metrics.
     #[command(flatten)]
     pub metrics_access: MetricsAccessFlags,
 

@@ -1,7 +1,9 @@
-//! Conversion of kube-scheduler's configuration files, `KubeSchedulerConfiguration`.
+//! Conversion of kube-scheduler's configuration files (kind `KubeSchedulerConfiguration`) to
+//! [`SchedulerConfiguration`].
 //!
-//! Reads every version of `kubescheduler.config.k8s.io`. Fields and plugins without a counterpart are logged with their
-//! position and ignored. Unknown plugin names are kept, and rejected later as in any other file.
+//! The conversion accepts every version of the group `kubescheduler.config.k8s.io`. It ignores fields and plugins that
+//! have no counterpart in Berth, and logs a warning with the position of each. It keeps unknown plugin names, because
+//! the later validation of profiles rejects them.
 
 use serde_json::{Map, Value, json};
 
@@ -11,8 +13,8 @@ use super::document::{ConfigError, Document};
 const GROUP: &str = "kubescheduler.config.k8s.io/";
 const KIND: &str = "KubeSchedulerConfiguration";
 
-/// Plugins of kube-scheduler, of all versions, that decide about nodes and pods. Does not contain plugins that Berth has,
-/// too.
+/// The plugins of all versions of kube-scheduler that decide about nodes and pods. The list excludes the names of
+/// plugins that Berth has, too, such as `TaintToleration`.
 const NODE_PLUGINS: &[&str] = &[
     "AzureDiskLimits",
     "CinderLimits",
@@ -83,7 +85,7 @@ const EXTENDER: &[&str] = &[
 /// Parses a configuration of Berth or of kube-scheduler.
 ///
 /// # Errors
-/// If the document is neither, or does not match the types.
+/// If the document is of another kind, or does not match the types.
 pub(crate) fn read(document: &Document) -> Result<SchedulerConfiguration, ConfigError> {
     let (configuration, ignored) = converted(document)?;
     for warning in ignored {
@@ -121,7 +123,7 @@ impl Conversion<'_> {
         self.ignored.push(self.document.error(path, message));
     }
 
-    /// Removes all fields but the known ones.
+    /// Removes the unknown fields, and adds a warning about each.
     fn retain(&mut self, fields: &mut Map<String, Value>, path: &str, known: &[&str]) {
         let unknown: Vec<String> = fields
             .keys()
@@ -192,7 +194,8 @@ impl Conversion<'_> {
         self.plugins(profile, "pluginConfig", &below(path, "pluginConfig"));
     }
 
-    /// Removes the plugins that decide about nodes, and the arguments of kube-scheduler's plugins.
+    /// Removes the plugins of [`NODE_PLUGINS`] from a list. Also removes entries whose arguments have a type of
+    /// kube-scheduler. Adds a warning about each removed entry.
     fn plugins(&mut self, fields: &mut Map<String, Value>, list: &str, path: &str) {
         let Some(plugins) = fields.get_mut(list).and_then(Value::as_array_mut) else {
             return;
@@ -223,7 +226,7 @@ impl Conversion<'_> {
     }
 }
 
-/// Moves the profile's fields into a profile. In `v1alpha1` they were at the top level.
+/// Moves the fields of a profile from the top level, where `v1alpha1` has them, to the list of profiles.
 fn move_into_profile(fields: &mut Map<String, Value>) {
     if fields.contains_key("profiles") {
         return;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::configuration::SchedulerConfiguration;
 use super::document::{ConfigError, Document};
 use crate::config::flags::SchedulerArgs;
-use crate::go_duration::go_duration;
 use berth_component_base::bind_address::BindAddress;
+use berth_component_base::go_duration::go_duration;
 
-/// Sets the flags that are not explicit from the file. Ignores profiles and extenders.
+/// Sets each flag that the user has not set explicitly to the value in the file. Ignores profiles and extenders.
 ///
 /// # Errors
 /// If a duration or an address is invalid.

@@ -1,4 +1,4 @@
-//! Validated options of the scheduler.
+//! The validated options of the scheduler, which result from the flags and the configuration file.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -11,23 +11,23 @@ use super::declared::{Declared, ProfileFlags};
 use super::document::{ConfigError, Document};
 use super::flags::SchedulerArgs;
 use super::{SchedulerConfiguration, effective, kube_scheduler, merge};
-use crate::connect::Rate;
-use crate::connect::{Target, Timeouts};
 use crate::decision_log::DecisionLogOptions;
 use crate::decision_record::DEFAULT_BINDINGS;
 use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
 use crate::framework::Registry;
 use crate::gates::FeatureGates;
-use crate::lease::{LeaseOptions, LeaseOptionsError};
-use crate::metrics_access::MetricsAccessFlags;
 use crate::queue::QueueOrder;
+use berth_component_base::connect::Rate;
+use berth_component_base::connect::{Target, Timeouts};
+use berth_component_base::lease::{LeaseOptions, LeaseOptionsError};
+use berth_component_base::metrics_access::MetricsAccessFlags;
 
-/// The effect of decisions.
+/// The way in which the scheduler uses its decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Decisions are written.
+    /// The scheduler writes its decisions.
     Schedule,
-    /// Decisions are compared with those of another scheduler. Nothing is written.
+    /// The scheduler compares its decisions with the decisions of another scheduler, and writes nothing.
     Shadow,
 }
 
@@ -42,45 +42,45 @@ pub struct Options {
     pub unregistered: Vec<String>,
     /// Profiles and extenders, as declared by flags and a file.
     pub declared: Declared,
-    /// ConfigMap that declares profiles and extenders. It is watched.
+    /// ConfigMap that declares profiles and extenders. The scheduler watches it.
     pub config_map: Option<NamespacedName>,
-    /// All other settings of flags and file, as shown to users.
+    /// All settings of the flags and the file except profiles and extenders, for the effective configuration.
     pub configuration: SchedulerConfiguration,
     /// The feature gates.
     pub gates: Gates,
-    /// True if clusters with 0 replicas stay in the result.
+    /// True if selected clusters with 0 replicas are part of a decision.
     pub empty_workload_propagation: bool,
-    /// Leader election; `None` if it is off.
+    /// Options of the leader election, or `None` if the election is off.
     pub lease: Option<LeaseOptions>,
-    /// Decide, or only compare with another scheduler.
+    /// The way in which the scheduler uses its decisions.
     pub mode: Mode,
-    /// Log of decisions; `None` if it is off.
+    /// Options of the decision log, or `None` if the log is off.
     pub decision_log: Option<DecisionLogOptions>,
-    /// Maximum bindings whose last decision is kept for the debug endpoints; 0 keeps none.
+    /// Maximum number of bindings whose last decision is recorded for the debug endpoints. 0 turns the record off.
     pub debug_decisions: usize,
-    /// Receives the address that serves metrics and debug endpoints, with its port.
+    /// Channel on which the HTTP server publishes the address and port of the metrics and debug endpoints.
     pub serving: Option<tokio::sync::watch::Sender<Option<SocketAddr>>>,
     /// Address that serves metrics.
     pub metrics: BindAddress,
     /// Address that serves probes.
     pub health: BindAddress,
-    /// Protection of metrics and configuration.
+    /// Access rules for the endpoints of metrics and configuration.
     pub metrics_access: MetricsAccessFlags,
     /// Queue order and retry policy.
     pub order: QueueOrder,
     /// Names of flags that were set and have no effect.
     pub meaningless: Vec<&'static str>,
-    /// The members' accurate estimators, if enabled.
+    /// Options of the client of accurate estimators, or `None` if estimators are disabled.
     pub estimator: Option<EstimatorOptions>,
-    /// Client-side request limit; `None` means no limit.
+    /// Limit of requests to the API server, or `None` for no limit.
     pub rate: Option<Rate>,
-    /// Limits on how long the API server may stay silent.
+    /// Time limits after which a silent API server counts as unreachable.
     pub timeouts: Timeouts,
 }
 
 impl Options {
-    /// Options for a scheduler in the process of its control plane: no leader election, no request limit and no
-    /// listening port.
+    /// Returns the options of a scheduler that runs in the process of its control plane. It has no leader election, no
+    /// request limit and no listening port.
     pub fn embedded() -> Self {
         Self {
             target: Target::default(),
@@ -109,7 +109,7 @@ impl Options {
 }
 
 impl Options {
-    /// Sets the feature gates.
+    /// Sets the feature gates, and the queue order that depends on them.
     #[must_use]
     pub fn with_gates(self, gates: FeatureGates) -> Self {
         let order = if gates.priority_based_scheduling {
@@ -139,9 +139,9 @@ pub enum OptionsError {
     /// The configuration file is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Profiles and extenders are declared in two places.
+    /// Both the configuration file and the ConfigMap declare profiles or extenders.
     #[error(
-        "--config {path} has profiles or extenders, and --config-map {config_map} declares them too: leave them out of one",
+        "--config {path} has profiles or extenders, and --config-map {config_map} declares them too: remove them from one of the two",
         path = .path.display()
     )]
     DeclaredTwice {
@@ -210,7 +210,8 @@ impl TryFrom<SchedulerArgs> for Options {
     }
 }
 
-/// Reads the configuration file, if any, and applies the flags on top of it.
+/// Reads the configuration file, if there is one. Merges its settings into `args`, and returns the declared profiles
+/// and extenders.
 fn declared(args: &mut SchedulerArgs) -> Result<Declared, OptionsError> {
     let flags = ProfileFlags {
         scheduler_name: args
@@ -242,10 +243,11 @@ fn declared(args: &mut SchedulerArgs) -> Result<Declared, OptionsError> {
     }
 }
 
-/// Port of health and metrics if only `--bind-address` is set.
+/// Port of probes and metrics if only `--bind-address` is set.
 const DEFAULT_SECURE_PORT: u16 = 10351;
 
-/// Returns the address for both probes and metrics given by the deprecated `--bind-address` and `--secure-port`.
+/// Returns the address of both probes and metrics if one of the deprecated flags `--bind-address` and `--secure-port`
+/// is set.
 fn deprecated_address(host: Option<IpAddr>, port: Option<u16>) -> Option<BindAddress> {
     if host.is_none() && port.is_none() {
         return None;

@@ -1,7 +1,8 @@
-//! Plugins of a profile by name: validation, defaults, and the `--plugins` flag.
+//! The lists of plugin names in a profile: validation, defaults, and the flag `--plugins`.
 //!
-//! The rules are kube-scheduler's. `multiPoint` enables a plugin at every point that it serves; the settings of
-//! a single point override it. The default plugins come first in `multiPoint`.
+//! The rules are the rules of kube-scheduler. The list `multiPoint` enables a plugin at every extension point that the
+//! plugin implements. The list of a single extension point overrides `multiPoint`. The default plugins come first in
+//! `multiPoint`.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +32,7 @@ impl ProfileError {
         }
     }
 
-    /// Prefixes the path with that of the parent.
+    /// Prefixes the path with the path of the parent.
     pub(crate) fn below(self, parent: &str) -> Self {
         Self {
             path: format!("{parent}.{}", self.path),
@@ -40,12 +41,12 @@ impl ProfileError {
     }
 }
 
-/// Converts the entries of `--plugins`: `*` enables everything that is not optional, `NAME` adds a plugin and
-/// `-NAME` removes one. `*` applies first, then the other entries in order.
+/// Converts the entries of `--plugins`. `*` enables all plugins except optional plugins, `NAME` adds a plugin, and
+/// `-NAME` removes a plugin. `*` applies first. The other entries apply in their order.
 ///
 /// # Errors
-/// When an entry adds an unknown plugin. Karmada ignores such an entry, which would turn a misspelt list into a
-/// scheduler without filters. An entry that removes an unknown plugin is logged: nothing less runs because of it.
+/// When an entry adds an unknown plugin. Karmada ignores such an entry, so that a scheduler with misspelt names may run
+/// without filters. An entry that removes an unknown plugin only causes a warning in the log.
 pub(crate) fn of_flag(entries: &[String], registry: &Registry) -> Result<PluginsConfig, String> {
     let mut names: BTreeSet<&str> = BTreeSet::new();
     if entries.iter().any(|entry| entry == ALL) {
@@ -58,7 +59,7 @@ pub(crate) fn of_flag(entries: &[String], registry: &Registry) -> Result<Plugins
     {
         if let Some(name) = entry.strip_prefix('-') {
             let name = name.trim_start_matches('-');
-            // A plugin behind a disabled gate does not run, as requested.
+            // A plugin whose feature gate is off is not registered. Its removal needs no warning.
             if !GATED.contains(&name)
                 && let Err(error) = registry.known(name)
             {
@@ -86,7 +87,7 @@ pub(crate) fn of_flag(entries: &[String], registry: &Registry) -> Result<Plugins
     })
 }
 
-/// Adds the default plugins at the beginning of `multiPoint`, unless they are disabled.
+/// Adds the default plugins at the beginning of `multiPoint`, except for the plugins that the profile disables.
 pub(crate) fn complete(profile: &ProfileConfig, registry: &Registry) -> ProfileConfig {
     let custom = &profile.plugins.multi_point;
     let mut enabled: Vec<PluginRef> = Vec::new();
@@ -113,10 +114,10 @@ pub(crate) fn complete(profile: &ProfileConfig, registry: &Registry) -> ProfileC
     complete
 }
 
-/// Checks the plugin names of a profile.
+/// Checks the scheduler name and the plugin names of a profile.
 ///
 /// # Errors
-/// When a name is unknown or repeated.
+/// When the scheduler name is empty, or a plugin name is unknown or repeated.
 pub(crate) fn check(profile: &ProfileConfig, registry: &Registry) -> Result<(), ProfileError> {
     if profile.scheduler_name.as_deref() == Some("") {
         return Err(ProfileError::new("schedulerName", "must not be empty"));

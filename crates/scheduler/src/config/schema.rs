@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::configuration::SchedulerConfiguration;
 
-/// Returns the schema.
+/// Returns the JSON Schema of [`SchedulerConfiguration`].
 pub fn document() -> Value {
     SchemaSettings::draft2020_12()
         .into_generator()
@@ -19,7 +19,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes the file instead of comparing it if `BERTH_WRITE_SCHEMAS` is set.
+    /// Compares the published schema with the types. If `BERTH_WRITE_SCHEMAS` is set, writes the schema instead.
     #[test]
     fn published_schema_matches_the_types() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR"))

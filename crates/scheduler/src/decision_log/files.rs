@@ -1,4 +1,4 @@
-//! Names and order of the files of a log.
+//! Names and order of the files in the folder of a decision log.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 const PREFIX: &str = "decisions-";
 const SUFFIX: &str = ".jsonl.gz";
 
-/// Returns the name of a file that is started now. Names sort by time.
+/// Returns the name of a file that is created at the time `now`. The alphabetical order of names is the order of
+/// creation.
 pub(super) fn name(now: jiff::Timestamp, sequence: u64) -> String {
     let time = now.strftime("%Y%m%dT%H%M%S");
     let millisecond = now.subsec_millisecond();

@@ -1,4 +1,4 @@
-//! Flags of the decision log.
+//! Flags of the decision log, and the options that result from them.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use berth_api::quantity::Quantity;
 use clap::Args;
 
-/// Minimum size of a file. Each file starts with all clusters, so a smaller one would contain few decisions.
+/// Minimum size of a file. Each file starts with all clusters, so a smaller file would contain few decisions.
 const MIN_BYTES: u64 = 64 * 1024;
 
 /// Flags of the decision log.
@@ -16,7 +16,7 @@ pub struct DecisionLogFlags {
     #[arg(long, value_name = "DIR")]
     pub decision_log: Option<PathBuf>,
 
-    /// Maximum size of a file of the decision log, compressed, as in 64Mi
+    /// Maximum compressed size of each file of the decision log, such as 64Mi
     #[arg(long, value_name = "BYTES", default_value = "64Mi", value_parser = bytes)]
     pub decision_log_max_bytes: u64,
 
@@ -26,7 +26,7 @@ pub struct DecisionLogFlags {
 }
 
 impl DecisionLogFlags {
-    /// Returns the options, unless the log is off.
+    /// Returns the options, or `None` if the log is off.
     pub fn options(self) -> Option<DecisionLogOptions> {
         Some(DecisionLogOptions {
             folder: self.decision_log?,

@@ -1,6 +1,6 @@
-//! Entries of the log: JSON lines in the format `decisionlog.berth.io/v1`.
+//! The entries of the decision log. Each entry is a line of JSON in the format `decisionlog.berth.io/v1`.
 //!
-//! Fields are only added, never removed or changed in meaning, as long as [`API_VERSION`] stays.
+//! Later versions of Berth may add fields. Removing a field, or changing its meaning, requires another [`API_VERSION`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ pub const API_VERSION: &str = "decisionlog.berth.io/v1";
 pub enum Entry {
     /// The first line of a file.
     Header(Header),
-    /// The configuration of all decisions that follow.
+    /// The configuration of the following decisions.
     Configuration(Box<Configuration>),
-    /// A cluster as of now.
+    /// The complete Cluster object of a cluster that is new in the file.
     Cluster(Value),
     /// Changed fields of a cluster, as a JSON merge patch.
     ClusterPatch(ClusterPatch),
@@ -38,9 +38,10 @@ pub enum Entry {
     ClusterDeleted(String),
     /// A decision.
     Decision(Box<Decision>),
-    /// Entries that are missing here.
+    /// The number of decisions that are missing at this position.
     Gap(Gap),
-    /// A case on a line of its own, as `berth replay --extract` writes it.
+    /// A decision with all its inputs. `berth replay --extract` writes such a line to a file. The decision log contains
+    /// none.
     #[serde(skip)]
     Case(Box<Case>),
 }
@@ -53,11 +54,11 @@ pub struct Header {
     pub api_version: String,
     /// The version of the scheduler.
     pub version: String,
-    /// The time at which the file was started.
+    /// The time at which the file was created.
     pub time: MicroTime,
 }
 
-/// Everything that configures decisions.
+/// The part of the scheduler's configuration that affects decisions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Configuration {
@@ -65,10 +66,10 @@ pub struct Configuration {
     pub document: Value,
     /// The feature gates of the engine.
     pub feature_gates: Gates,
-    /// True if selected clusters without replicas are part of the result.
+    /// True if selected clusters with 0 replicas are part of the result.
     #[serde(default)]
     pub empty_workload_propagation: bool,
-    /// True if the members' accurate estimators are asked.
+    /// True if the scheduler calls the accurate estimators of the member clusters.
     #[serde(default)]
     pub estimators: bool,
 }
@@ -83,15 +84,15 @@ pub struct ClusterPatch {
     pub patch: Value,
 }
 
-/// Entries that are missing.
+/// A gap in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Gap {
-    /// The number of missing entries.
+    /// The number of missing decisions.
     pub dropped: u64,
 }
 
-/// A decision with its inputs, except for fleet and configuration.
+/// A decision with its inputs. Earlier entries of the file contain the clusters and the configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
@@ -99,17 +100,17 @@ pub struct Decision {
     pub time: MicroTime,
     /// The binding.
     pub binding: RecordedBinding,
-    /// Clusters of workloads in the same affinity groups.
+    /// Clusters of the other workloads in the affinity groups of the binding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peers: Option<Peers>,
-    /// Workloads that clusters did not report yet, for each cluster where they differ from those of the decision
-    /// before.
+    /// Workloads that were placed in a cluster and that the cluster did not report yet, by cluster. A cluster is listed
+    /// only if its workloads changed since the preceding decision in the file.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub assumed: BTreeMap<String, Vec<Workload>>,
     /// The answers of accurate estimators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimates: Option<Estimates>,
-    /// The number of calls to extenders that contributed.
+    /// The number of calls to extenders whose responses the decision used.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub extender_calls: usize,
     /// The result.
@@ -121,15 +122,16 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// A decision with all its inputs: a scenario of the conformance corpus with further fields.
+/// A decision with all its inputs. Its format extends the format of the scenarios in the conformance corpus.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Case {
-    /// Namespace and name of the binding, and the number of the decision.
+    /// Namespace and name of the binding, and the number of the decision among all decisions of the log about this
+    /// binding.
     pub id: String,
-    /// The fleet.
+    /// The clusters of the fleet.
     pub clusters: Vec<Value>,
-    /// True if selected clusters without replicas are part of the result.
+    /// True if selected clusters with 0 replicas are part of the result.
     pub empty_propagation: bool,
     /// The configuration.
     pub configuration: Configuration,
@@ -138,7 +140,7 @@ pub struct Case {
     pub decision: Decision,
 }
 
-/// A binding, with the parts of metadata and status that decisions depend on.
+/// A binding. Its serialized form contains only the parts of metadata and status that affect decisions.
 #[derive(Clone, Debug)]
 pub struct RecordedBinding(pub Arc<Binding>);
 
@@ -149,7 +151,7 @@ impl Serialize for RecordedBinding {
         let metadata = &binding.metadata;
         let mut annotations = metadata.annotations.clone();
         if let Some(annotations) = &mut annotations {
-            // A copy of the placement.
+            // This annotation is a copy of the placement.
             annotations.retain(|name, _| !name.ends_with("/applied-placement"));
         }
         let metadata = ObjectMeta {
@@ -185,20 +187,20 @@ impl<'de> Deserialize<'de> for RecordedBinding {
     }
 }
 
-/// Clusters of workloads in the same affinity groups.
+/// Clusters of the other workloads in the affinity groups of a binding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Peers {
-    /// The clusters of each member of the affinity group.
+    /// The clusters of each other member of the affinity group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub affinity: Vec<Vec<String>>,
-    /// The clusters of each member of the anti-affinity group.
+    /// The clusters of each other member of the anti-affinity group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub anti_affinity: Vec<Vec<String>>,
 }
 
 impl Peers {
-    /// Returns the peers, unless there are none.
+    /// Converts the peers of the engine. Returns `None` if there are no peers.
     pub fn of(peers: WorkloadPeers) -> Option<Self> {
         let WorkloadPeers {
             affinity,
@@ -220,10 +222,10 @@ impl From<Peers> for WorkloadPeers {
     }
 }
 
-/// Replicas with their resource request, for each pod template.
+/// A workload: the number of replicas and the resource request of each pod template.
 pub type Workload = Vec<(i32, BTreeMap<String, String>)>;
 
-/// Converts assumed workloads for the log.
+/// Converts assumed workloads from the type of the engine to the format of the log.
 pub fn assumed_by_cluster(assumed: &Assumed) -> BTreeMap<String, Vec<Workload>> {
     let workload = |workload: &AssumedWorkload| -> Workload {
         let components = workload.components.iter();
@@ -241,7 +243,7 @@ pub fn assumed_by_cluster(assumed: &Assumed) -> BTreeMap<String, Vec<Workload>> 
         .collect()
 }
 
-/// Converts assumed workloads of the log for the engine.
+/// Converts assumed workloads from the format of the log to the type of the engine.
 ///
 /// # Errors
 /// When a quantity is malformed.
@@ -267,15 +269,15 @@ pub fn assumed_of(
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Estimates {
-    /// True if complete sets of components were counted.
+    /// True if the estimators counted complete sets of components instead of replicas.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub component_sets: bool,
-    /// The number that fits, by cluster; null without an answer.
+    /// The number of replicas or sets that fit into each cluster, or null if the estimator gave no answer.
     pub clusters: BTreeMap<String, Option<i32>>,
 }
 
 impl Estimates {
-    /// Returns the answers, unless no estimator was asked.
+    /// Converts the answers of the estimator client. Returns `None` if no estimator was called.
     pub fn of(answers: &Answers) -> Option<Self> {
         let clusters = answers.iter();
         Some(Self {
@@ -286,7 +288,7 @@ impl Estimates {
         })
     }
 
-    /// Returns the answers in the form of the estimators' client.
+    /// Converts the estimates to the type of the estimator client. Each recorded number becomes a fresh answer.
     pub fn answers(&self) -> Answers {
         let mut answers = Answers::new(if self.component_sets {
             Unit::ComponentSets
@@ -312,7 +314,7 @@ impl Estimates {
 pub enum FailureKind {
     /// No cluster passes the filters.
     FitError,
-    /// A plugin stopped the decision until something changes.
+    /// A plugin rejected the binding. Another attempt is useful only after a change of a cluster or of the binding.
     Unschedulable,
     /// A plugin failed.
     Error,
@@ -328,10 +330,10 @@ pub struct DecisionResult {
     /// The name of the selected affinity term.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<String>,
-    /// The kind of the failure.
+    /// The kind of the failure, if the decision failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureKind>,
-    /// The message of the failure.
+    /// The message of the failure, if the decision failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -368,7 +370,7 @@ impl From<&Outcome> for DecisionResult {
     }
 }
 
-/// Writes `m1:2, m2`, or the failure.
+/// Formats the clusters as in `m1:2, m2`, or the failure.
 impl std::fmt::Display for DecisionResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some(failure) = self.failure {

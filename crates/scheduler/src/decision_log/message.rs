@@ -1,4 +1,4 @@
-//! The messages from the scheduler to the writer of the decision log, and the number of decisions that it lost.
+//! The messages from the scheduler to the writer thread of the decision log, and the counter of dropped decisions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,24 +11,24 @@ use super::format::Configuration;
 use crate::binding::Binding;
 use crate::estimator::Answers;
 
-/// A decision with its inputs, not encoded yet.
+/// A decision with its inputs, before the writer thread encodes it.
 #[derive(Debug)]
 pub struct DecisionInput {
     /// The binding.
     pub binding: Arc<Binding>,
-    /// Clusters of workloads in the same affinity groups.
+    /// Clusters of the other workloads in the affinity groups of the binding.
     pub peers: WorkloadPeers,
-    /// Workloads that clusters did not report yet.
+    /// Workloads that were placed in a cluster and that the cluster did not report yet.
     pub assumed: Arc<Assumed>,
     /// The answers of accurate estimators.
     pub estimates: Arc<Answers>,
-    /// The number of calls to extenders that contributed.
+    /// The number of calls to extenders whose responses the decision used.
     pub extender_calls: usize,
     /// The result.
     pub outcome: Outcome,
 }
 
-/// An entry in the channel.
+/// A message in the channel to the writer thread.
 #[derive(Debug)]
 pub(super) enum Message {
     Configuration(Arc<Configuration>),
@@ -38,7 +38,7 @@ pub(super) enum Message {
     Gap(u64),
 }
 
-/// Number of entries that are missing in the log.
+/// Counter of the decisions that are missing in the log. Clones share the counter.
 #[derive(Clone, Debug, Default)]
 pub struct DroppedEntries(Arc<AtomicU64>);
 
@@ -47,12 +47,12 @@ impl DroppedEntries {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Returns the number.
+    /// Returns the number of missing decisions.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Writes the metric.
+    /// Writes the metric in the Prometheus text format.
     pub(crate) fn encode(&self, out: &mut String) {
         let name = "berth_decision_log_dropped_total";
         let help = "Number of entries that are missing in the decision log, because it was written too slowly or not at all.";

@@ -1,4 +1,4 @@
-//! Reader of a log, also of one whose writer was killed.
+//! A reader of decision logs. If the writer of a file was killed, the reader returns the complete entries of the file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,7 +9,7 @@ use flate2::read::MultiGzDecoder;
 use super::files;
 use super::format::{API_VERSION, Entry};
 
-/// A log that cannot be read.
+/// The reason why a log cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// A file or folder cannot be read.
@@ -33,17 +33,18 @@ pub enum ReadError {
         /// The reason.
         source: serde_json::Error,
     },
-    /// The file has another format.
+    /// The file has another version of the format.
     #[error("{}: the format is {found:?}, and this version of berth reads {API_VERSION}", .path.display())]
     Version {
         /// The file.
         path: PathBuf,
-        /// The format.
+        /// The version of the format.
         found: String,
     },
 }
 
-/// Returns the files that the paths name: themselves, or the logs in a folder, oldest first.
+/// Returns the log files at these paths. For the path of a folder, the result contains the log files in the folder,
+/// oldest first.
 ///
 /// # Errors
 /// When a path cannot be read, or a folder contains no log.
@@ -67,7 +68,7 @@ pub fn files_of(paths: &[PathBuf]) -> Result<Vec<PathBuf>, ReadError> {
     Ok(all)
 }
 
-/// Reader of one file, compressed or not.
+/// A reader of one file, which may be compressed.
 pub struct Reader {
     path: PathBuf,
     lines: Box<dyn BufRead>,
@@ -89,7 +90,7 @@ impl Reader {
     /// Opens a file.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the file cannot be read.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let failed = |source| ReadError::File {
             path: path.to_owned(),
@@ -117,10 +118,11 @@ impl Reader {
         self.truncated
     }
 
-    /// Returns the next entry; `None` at the end, complete or not.
+    /// Returns the next entry, or `None` at the end of the file. If the file ends in the middle of an entry, the
+    /// incomplete entry is skipped.
     ///
     /// # Errors
-    /// When a line is malformed, or the file is of another version.
+    /// When the file cannot be read, a line is malformed, or the file has another version of the format.
     pub fn next_entry(&mut self) -> Result<Option<Entry>, ReadError> {
         loop {
             self.buffer.clear();

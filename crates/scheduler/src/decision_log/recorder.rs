@@ -1,4 +1,5 @@
-//! The scheduler's side of the log: entries into a bounded channel, without waiting.
+//! The scheduler's side of the decision log. The [`Recorder`] sends messages through a bounded channel to the writer
+//! thread, and never waits for space in the channel.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,25 +14,26 @@ use super::format::Configuration;
 use super::message::{DecisionInput, DroppedEntries, Message};
 use super::writer::Writer;
 
-/// Capacity of the channel to the writer.
+/// Capacity of the channel to the writer thread, in messages.
 const CAPACITY: usize = 4096;
 
-/// Records entries without waiting.
+/// A recorder of decisions, changes of clusters, and changes of the configuration. It never waits.
 #[derive(Debug)]
 pub struct Recorder {
     sender: SyncSender<Message>,
-    /// Changes that did not fit into the channel. They precede any further decision, because the log would otherwise
-    /// show it for another fleet.
+    /// True if the current configuration did not fit into the channel yet. All pending changes are sent before the next
+    /// decision, so that the log contains each decision after the changes that affected it.
     pending_configuration: bool,
+    /// Changed clusters that did not fit into the channel yet, by name. A deleted cluster is `None`.
     pending_clusters: BTreeMap<String, Option<Arc<Cluster>>>,
     configuration: Arc<Configuration>,
-    /// Decisions that did not fit since the last entry.
+    /// Number of decisions dropped since the last message.
     gap: u64,
     dropped: DroppedEntries,
 }
 
 impl Recorder {
-    /// Starts to write a log. The thread ends when the recorder is dropped.
+    /// Starts the writer thread of a log. The thread ends when the recorder is dropped.
     ///
     /// # Errors
     /// When the folder or the first file cannot be created.
@@ -57,7 +59,7 @@ impl Recorder {
         Ok((recorder, thread))
     }
 
-    /// Returns the counter of missing entries.
+    /// Returns the counter of dropped decisions.
     pub fn dropped(&self) -> DroppedEntries {
         self.dropped.clone()
     }
@@ -72,7 +74,7 @@ impl Recorder {
         self.send_pending();
     }
 
-    /// Records the state of a cluster; `None` after its deletion.
+    /// Records the state of a cluster. `cluster` is `None` after the deletion of the cluster.
     pub fn cluster(&mut self, name: String, cluster: Option<&Cluster>) {
         self.pending_clusters
             .insert(name, cluster.map(|cluster| Arc::new(cluster.clone())));
@@ -88,7 +90,7 @@ impl Recorder {
         }
     }
 
-    /// Sends the pending entries. Returns false if some do not fit.
+    /// Sends the pending messages. Returns false if a message does not fit into the channel.
     fn send_pending(&mut self) -> bool {
         if self.gap > 0 {
             if self.send(Message::Gap(self.gap)).is_err() {

@@ -1,4 +1,4 @@
-//! The thread that writes the files of `--decision-log`: it encodes, compresses and rotates.
+//! The thread that writes the files of `--decision-log`. It encodes and compresses the entries, and rotates the files.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -21,26 +21,27 @@ use super::format::{
 };
 use super::message::{DecisionInput, DroppedEntries, Message};
 
-/// Longest time until an entry is in the file. A flush after each entry would double the size of the log.
+/// Maximum time until the writer flushes an entry to the file. A flush after each entry would double the size of the
+/// log.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 /// Time until the next attempt after a failed write.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Writer of the files.
+/// The state of the writer thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     options: DecisionLogOptions,
     dropped: DroppedEntries,
     configuration: Option<Arc<Configuration>>,
-    /// Clusters as JSON texts, which take less memory than objects.
+    /// The current state of each cluster as a JSON text, which takes less memory than an object.
     clusters: BTreeMap<String, String>,
-    /// Assumed workloads as of the last decision in the file.
+    /// Assumed workloads of the last decision in the file, by cluster.
     assumed: BTreeMap<String, Vec<Workload>>,
     file: Option<OpenFile>,
     /// Number of files started so far.
     started: u64,
     retry_at: Instant,
-    /// Decisions that are missing because of failed writes.
+    /// Number of decisions that could not be written since the start of the last file.
     lost: u64,
 }
 
@@ -48,7 +49,7 @@ pub(super) struct Writer {
 struct OpenFile {
     path: PathBuf,
     encoder: GzEncoder<CountedFile>,
-    /// Time of the first entry that is not flushed.
+    /// Time of the oldest entry that is not flushed.
     dirty_since: Option<Instant>,
 }
 
@@ -108,7 +109,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Writes until all senders are dropped.
+    /// Handles messages until all senders are dropped.
     pub(super) fn run(mut self, messages: &Receiver<Message>) {
         loop {
             let wait = match self.file.as_ref().and_then(OpenFile::next_flush) {
@@ -139,7 +140,7 @@ impl Writer {
         if self.file.is_none() {
             self.reopen();
         }
-        // Also without a file, so that the next one starts with the current state.
+        // The state is updated even if no file is open, so that the next file starts with the current state.
         let Some(entry) = self.entry(message) else {
             return;
         };
@@ -168,7 +169,7 @@ impl Writer {
         }
     }
 
-    /// Closes the file after an error. Returns whether there was none.
+    /// Handles the result of a write. After an error, logs the error and closes the file. Returns true after a success.
     fn check(&mut self, result: io::Result<()>) -> bool {
         let Err(error) = result else { return true };
         let folder = self.options.folder.display();
@@ -178,7 +179,7 @@ impl Writer {
         false
     }
 
-    /// Starts a file after an earlier write failed, unless the failure is recent.
+    /// Starts a file if [`RETRY_INTERVAL`] has passed since the last failed write.
     fn reopen(&mut self) {
         if self.retry_at <= Instant::now() {
             let started = self.start_file();
@@ -186,7 +187,7 @@ impl Writer {
         }
     }
 
-    /// Applies a message to the state, and returns its entry; `None` if nothing changes.
+    /// Applies a message to the state, and returns the entry to write. Returns `None` if the message changes nothing.
     fn entry(&mut self, message: Message) -> Option<Entry> {
         match message {
             Message::Gap(dropped) => Some(Entry::Gap(Gap { dropped })),
@@ -244,7 +245,8 @@ impl Writer {
         }))
     }
 
-    /// Starts a file with the complete state, and deletes the oldest files.
+    /// Starts a file that contains the configuration and all clusters. Deletes the oldest files beyond the maximum
+    /// number.
     fn start_file(&mut self) -> io::Result<()> {
         let now = jiff::Timestamp::now();
         let path = self.options.folder.join(files::name(now, self.started));
@@ -286,7 +288,7 @@ impl Writer {
     }
 }
 
-/// Returns the merge patch from `old` to `new`; `None` if they are equal.
+/// Returns the JSON merge patch that changes `old` to `new`, or `None` if both values are equal.
 fn merge_patch(old: &Value, new: Value) -> Option<Value> {
     if *old == new {
         return None;

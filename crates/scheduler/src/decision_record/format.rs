@@ -1,6 +1,6 @@
-//! Documents of the debug endpoints, in the format `debug.berth.io/v1`.
+//! The JSON documents of the debug endpoints, in the format `debug.berth.io/v1`.
 //!
-//! Fields are only added, never removed or changed in meaning, as long as [`API_VERSION`] stays.
+//! Later versions of Berth may add fields. Removing a field, or changing its meaning, requires another [`API_VERSION`].
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use crate::decision_log::format::{DecisionResult, Estimates, Peers, Workload};
 
 /// The version of the format.
 pub const API_VERSION: &str = "debug.berth.io/v1";
-/// Path of the decisions.
+/// Path of the endpoint for decisions.
 pub const DECISIONS_PATH: &str = "/debug/decisions";
-/// Path of the configuration.
+/// Path of the endpoint for the configuration.
 pub const CONFIGURATION_PATH: &str = "/debug/configuration";
 
 /// The last decision about each binding, without details.
@@ -27,9 +27,9 @@ pub struct DecisionList {
     pub api_version: String,
     /// `DecisionList`.
     pub kind: String,
-    /// True if this scheduler leads. A standby decides nothing.
+    /// True if this scheduler is the leader. A standby makes no decisions.
     pub leading: bool,
-    /// The maximum of bindings in the record.
+    /// The maximum number of bindings in the record.
     pub limit: usize,
     /// The decisions, the newest first.
     pub decisions: Vec<DecisionSummary>,
@@ -44,17 +44,17 @@ pub struct DecisionSummary {
     /// The UID of the binding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
-    /// The generation of the binding that was decided about.
+    /// The generation of the binding at the time of the decision.
     pub generation: i64,
     /// The time of the decision.
     pub time: MicroTime,
-    /// The rule by which the binding was scheduled: `ReconcileSchedule` or `ScaleSchedule`.
+    /// The reason for scheduling the binding: `ReconcileSchedule` or `ScaleSchedule`.
     pub trigger: String,
-    /// The profile that decided.
+    /// The name of the profile that made the decision.
     pub scheduler_name: String,
     /// The result.
     pub result: DecisionResult,
-    /// Addition of preemption to the message.
+    /// Text about preemption, which is appended to the message of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
 }
@@ -70,29 +70,29 @@ pub struct DecisionDetails {
     /// Binding, time and result.
     #[serde(flatten)]
     pub summary: DecisionSummary,
-    /// True if the scheduler still has the configuration that decided.
+    /// True if the scheduler's configuration has not changed since the decision.
     pub current_configuration: bool,
-    /// Clusters of workloads in the same affinity groups.
+    /// Clusters of the other workloads in the affinity groups of the binding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peers: Option<Peers>,
-    /// Workloads that clusters did not report yet.
+    /// Workloads that were placed in a cluster and that the cluster did not report yet, by cluster.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub assumed: BTreeMap<String, Vec<Workload>>,
     /// The answers of accurate estimators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimates: Option<Estimates>,
-    /// The number of calls to extenders that contributed.
+    /// The number of calls to extenders whose responses the decision used.
     #[serde(default)]
     pub extender_calls: usize,
-    /// The explanation: stages, reasons, scores, groups, estimates and division.
+    /// The explanation of the decision: stages, reasons, scores, cluster groups, estimates and division of replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
-    /// Remarks about the record.
+    /// Notes about missing parts of this document.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// The configuration of further decisions.
+/// The configuration that the scheduler uses now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ActiveConfiguration {
@@ -100,12 +100,12 @@ pub struct ActiveConfiguration {
     pub api_version: String,
     /// `ActiveConfiguration`.
     pub kind: String,
-    /// All settings of file and flags in the form of the file of `--config`. Secrets are redacted.
+    /// The effective settings of file and flags, in the format of the configuration file. Secrets are redacted.
     pub configuration: Value,
-    /// The feature gates of the engine, which are flags only.
+    /// The feature gates of the engine. Only a flag sets them.
     pub feature_gates: Gates,
-    /// True if selected clusters without replicas are part of the result.
+    /// True if selected clusters with 0 replicas are part of the result.
     pub enable_empty_workload_propagation: bool,
-    /// True if the members' accurate estimators are asked.
+    /// True if the scheduler calls the accurate estimators of the member clusters.
     pub enable_scheduler_estimator: bool,
 }

@@ -1,4 +1,4 @@
-//! Requests to the debug endpoints, which the scheduler's task answers.
+//! Requests of the debug endpoints to the scheduler's task, which owns the decision record.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,32 @@ use tokio::sync::{mpsc, oneshot};
 use super::format::{DecisionDetails, DecisionList};
 use crate::binding::BindingKey;
 
-/// Maximum waiting requests.
+/// Maximum number of requests that wait for the scheduler's task.
 const WAITING: usize = 16;
 
-/// A request to a debug endpoint.
+/// A request to the scheduler's task, with the channel for the response.
 #[derive(Debug)]
 pub(crate) enum DebugQuery {
-    /// All decisions of the record, without details.
+    /// Requests all decisions of the record, without details.
     List(oneshot::Sender<DecisionList>),
-    /// The last decision about a binding; `None` if there is no record of it.
+    /// Requests the last decision about a binding. The response is `None` if the record contains no decision about the
+    /// binding.
     Decision(BindingKey, oneshot::Sender<Option<Box<DecisionDetails>>>),
 }
 
-/// Sends requests to the scheduler's task.
+/// A client that sends requests to the scheduler's task.
 #[derive(Clone, Debug)]
 pub(crate) struct DebugClient(mpsc::Sender<DebugQuery>);
 
 impl DebugClient {
-    /// Creates a client and the channel of its requests.
+    /// Creates a client and the receiver of its requests.
     pub(crate) fn new() -> (Self, mpsc::Receiver<DebugQuery>) {
         let (sender, queries) = mpsc::channel(WAITING);
         (Self(sender), queries)
     }
 
-    /// Responds to a request for decisions: the list, or the one about `binding`.
+    /// Responds to an HTTP request for decisions. If the parameters contain `binding`, the response is the decision
+    /// about this binding. Otherwise the response is the list of all decisions.
     pub(crate) async fn decisions(self, parameters: BTreeMap<String, String>) -> DebugResponse {
         if let Some(unknown) = parameters.keys().find(|name| *name != "binding") {
             let reason = format!("unknown parameter {unknown:?}; use binding=NAMESPACE/NAME");
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn malformed_and_surplus_requests_are_refused() {
+    async fn malformed_requests_and_requests_to_a_stopped_scheduler_are_refused() {
         let (client, queries) = DebugClient::new();
         let parameters =
             |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);

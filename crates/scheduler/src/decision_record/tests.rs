@@ -1,3 +1,5 @@
+//! Tests of the limits of the decision record.
+
 use std::sync::Arc;
 
 use berth_api::binding::BindingSpec;
@@ -67,7 +69,7 @@ fn assumed_workloads_are_bounded() {
         .collect();
     assert_eq!(kept, [true, false, false]);
     assert_eq!(record.workloads, 4);
-    // Replaced decisions do not count.
+    // The workloads of a replaced decision do not count.
     for _ in 0..10 {
         record.insert(decision("c", 4));
     }
@@ -85,7 +87,7 @@ fn measure_100_000_records() {
     let began = std::time::Instant::now();
     for template in templates.iter().cycle().take(100_000) {
         let inputs = template.inputs.as_ref().unwrap();
-        // As in a cycle: the request and the result are moved, all else is shared.
+        // As in a scheduling cycle, the record owns the request and the outcome, and shares all other inputs.
         record.insert(RecordedDecision::new(
             template.trigger,
             &template.binding,

@@ -1,9 +1,10 @@
-//! The estimates that accurate estimators returned, for the engine, which runs synchronously and cannot wait for a
-//! call.
+//! The cache of the estimators' answers for one decision. The engine runs synchronously and cannot wait for a call, so
+//! it reads the answers from this cache.
 //!
-//! A decision is made in rounds. In the first, the cache only records which estimates the engine looks up. The caller then
-//! fetches them and decides again with the answers. Another round follows only where the answers lead the engine to
-//! clusters that it did not consider before, for example those of the next affinity term.
+//! A decision takes one or more rounds. In the first round, the cache is empty, and records the clusters whose
+//! estimates the engine looks up. Then the caller calls the estimators of these clusters, and starts a second round
+//! with their answers. Another round follows only if the answers lead the engine to clusters that it did not consider
+//! before, for example to the clusters of the next affinity term.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,16 +20,16 @@ struct Round {
     unanswered: Option<Unanswered>,
 }
 
-/// Estimates that a decision looked up without finding an answer.
+/// The estimates that a decision looked up and that are missing in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unanswered {
-    /// The unit to estimate in.
+    /// The unit of the estimates.
     pub unit: Unit,
-    /// The clusters to call.
+    /// The clusters whose estimators must be called.
     pub clusters: BTreeSet<Arc<str>>,
 }
 
-/// The answers of the round in progress, shared by the scheduler and its engine.
+/// The answers of the current round, shared by the scheduler and its engine.
 #[derive(Clone, Debug, Default)]
 pub struct AnswerCache(Arc<Mutex<Round>>);
 
@@ -38,12 +39,13 @@ impl AnswerCache {
         Self::default()
     }
 
-    /// Returns the estimator to add to [`berth_core::Plugins`]. It reads this cache.
+    /// Returns an estimator plugin that reads this cache. The caller adds the plugin to [`berth_core::Plugins`].
     pub fn estimator(&self) -> AccurateEstimator {
         AccurateEstimator(self.clone())
     }
 
-    /// Makes a decision with these answers. If lookups remain unanswered, the decision is provisional.
+    /// Runs the function `decision` with these answers. Returns its result and the missing estimates. If estimates are
+    /// missing, the result is provisional.
     pub fn decide<T>(
         &self,
         answers: Arc<Answers>,
@@ -65,7 +67,7 @@ impl AnswerCache {
     }
 }
 
-/// Estimator plugin that reads an [`AnswerCache`]. Clusters without an answer keep the general estimate.
+/// An estimator plugin that reads an [`AnswerCache`]. Clusters without an answer keep the general estimate.
 #[derive(Clone, Debug)]
 pub struct AccurateEstimator(AnswerCache);
 

@@ -1,4 +1,4 @@
-//! The answers of estimators to one request.
+//! The answers of the estimators of several clusters to one request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ pub enum NoAnswer {
     NoConnection {
         /// The cluster.
         cluster: Arc<str>,
-        /// The reason; `None` if the cluster is unknown or skipped.
+        /// The reason why there is no connection, or `None` if the cluster is unknown or skipped.
         reason: Option<Arc<str>>,
     },
     /// The call failed.
@@ -26,14 +26,14 @@ pub enum NoAnswer {
     Call {
         /// The cluster.
         cluster: Arc<str>,
-        /// The method called.
+        /// The name of the called method.
         method: &'static str,
-        /// The status code. Servers that lack the method return `Unimplemented`.
+        /// The status code. A server without the method returns `Unimplemented`.
         code: Code,
         /// The status message.
         message: String,
     },
-    /// The server has no estimate. On the wire this is -1, as in Karmada.
+    /// The server has no estimate. In this case, Karmada's servers return -1.
     #[error("cluster {cluster} has no estimate")]
     NoEstimate {
         /// The cluster.
@@ -48,7 +48,7 @@ fn because(reason: Option<&str>) -> String {
 }
 
 impl NoAnswer {
-    /// Returns the kind under which metrics count the reason.
+    /// Returns the kind of the reason. The metrics count reasons by kind.
     pub fn kind(&self) -> NoAnswerKind {
         match self {
             Self::NoConnection { reason: None, .. } => NoAnswerKind::UnknownCluster,
@@ -74,9 +74,9 @@ pub enum NoAnswerKind {
     UnknownCluster,
     /// There is no connection.
     NoConnection,
-    /// The shared deadline passed.
+    /// The deadline of the calls passed.
     Timeout,
-    /// The server lacks the method.
+    /// The server does not implement the method.
     Unimplemented,
     /// The call failed.
     Failed,
@@ -87,18 +87,18 @@ pub enum NoAnswerKind {
 /// The answer of one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The number that fits.
+    /// A current answer: the number of replicas or component sets that fit.
     Fresh(i32),
-    /// An earlier answer that stands in for a missing one.
+    /// An earlier answer, which is used because there is no current answer.
     Stale {
-        /// The number that fitted then.
+        /// The number of the earlier answer.
         value: i32,
-        /// The age of the answer.
+        /// The age of the earlier answer.
         age: Duration,
-        /// The reason why there is no fresh answer.
+        /// The reason why there is no current answer.
         reason: NoAnswer,
     },
-    /// No answer, for this reason.
+    /// No answer, with the reason.
     Missing(NoAnswer),
 }
 
@@ -140,12 +140,12 @@ impl Answers {
         }
     }
 
-    /// Returns the unit; `None` if no request was sent.
+    /// Returns the unit of the answers, or `None` if no request was sent.
     pub fn unit(&self) -> Option<Unit> {
         self.unit
     }
 
-    /// Returns the answer of a cluster; `None` if it was not called.
+    /// Returns the answer for a cluster, or `None` if the estimator of the cluster was not called.
     pub fn get(&self, cluster: &str) -> Option<&Answer> {
         self.clusters.get(cluster)
     }
@@ -162,7 +162,7 @@ impl Answers {
         self.clusters.insert(cluster, answer);
     }
 
-    /// Merges more answers into these. Answers in another unit replace all.
+    /// Adds more answers. If `more` has another unit, it replaces all answers.
     #[must_use]
     pub fn merge(mut self, more: Self) -> Self {
         if self.unit != more.unit {
@@ -172,7 +172,7 @@ impl Answers {
         self
     }
 
-    /// Lists the clusters without a fresh answer in one line; `None` if there are none.
+    /// Lists the clusters without a current answer in one line. Returns `None` if all answers are current.
     pub fn failures(&self) -> Option<String> {
         let lines: Vec<_> = self
             .iter()

@@ -1,4 +1,4 @@
-//! Calls to the estimators of many clusters at once.
+//! A client that calls the estimators of many clusters at the same time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use super::last_known::LastKnown;
 use super::metrics::EstimatorMetrics;
 use super::options::EstimatorOptions;
 use super::request::{EstimateRequest, Message};
-use crate::connect::RateLimit;
+use berth_component_base::connect::RateLimit;
 
-/// Concurrent calls, over all requests.
+/// Maximum number of concurrent calls of all requests.
 const CALLS_IN_FLIGHT: usize = 1024;
 
-/// Client of the fleet's estimators. Cheap to clone.
+/// A client of the estimators of all clusters. Clones are cheap.
 #[derive(Clone, Debug)]
 pub struct EstimatorClient(Arc<Shared>);
 
@@ -36,7 +36,8 @@ struct Shared {
 }
 
 impl EstimatorClient {
-    /// Returns a client without clusters; [`Self::apply`] adds them. Its connections end with the token.
+    /// Returns a client without clusters. [`Self::apply`] adds a cluster. All connections end when the token is
+    /// cancelled.
     pub fn new(
         client: kube::Client,
         limit: Arc<RateLimit>,
@@ -57,12 +58,12 @@ impl EstimatorClient {
         &self.0.connections
     }
 
-    /// Adds or updates a cluster. Connects in the background.
+    /// Adds or updates a cluster. A background task connects to the estimator of the cluster.
     pub fn apply(&self, cluster: &berth_api::Cluster) {
         self.0.connections.apply(cluster);
     }
 
-    /// Removes a cluster, with its connection and answers.
+    /// Removes a cluster, its connection and its last answers.
     pub fn remove(&self, cluster: &str) {
         self.0.connections.remove(cluster);
         self.0.last_known.remove_cluster(cluster);
@@ -73,8 +74,8 @@ impl EstimatorClient {
         self.0.metrics.text(self.0.connections.counts())
     }
 
-    /// Calls all clusters at once, with one deadline. A failure of one cluster does not affect the others. Dropping the
-    /// future cancels the calls.
+    /// Calls the estimators of these clusters at the same time, with one deadline. A failed call does not affect the
+    /// other calls. Dropping the future cancels the calls.
     pub async fn estimate(
         &self,
         request: &EstimateRequest,
@@ -136,7 +137,7 @@ impl Shared {
         };
         let connection = self.connection(cluster, deadline).await?;
         let call = async {
-            // The semaphore is never closed.
+            // This cannot fail, because the semaphore is never closed.
             let _permit = self.calls.acquire().await;
             let began = Instant::now();
             let answer = send(&connection, request, cluster, deadline).await;
@@ -171,7 +172,7 @@ impl Shared {
         }
     }
 
-    /// Returns the connection of a cluster. Waits for the first attempt to connect.
+    /// Returns the connection to the estimator of a cluster. Waits until the first attempt to connect has ended.
     async fn connection(
         &self,
         cluster: &Arc<str>,
@@ -217,7 +218,7 @@ async fn send(
     }
 }
 
-/// Adds the name of the object and the time left as metadata.
+/// Creates a gRPC request whose metadata contains the name of the object and the time until the deadline.
 fn with_metadata<T>(message: T, request: &EstimateRequest, deadline: Instant) -> Request<T> {
     let mut grpc_request = Request::new(message);
     if let Some(object) = request.object() {

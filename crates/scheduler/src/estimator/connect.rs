@@ -1,4 +1,4 @@
-//! Opening a connection: TCP, TLS if configured, HTTP/2.
+//! The steps that open a connection to an estimator: TCP, TLS (if it is configured) and HTTP/2.
 
 use std::future::Future;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use berth_api::component::Component;
+use berth_component_base::user_agent::Component;
 use http::header::USER_AGENT;
 use http::{HeaderValue, Request, Response, Uri};
 use hyper::body::Incoming;
@@ -25,10 +25,10 @@ use super::resolve::Address;
 use super::tls::{self, TlsError};
 use super::wire::service::estimator_client::EstimatorClient;
 
-/// Time limit for one address.
+/// Time limit for connecting to one address.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The reason why an address cannot be connected to.
+/// The reason why a connection to an address cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectError {
     /// TCP or TLS failed.
@@ -64,16 +64,16 @@ pub(super) enum ConnectError {
     Tls(#[from] TlsError),
 }
 
-/// A gRPC client on one connection. Cheap to clone.
+/// A gRPC client that uses one connection. Clones are cheap.
 pub(super) type Client = EstimatorClient<Channel>;
 
-/// The I/O of a connection. It has to be polled, and completes when the connection ends.
+/// A future that performs the I/O of a connection. A task must poll it. It completes when the connection ends.
 pub(super) type Driver = Pin<Box<dyn Future<Output = Result<(), hyper::Error>> + Send>>;
 
 /// Connects to the first address that accepts a connection.
 ///
 /// # Errors
-/// The error of the last address.
+/// Returns the error of the last address if no address accepts a connection.
 pub(super) async fn to_first(
     addresses: &[Address],
     tls: &Tls,
@@ -137,8 +137,8 @@ where
         .map_err(|_| ConnectError::Address {
             address: address.to_string(),
         })?;
-    // No pings: gRPC servers in Go close connections that ping more often than every five minutes. Dead connections are
-    // detected by the timeouts of calls.
+    // The client sends no pings, because a gRPC server in Go closes a connection if it receives pings more often than
+    // every five minutes. Timeouts of calls detect dead connections.
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .handshake(TokioIo::new(stream))
         .await
@@ -176,7 +176,7 @@ impl tower::Service<Request<Body>> for Channel {
     }
 }
 
-/// Converts a connection error to the status `UNAVAILABLE`, with its causes in one line.
+/// Converts a connection error to the status `UNAVAILABLE`. The message lists all causes of the error in one line.
 fn unavailable(error: hyper::Error) -> Status {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(&error);

@@ -1,4 +1,4 @@
-//! The connection to one cluster's estimator, opened again whenever it breaks.
+//! The connection to the estimator of one cluster. A task opens the connection, and opens it again after it breaks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,15 +11,16 @@ use super::connect::{self, Client, ConnectError, Driver};
 use super::options::Tls;
 use super::resolve::{ResolveError, Resolver};
 
-/// The first delay before a reconnect; it doubles with each failure.
+/// The delay before the first reconnect. Each further failure doubles the delay.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
-/// The longest delay before a reconnect.
+/// The maximum delay before a reconnect.
 const MAX_DELAY: Duration = Duration::from_mins(1);
-/// A connection that lasts this long resets the delay.
+/// A connection that stays open for this time resets the delay.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
-/// Concurrent attempts to connect.
+/// Maximum number of concurrent attempts to connect.
 const MAX_ATTEMPTS: usize = 64;
-/// Timeouts in a row after which a connection is replaced: its peer may have vanished without closing it.
+/// Number of timeouts in a row after which a connection is replaced. The server may have disappeared without closing
+/// the connection.
 const MAX_TIMEOUTS: u32 = 3;
 
 /// The state of a connection.
@@ -29,11 +30,11 @@ pub(super) enum ConnectionState {
     Connecting,
     /// Connected.
     Up(ActiveConnection),
-    /// Not connected, for this reason.
+    /// Not connected, with the reason.
     Down(Arc<str>),
 }
 
-/// A connection that is up.
+/// An open connection.
 #[derive(Clone)]
 pub(super) struct ActiveConnection {
     pub(super) client: Client,
@@ -50,12 +51,12 @@ impl ActiveConnection {
         }
     }
 
-    /// Records a response, of whatever status.
+    /// Records a response with any status.
     pub(super) fn responded(&self) {
         self.timeouts.store(0, Ordering::Relaxed);
     }
 
-    /// Records a timeout. The last one of [`MAX_TIMEOUTS`] ends the connection.
+    /// Records a timeout of a call. After [`MAX_TIMEOUTS`] timeouts in a row, ends the connection.
     pub(super) fn timed_out(&self) {
         if self.timeouts.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_TIMEOUTS {
             self.broken.cancel();
@@ -63,7 +64,7 @@ impl ActiveConnection {
     }
 }
 
-/// Resolves and opens connections.
+/// A connector that resolves the addresses of estimators and opens connections.
 pub(super) struct Connector {
     resolver: Resolver,
     tls: Tls,
@@ -89,13 +90,13 @@ impl Connector {
 
     async fn open(&self, cluster: &str) -> Result<(Client, Driver), OpenError> {
         let addresses = self.resolver.addresses(cluster).await?;
-        // The semaphore is never closed.
+        // This cannot fail, because the semaphore is never closed.
         let _permit = self.attempts.acquire().await;
         Ok(connect::to_first(&addresses, &self.tls).await?)
     }
 }
 
-/// The connection to one cluster. Dropping it closes the connection.
+/// The connection to the estimator of one cluster. Dropping this value closes the connection.
 pub(super) struct Connection {
     pub(super) state: watch::Receiver<ConnectionState>,
     _closes: DropGuard,
@@ -118,7 +119,7 @@ impl Connection {
     }
 }
 
-/// Connects, and reconnects whenever the connection breaks. Never returns.
+/// Connects to the estimator of a cluster, and reconnects whenever the connection breaks. Never returns.
 async fn keep_open(
     cluster: Arc<str>,
     connector: Arc<Connector>,
@@ -147,7 +148,7 @@ async fn keep_open(
             }
             Err(error) => error.to_string().into(),
         };
-        // Warns once for each reason.
+        // The warning is logged only if the reason has changed since the last attempt.
         if last_reason == reason {
             tracing::debug!(%cluster, %reason, "still no connection to the estimator");
         } else {
@@ -160,7 +161,8 @@ async fn keep_open(
     }
 }
 
-/// Adds up to a quarter to a delay, by the cluster's name, so that clusters do not reconnect all at once.
+/// Extends a delay by up to a quarter. The extension depends on the name of the cluster, so that the connections to
+/// different clusters are opened at different times.
 fn with_jitter(delay: Duration, cluster: &str) -> Duration {
     let sum = cluster.bytes().fold(0_u32, |sum, byte| {
         sum.wrapping_mul(31).wrapping_add(u32::from(byte))

@@ -11,22 +11,22 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{Connection, ConnectionState, Connector};
 use super::options::EstimatorOptions;
 use super::resolve::Resolver;
-use crate::connect::RateLimit;
+use berth_component_base::connect::RateLimit;
 
 /// The number of connections in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounts {
-    /// Connected.
+    /// Number of open connections.
     pub up: usize,
-    /// Not connected; retried with a backoff.
+    /// Number of broken connections, which are opened again after a backoff.
     pub down: usize,
-    /// In their first attempt.
+    /// Number of connections whose first attempt is in progress.
     pub connecting: usize,
 }
 
-/// The connections to the estimators of the fleet. Cheap to clone.
+/// The connections to the estimators of the fleet. Clones are cheap.
 ///
-/// No method blocks on the network: each connection has its own task, which ends with the token.
+/// Each connection has its own task, so no method blocks on the network. The tasks end when the token is cancelled.
 #[derive(Clone)]
 pub struct Connections(Arc<Shared>);
 
@@ -44,7 +44,8 @@ impl std::fmt::Debug for Connections {
 }
 
 impl Connections {
-    /// Returns an empty set. The client looks up the estimators' Services, within the limit.
+    /// Returns an empty set. `client` looks up the Services of the estimators, and `limit` limits the rate of these
+    /// lookups.
     pub fn new(
         client: kube::Client,
         limit: Arc<RateLimit>,
@@ -60,7 +61,8 @@ impl Connections {
         }))
     }
 
-    /// Starts the connection of a new cluster. Closes that of a cluster in pull mode if the options skip those.
+    /// Starts the connection to the estimator of a new cluster. If the options skip clusters in pull mode, closes the
+    /// connection of such a cluster instead.
     pub fn apply(&self, cluster: &Cluster) {
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
         if self.0.skip_pull_mode && cluster.spec.sync_mode == SyncMode::Pull {
@@ -96,13 +98,14 @@ impl Connections {
         })
     }
 
-    /// Reports whether a cluster is connected.
+    /// Reports whether the connection to the estimator of a cluster is open.
     pub fn is_up(&self, cluster: &str) -> bool {
         self.state(cluster)
             .is_some_and(|state| matches!(*state.borrow(), ConnectionState::Up(_)))
     }
 
-    /// Waits until a cluster is connected, or disconnected. Returns false for an unknown or removed cluster.
+    /// Waits until the connection to the estimator of a cluster is open (`up` is true) or broken (`up` is false).
+    /// Returns false if the cluster is unknown or removed.
     pub async fn until(&self, cluster: &str, up: bool) -> bool {
         match self.state(cluster) {
             Some(mut state) => state

@@ -1,6 +1,7 @@
-//! Kubernetes types in the protobuf encoding of Kubernetes, byte for byte.
+//! The protobuf encoding of Kubernetes types. The encoded bytes equal the bytes that Kubernetes itself writes.
 //!
-//! Kubernetes encodes every string that is not a pointer, even an empty one.
+//! Kubernetes encodes an empty string unless the field is a pointer. Therefore string fields are optional here, and an
+//! empty string is `Some`.
 
 use berth_api::quantity::Quantity;
 use berth_api::toleration::Toleration;
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn tolerations_encode_empty_strings_but_no_absent_seconds() {
+    fn tolerations_encode_empty_strings_and_omit_absent_seconds() {
         assert_eq!(
             toleration(&Toleration::default()),
             b"\x0a\x00\x12\x00\x1a\x00\x22\x00"

@@ -1,10 +1,10 @@
-//! The last answers of each cluster, used while the cluster does not answer.
+//! The last answers of the estimator of each cluster. The client uses them while the estimator does not respond.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Answers kept for each cluster. When there are more, the older half is dropped.
+/// Maximum number of recorded answers for each cluster. If there are more, the older half is dropped.
 const MAX_ANSWERS: usize = 128;
 
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +13,7 @@ struct Recorded {
     at: Instant,
 }
 
-/// The last answer of each cluster to each request, by the fingerprint of the request.
+/// The last answer of each cluster to each request. The key of a request is its fingerprint.
 #[derive(Debug)]
 pub(super) struct LastKnown {
     max_age: Duration,
@@ -41,7 +41,8 @@ impl LastKnown {
         });
     }
 
-    /// Returns the last answer and its age, unless it is too old.
+    /// Returns the last answer and its age. Returns `None` if there is no answer, or if the answer is older than the
+    /// maximum age.
     pub(super) fn get(&self, cluster: &str, request: u64, now: Instant) -> Option<(i32, Duration)> {
         let recorded = self.with(|clusters| clusters.get(cluster)?.get(&request).copied())?;
         let age = now.saturating_duration_since(recorded.at);
@@ -52,7 +53,7 @@ impl LastKnown {
         self.with(|clusters| clusters.remove(cluster));
     }
 
-    /// Drops the expired answers and at least the older half.
+    /// Removes the expired answers, and at least the older half of all answers.
     fn make_room(&self, answers: &mut HashMap<u64, Recorded>, now: Instant) {
         let mut times: Vec<_> = answers.values().map(|answer| answer.at).collect();
         times.sort_unstable();

@@ -61,7 +61,8 @@ impl EstimatorMetrics {
         self.calls.fetch_add(1, Relaxed);
     }
 
-    /// Renders all metrics in the text format 0.0.4. Writing to a String cannot fail.
+    /// Renders all metrics in the Prometheus text format 0.0.4. The results of writes are ignored, because a write to a
+    /// String cannot fail.
     pub(super) fn text(&self, connections: ConnectionCounts) -> String {
         let mut out = String::with_capacity(2048);
         let name = "berth_scheduler_estimator_answers_total";
@@ -69,7 +70,7 @@ impl EstimatorMetrics {
             &mut out,
             name,
             "counter",
-            "Answers of estimators, by what was used.",
+            "Answers of estimators: fresh, stale (an earlier answer is used) or missing.",
         );
         for (result, counter) in [
             ("fresh", &self.fresh),
@@ -84,7 +85,7 @@ impl EstimatorMetrics {
             &mut out,
             name,
             "counter",
-            "Answers that did not come, by reason.",
+            "Requests to estimators without a fresh answer, by reason.",
         );
         for ((_, reason), counter) in KINDS.iter().zip(&self.failures) {
             let count = counter.load(Relaxed);

@@ -1,4 +1,4 @@
-//! Flags of the estimator client and the validated options.
+//! Flags of the estimator client, and the validated options that result from them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use berth_api::well_known::NAMESPACE_SYSTEM;
 use clap::Args;
 
-use crate::go_bool::go_bool;
-use crate::go_duration::go_duration;
+use berth_component_base::go_bool::go_bool;
+use berth_component_base::go_duration::go_duration;
 
 /// The default of [`EstimatorOptions::answers_max_age`].
 const ANSWERS_MAX_AGE: Duration = Duration::from_mins(5);
@@ -78,7 +78,7 @@ pub struct EstimatorArgs {
 }
 
 impl EstimatorArgs {
-    /// Returns the options; `None` if estimators are disabled. Values are validated either way.
+    /// Returns the options, or `None` if estimators are disabled. The values are validated in both cases.
     ///
     /// # Errors
     /// If a value is invalid.
@@ -111,15 +111,16 @@ pub struct EstimatorOptions {
     pub timeout: Duration,
     /// The namespace of the estimators' Services.
     pub namespace: String,
-    /// The Services are named `PREFIX-CLUSTER`.
+    /// The prefix of the names of the Services, which have the form `PREFIX-CLUSTER`.
     pub prefix: String,
     /// The port of the Services.
     pub port: u16,
     /// Security of the connections.
     pub tls: Tls,
-    /// Skips clusters in pull mode.
+    /// True if the client skips clusters in pull mode.
     pub skip_pull_mode: bool,
-    /// The age up to which an earlier answer stands in for a missing one; 0 disables that.
+    /// The maximum age of an earlier answer that is used if there is no current answer. 0 means that earlier answers
+    /// are never used.
     pub answers_max_age: Duration,
 }
 
@@ -137,7 +138,7 @@ impl Default for EstimatorOptions {
     }
 }
 
-/// Security of connections. Files are read for every connection.
+/// The security of connections. The files are read again for every connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tls {
     /// Plain text.
@@ -165,7 +166,7 @@ pub struct ClientIdentity {
     pub key: PathBuf,
 }
 
-/// An invalid flag value. The messages equal Karmada's.
+/// An invalid flag value. The messages about values out of range equal Karmada's messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EstimatorOptionsError {
     /// A port out of range.
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn options_need_the_enabling_flag_and_default_as_in_karmada() {
+    fn options_need_the_enabling_flag_and_have_the_defaults_of_karmada() {
         assert_eq!(options(&[]), Ok(None));
         assert_eq!(options(&["--enable-scheduler-estimator=false"]), Ok(None));
         assert_eq!(enabled(&[]), EstimatorOptions::default());

@@ -33,24 +33,24 @@ enum Workload {
     },
 }
 
-/// The message to one cluster.
+/// The gRPC message to the estimator of one cluster.
 pub(super) enum Message {
     Replicas(pb::MaxAvailableReplicasRequest),
     ComponentSets(pb::MaxAvailableComponentSetsRequest),
 }
 
-/// A request for estimates of one binding, to any number of clusters.
+/// A request for estimates for one binding. It can be sent to the estimators of any number of clusters.
 #[derive(Clone, Debug)]
 pub struct EstimateRequest {
     workload: Workload,
-    /// The resource's name, for the logs of servers.
+    /// The name of the binding's resource, which servers write to their logs.
     object: Option<MetadataValue<Ascii>>,
     assumed: HashMap<String, Vec<Arc<AssumedWork>>>,
     fingerprint: u64,
 }
 
 impl EstimateRequest {
-    /// Builds the request for a binding: in replicas, or in sets of all its components.
+    /// Builds the request for a binding. `unit` selects whether estimators count replicas or sets of all components.
     ///
     /// # Errors
     /// If a quantity cannot be parsed.
@@ -75,7 +75,7 @@ impl EstimateRequest {
         Ok(request)
     }
 
-    /// Adds a workload that was placed in a cluster but is not reported there yet.
+    /// Adds a workload that was placed in a cluster and that the cluster does not report yet.
     pub fn assume(&mut self, cluster: &str, work: Arc<AssumedWork>) {
         self.assumed
             .entry(cluster.to_owned())
@@ -99,8 +99,8 @@ impl EstimateRequest {
         }
     }
 
-    /// Returns a hash that is equal for equal workloads. Assumed workloads do not count: an earlier answer cannot include
-    /// what was placed since.
+    /// Returns a hash of the workload. Requests for equal workloads have equal hashes, even if their assumed workloads
+    /// differ. Therefore a request finds the earlier answer for its workload even after other workloads were placed.
     pub(super) fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
@@ -109,7 +109,7 @@ impl EstimateRequest {
         self.object.as_ref()
     }
 
-    /// Returns the message to a cluster.
+    /// Returns the message to the estimator of a cluster.
     pub(super) fn message(&self, cluster: &str) -> Message {
         let cluster = cluster.to_owned();
         let assumed_workloads = self
@@ -157,18 +157,19 @@ impl EstimateRequest {
         let mut hasher = DefaultHasher::new();
         std::mem::discriminant(&self.workload).hash(&mut hasher);
         bytes.hash(&mut hasher);
-        // Absent requirements differ from empty ones.
+        // Absent requirements must have another hash than empty requirements, although both have empty bytes.
         matches!(self.workload, Workload::Replicas(None)).hash(&mut hasher);
         hasher.finish()
     }
 }
 
-/// A workload that was placed in a cluster but is not reported there yet.
+/// A workload that was placed in a cluster and that the cluster does not report yet.
 #[derive(Clone, Debug)]
 pub struct AssumedWork(pb::AssumedWorkload);
 
 impl AssumedWork {
-    /// Converts replicas of a binding. A binding with components counts with all of them.
+    /// Converts this number of replicas of a binding. If the binding has components, the result contains one set of all
+    /// components instead.
     ///
     /// # Errors
     /// If a quantity cannot be parsed.

@@ -1,4 +1,5 @@
-//! The address of a cluster's estimator, from its Service in the control plane.
+//! A resolver that finds the address of a cluster's estimator. It reads the Service of the estimator in the control
+//! plane.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,11 +11,12 @@ use kube::Api;
 use tokio::sync::Semaphore;
 
 use super::options::EstimatorOptions;
-use crate::connect::RateLimit;
+use berth_component_base::connect::RateLimit;
 
 /// Time limit for the API server's response.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Concurrent lookups. Few, because they share the rate limit with the writes of results.
+/// Maximum number of concurrent lookups. The number is small, because lookups share the rate limit with the writes of
+/// decisions.
 const MAX_LOOKUPS: usize = 4;
 
 /// The reason why an estimator's address is unknown.
@@ -34,10 +36,10 @@ pub(super) enum ResolveError {
         /// The Service's name.
         service: String,
     },
-    /// The Service is not of type `ExternalName`: only such a Service names a host outside the control plane.
+    /// The Service is not of type `ExternalName`. Only a Service of this type names a host outside the control plane.
     #[error("unsupported service type {0:?}")]
     Type(String),
-    /// The Service lacks the port.
+    /// The Service does not contain the port.
     #[error("service {service} has no port {port}")]
     NoPort {
         /// The Service's name.
@@ -72,7 +74,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Looks up estimator addresses.
+/// A resolver that looks up the addresses of estimators.
 pub(super) struct Resolver {
     client: kube::Client,
     limit: Arc<RateLimit>,
@@ -98,11 +100,11 @@ impl Resolver {
         }
     }
 
-    /// Returns the addresses to try, in this order.
+    /// Returns the addresses of the estimator of a cluster, in the order in which the caller must try them.
     pub(super) async fn addresses(&self, cluster: &str) -> Result<Vec<Address>, ResolveError> {
         let service = format!("{}-{cluster}", self.prefix);
         let api: Api<Service> = Api::namespaced(self.client.clone(), &self.namespace);
-        // The semaphore is never closed.
+        // This cannot fail, because the semaphore is never closed.
         let _permit = self.lookups.acquire().await;
         self.limit.acquire().await;
         match tokio::time::timeout(TIMEOUT, api.get_opt(&service)).await {
@@ -130,7 +132,7 @@ fn in_cluster_addresses(service: &str, namespace: &str, port: u16) -> Vec<Addres
 fn external_address(found: &Service, service: String, port: u16) -> Result<Address, ResolveError> {
     let spec = found.spec.as_ref();
     let kind = spec.and_then(|spec| spec.type_.as_deref());
-    // The API server's default.
+    // The API server uses this type by default.
     let kind = kind.unwrap_or("ClusterIP");
     if kind != "ExternalName" {
         return Err(ResolveError::Type(kind.to_owned()));

@@ -1,4 +1,4 @@
-//! TLS configuration of connections to estimators. Files are read for every connection.
+//! The TLS configuration of connections to estimators. The files are read again for every connection.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
 use super::options::{ClientIdentity, Tls};
-use crate::connect::any_certificate::AnyCertificate;
+use berth_component_base::connect::any_certificate::AnyCertificate;
 
 /// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
@@ -21,15 +21,15 @@ pub(super) enum TlsError {
         /// The cause.
         source: rustls::pki_types::pem::Error,
     },
-    /// A file without certificates.
+    /// A file contains no certificates.
     #[error("no certificates in {}", .0.display())]
     Empty(PathBuf),
-    /// Unusable certificates or keys.
+    /// The certificates or keys are unusable.
     #[error("cannot set up TLS: {0}")]
     Configure(#[from] rustls::Error),
 }
 
-/// Returns the TLS configuration; `None` for plain text.
+/// Returns the TLS configuration, or `None` for connections in plain text.
 pub(super) fn client_config(tls: &Tls) -> Result<Option<Arc<ClientConfig>>, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())

@@ -1,14 +1,15 @@
-//! The responses of HTTP extenders, for the engine, which runs synchronously and cannot wait for a call.
+//! The cache in which plugins find the answers of HTTP extenders. The engine is synchronous, so a plugin cannot wait
+//! for a call.
 //!
-//! A plugin that looks up an answer and finds none gives the engine a provisional value. The decision is then discarded
-//! and made again when the answer has arrived.
+//! If the cache has no answer to a request, it records the request, and the plugin returns a provisional value to the
+//! engine. The scheduler then discards the decision, sends the request, and decides again with the answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::answers::{Answer, Answers, CallError, Query, Reason, Rejected, Request};
 
-/// Requests that a decision looked up without finding an answer.
+/// Requests of a decision that have no answer yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unanswered(pub(super) Vec<Query>);
 
@@ -19,29 +20,30 @@ impl Unanswered {
     }
 }
 
+/// One run of the engine for a decision.
 #[derive(Debug, Default)]
 struct Round {
     answers: Answers,
     unanswered: Vec<Query>,
-    /// The clusters that each extender rejected in the current cycle.
+    /// The clusters that each extender rejected in the current scheduling cycle, by the index of the extender.
     rejected: HashMap<usize, Rejected>,
 }
 
-/// The result of a lookup.
+/// The result of [`AnswerCache::get`].
 #[derive(Debug)]
 pub(super) enum Lookup {
     Answer(Answer),
     Failed(CallError),
-    /// No answer yet; the request is among the unanswered ones.
+    /// The answer is missing. The decision is provisional.
     Pending,
 }
 
-/// The answers of the round in progress, shared by the scheduler and its plugins.
+/// The answers for the current run of the engine. Clones share the answers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AnswerCache(Arc<Mutex<Round>>);
 
 impl AnswerCache {
-    /// Makes a decision with these answers, and returns the lookups that remain unanswered.
+    /// Runs `decision` with these answers. Returns the result, the answers, and the requests that have no answer.
     pub(super) fn decide<T>(
         &self,
         answers: Answers,
@@ -63,15 +65,16 @@ impl AnswerCache {
         (decision, answers, unanswered)
     }
 
-    /// Looks up the answer of an extender. Records the request if there is none.
+    /// Returns the answer of an extender to a request. If the answer is missing, records the request, unless the
+    /// request may depend on the answer to a recorded request.
     pub(super) fn get(&self, extender: usize, request: Request) -> Lookup {
         let query = Query { extender, request };
         self.with(|round| match round.answers.get(&query) {
             Some(Ok(answer)) => Lookup::Answer(answer.clone()),
             Some(Err(error)) => Lookup::Failed(error.clone()),
             None => {
-                // The requests that follow an unanswered one may depend on its answer. Only scores of the same clusters
-                // are independent of each other.
+                // A request may depend on the missing answer to an earlier request. Only prioritize requests for the
+                // same clusters are independent of each other.
                 let is_independent = match (&query.request, round.unanswered.first()) {
                     (_, None) => true,
                     (Request::Prioritize(_), Some(first)) => first.request == query.request,
@@ -93,7 +96,7 @@ impl AnswerCache {
         });
     }
 
-    /// Returns the reason why an extender rejects a cluster, if it does.
+    /// Returns the reason why an extender rejects a cluster, or `None` if the extender does not reject the cluster.
     pub(super) fn rejection(&self, extender: usize, cluster: &str) -> Option<Reason> {
         self.with(|round| round.rejected.get(&extender)?.get(cluster).cloned())
     }

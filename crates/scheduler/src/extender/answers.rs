@@ -1,4 +1,4 @@
-//! Requests to extenders for one decision, and the answers to them.
+//! The requests to extenders for one decision, and the answers. An [`Answer`] is the decoded response to a request.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -10,17 +10,17 @@ use http::StatusCode;
 use super::config::Verb;
 use crate::framework::Victim;
 
-/// Names of clusters, in the order of the fleet.
+/// Names of the clusters in a request.
 pub(super) type Names = Arc<[Arc<str>]>;
 
-/// A request about a binding, with everything else that its answer depends on.
+/// A request about the binding of the decision. Within a decision, an extender answers equal requests only once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    /// Filters these clusters.
+    /// A filter request for these clusters.
     Filter(Names),
-    /// Scores these clusters.
+    /// A prioritize request for these clusters.
     Prioritize(Names),
-    /// Narrows these victims.
+    /// A preempt request for these victims.
     Preempt(Arc<BTreeSet<Victim>>),
 }
 
@@ -34,9 +34,10 @@ impl Request {
     }
 }
 
-/// A request to one extender, by its index in the configuration.
+/// A request to one extender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Query {
+    /// The index of the extender in the configuration.
     pub(super) extender: usize,
     pub(super) request: Request,
 }
@@ -46,24 +47,24 @@ pub(super) struct Query {
 pub(super) enum Answer {
     /// The clusters that the extender rejects.
     Rejected(Rejected),
-    /// The scores to add, weight included.
+    /// The scores to add, multiplied by the weight of the extender.
     Scores(ScoresByName),
-    /// The victims that may be preempted.
+    /// The victims that the extender permits to evict.
     Victims(Arc<BTreeSet<Victim>>),
     /// The call failed, and the extender is ignorable.
     Ignored,
 }
 
-/// The reasons of rejected clusters, by name.
+/// The reasons for rejections, by cluster name.
 pub(super) type Rejected = Arc<HashMap<Arc<str>, Reason>>;
 
 /// The scores to add, by cluster name.
 pub(super) type ScoresByName = Arc<HashMap<Arc<str>, i64>>;
 
-/// The reason why a cluster is rejected, as users read it.
+/// The reason for the rejection of a cluster. Users read this text in the condition of the binding.
 pub(super) type Reason = Cow<'static, str>;
 
-/// The reason why a call failed.
+/// The error of a failed call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// The connection failed.
@@ -78,15 +79,15 @@ pub enum CallError {
     /// The body is not a valid response.
     #[error("malformed response: {0}")]
     Malformed(String),
-    /// The response names something that the request did not.
+    /// The response names a cluster or binding that the request does not contain.
     #[error("the response names {what} {name:?}, which was not sent")]
     NotSent {
-        /// The kind of thing: cluster or binding.
+        /// The text `cluster` or `binding`.
         what: &'static str,
-        /// Its name.
+        /// The name of the cluster or binding.
         name: String,
     },
-    /// The extender reports an error.
+    /// The response contains an error message of the extender.
     #[error("{0}")]
     Reported(String),
 }
@@ -105,12 +106,13 @@ impl CallError {
     }
 }
 
-/// The answers of extenders for one decision so far.
+/// The answers that extenders have given for one decision so far.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
-    /// The ID of the extenders that answered. Answers of another configuration are dropped.
+    /// The ID of the [`Extenders`](super::Extenders) that answered. A changed configuration creates extenders with
+    /// another ID, which discard these answers.
     pub(super) extenders: u64,
-    /// The rounds of calls so far.
+    /// The number of rounds of calls so far. In a round, extenders are called concurrently.
     pub(super) rounds: usize,
     pub(super) by_query: Vec<(Query, Result<Answer, CallError>)>,
 }

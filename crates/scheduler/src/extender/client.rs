@@ -1,4 +1,4 @@
-//! The client of one extender.
+//! The client of one extender, which encodes requests, sends them, and decodes the responses.
 
 use std::sync::Arc;
 
@@ -16,9 +16,10 @@ use crate::binding::Binding;
 /// The client of one extender.
 #[derive(Debug)]
 pub(super) struct ExtenderClient {
-    /// The URL prefix, with the index where several extenders share it.
+    /// The name of the extender, which is its URL prefix. If an earlier extender has the same prefix, the name also
+    /// contains the index of this extender.
     pub(super) name: Arc<str>,
-    /// The plugin's name in messages and explanations.
+    /// The name of the extender's plugin in messages and explanations.
     pub(super) plugin: String,
     pub(super) filter: Option<Uri>,
     pub(super) prioritize: Option<Uri>,
@@ -73,7 +74,8 @@ impl ExtenderClient {
         }
     }
 
-    /// Sends a request. The failure of an ignorable extender is [`Answer::Ignored`].
+    /// Sends a request and returns the answer. If the call of an ignorable extender fails, the answer is
+    /// [`Answer::Ignored`].
     pub(super) async fn call(
         &self,
         binding: &Binding,
@@ -94,7 +96,7 @@ impl ExtenderClient {
         match self.http.post(verb, url, encode, decode).await {
             Err(error) if self.ignorable => {
                 let (extender, verb) = (&self.name, verb.name());
-                tracing::warn!(binding = %binding.key, %extender, verb, %error, "decided without the extender, which is ignorable");
+                tracing::warn!(binding = %binding.key, %extender, verb, %error, "the call failed; deciding without the extender because it is ignorable");
                 Ok(Answer::Ignored)
             }
             answer => answer,

@@ -1,6 +1,6 @@
 //! The configuration of extenders and its validation.
 //!
-//! The fields equal those of kube-scheduler's extenders, with clusters in place of nodes.
+//! The fields equal the fields of kube-scheduler's extenders, with clusters in place of nodes.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tls::{Identity, Pem, Tls, Trust};
-use crate::go_duration::go_duration;
+use berth_component_base::go_duration::go_duration;
 
 /// The default time limit of a call.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An HTTP extender: an external server that filters and scores clusters, narrows preemptions or stores decisions.
+/// An HTTP extender: an external server that filters and scores clusters, limits preemptions or stores decisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(extend("required" = ["urlPrefix"]))]
@@ -28,10 +28,10 @@ pub struct ExtenderConfig {
     /// The verb of prioritize calls. If empty, the extender does not score.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prioritize_verb: String,
-    /// The verb of preempt calls. If empty, the extender does not narrow preemptions.
+    /// The verb of preempt calls. If empty, the extender does not limit preemptions.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub preempt_verb: String,
-    /// The verb of bind calls. If empty, the extender does not store decisions. At most one extender may have it.
+    /// The verb of bind calls. If empty, the extender does not store decisions. Only one extender may have this verb.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub bind_verb: String,
     /// Factor of the extender's scores. Must be positive with a `prioritizeVerb`.
@@ -43,13 +43,13 @@ pub struct ExtenderConfig {
     /// TLS options of the connections.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_config: Option<ExtenderTls>,
-    /// Time limit of a call, for example `500ms` or `5s`. 5 s if 0 or absent.
+    /// Time limit of a call, for example `500ms` or `5s`. If 0 or absent, the limit is 5 s.
     #[serde(rename = "httpTimeout", skip_serializing_if = "Option::is_none")]
     pub http_timeout: Option<String>,
     /// The extender caches the clusters itself: requests contain only their names.
     #[serde(skip_serializing_if = "is_false")]
     pub cluster_cache_capable: bool,
-    /// The resources whose bindings the extender handles. If empty, it handles all.
+    /// The resources whose bindings the extender handles. If empty, the extender handles all resources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub managed_resources: Vec<ManagedResource>,
     /// Bindings are scheduled without the extender when it fails.
@@ -73,7 +73,7 @@ pub struct ManagedResource {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ExtenderTls {
-    /// Accepts any certificate. For tests only; excludes a certificate authority.
+    /// Accepts any certificate. For tests only. A certificate authority cannot be set in addition.
     #[serde(skip_serializing_if = "is_false")]
     pub insecure: bool,
     /// The name in the extender's certificate. If empty, the host of the `urlPrefix`.
@@ -85,8 +85,8 @@ pub struct ExtenderTls {
     /// The file of the client certificate's key, in PEM.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub key_file: String,
-    /// The file of the authorities that sign the extender's certificate, in PEM. If empty, those that the system
-    /// trusts.
+    /// The file of the authorities that sign the extender's certificate, in PEM. If empty, the authorities that the
+    /// system trusts.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ca_file: String,
     /// The contents of `certFile` in base64.
@@ -100,31 +100,31 @@ pub struct ExtenderTls {
     pub ca_data: String,
 }
 
-/// An invalid field of an extender.
+/// An invalid field in the configuration of an extender.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct ExtenderConfigError {
     /// The path of the field, for example `extenders[1].weight`.
     pub path: String,
-    /// The cause and the remedy.
+    /// The cause of the error and the remedy.
     pub message: String,
 }
 
-/// The kind of a call.
+/// The kind of a call to an extender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
     /// Filters clusters.
     Filter,
     /// Scores clusters.
     Prioritize,
-    /// Narrows the victims of a preemption.
+    /// Removes victims from a preemption.
     Preempt,
     /// Stores decisions.
     Bind,
 }
 
 impl Verb {
-    /// Returns the name in metrics and messages.
+    /// Returns the name of the verb in metrics and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Filter => "filter",
@@ -154,7 +154,7 @@ pub(super) struct Validated {
 /// Validates all extenders of a configuration.
 ///
 /// # Errors
-/// The first invalid field.
+/// If a field is invalid. The error names the first invalid field.
 pub(super) fn validate(configs: &[ExtenderConfig]) -> Result<Vec<Validated>, ExtenderConfigError> {
     let mut validated: Vec<Validated> = Vec::with_capacity(configs.len());
     for (index, config) in configs.iter().enumerate() {
@@ -174,7 +174,7 @@ pub(super) fn validate(configs: &[ExtenderConfig]) -> Result<Vec<Validated>, Ext
     Ok(validated)
 }
 
-/// The name of an invalid field and the message.
+/// The path of an invalid field within the extender, and the message.
 type FieldError = (&'static str, String);
 
 impl ExtenderConfig {
@@ -307,7 +307,7 @@ impl ExtenderConfig {
         };
         let trust = match ca {
             Some(_) if tls.insecure => {
-                let message = "insecure accepts any certificate: remove it or the authority";
+                let message = "insecure accepts any certificate: remove insecure or the authority";
                 return Err(("tlsConfig.insecure", message.into()));
             }
             _ if tls.insecure => Trust::Any,
@@ -323,7 +323,7 @@ impl ExtenderConfig {
     }
 }
 
-/// Decodes standard base64. Ignores line breaks.
+/// Decodes standard base64. Ignores whitespace.
 fn decode_base64(text: &str) -> Option<Vec<u8>> {
     use base64::Engine as _;
     let compact: String = text.split_ascii_whitespace().collect();

@@ -1,4 +1,4 @@
-//! Entry point of the fuzz target of extenders' responses.
+//! The entry point of the fuzz target for responses of extenders.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::wire::BindingResult;
 use crate::binding::BindingKey;
 use crate::framework::Victim;
 
-/// Decodes a response to each verb, as from an extender that was sent the clusters `m1` and `m2`.
+/// Decodes bytes as the response to a request of each verb. The requests contain the clusters `m1` and `m2`.
 pub fn decode_response(response: &[u8]) {
     let clusters: Names = ["m1", "m2"].map(Arc::from).into();
     let victims = ["m1", "m2"].map(|cluster| Victim {

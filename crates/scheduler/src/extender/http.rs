@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use berth_api::component::Component;
+use berth_component_base::user_agent::Component;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -22,13 +22,14 @@ use super::config::Verb;
 use super::metrics::ExtenderCounters;
 use super::tls::{Tls, TlsError};
 
-/// Concurrent calls to one extender. A slow extender delays only its own calls.
+/// Maximum number of concurrent calls to one extender. Each extender has its own limit, so a slow extender delays only
+/// its own calls.
 const CALLS_IN_FLIGHT: usize = 64;
 /// Time after which an unused connection is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// Shortest interval between two reads of certificate files.
+/// Minimum interval between two reads of the certificate files.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Size limit of a response. The objects of 5000 clusters take about half of it.
+/// Maximum size of a response, in bytes. The Cluster objects of 5000 clusters take about half of this size.
 const MAX_RESPONSE: usize = 128 << 20;
 
 type Connector = HttpsConnector<BoxCloneSyncService<Uri, TokioIo<TcpStream>, BoxError>>;
@@ -45,12 +46,12 @@ pub(super) struct HttpClient {
 
 type Pool = Client<Connector, Full<Bytes>>;
 
-/// A connection pool, and the contents of the certificate files that configure it.
+/// A connection pool, and the contents of the certificate files that the pool uses.
 #[derive(Debug)]
 struct Current {
     pool: Pool,
     files: Vec<Option<Vec<u8>>>,
-    /// The time of the last read.
+    /// The time of the last read of the certificate files.
     read_at: Instant,
 }
 
@@ -74,8 +75,9 @@ impl HttpClient {
         })
     }
 
-    /// Returns the connection pool. Replaces it when a certificate file has changed, unless the files do not match, for
-    /// example because only one of certificate and key is renewed yet.
+    /// Returns the connection pool. If a certificate file has changed, first replaces the pool. If the changed files
+    /// cannot be used, the previous pool stays in use, for example while the certificate is renewed and the key is not
+    /// renewed yet.
     fn pool(&self) -> Pool {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tls) = &self.tls
@@ -97,8 +99,8 @@ impl HttpClient {
         current.pool.clone()
     }
 
-    /// Makes one call. The time limit starts, and the body is encoded, once fewer than [`CALLS_IN_FLIGHT`] calls are in
-    /// progress.
+    /// Makes one call. First waits until fewer than [`CALLS_IN_FLIGHT`] calls are running. Then the time limit starts,
+    /// and the body is encoded and sent.
     pub(super) async fn post<T>(
         &self,
         verb: Verb,
@@ -106,7 +108,7 @@ impl HttpClient {
         encode: impl FnOnce() -> Result<Vec<u8>, CallError>,
         decode: impl FnOnce(&[u8]) -> Result<T, CallError>,
     ) -> Result<T, CallError> {
-        // The semaphore is never closed.
+        // This never fails, because the semaphore is never closed.
         let _permit = self.in_flight.acquire().await;
         let began = tokio::time::Instant::now();
         let call = async { decode(&self.send(url, encode()?).await?) };
@@ -176,7 +178,7 @@ fn connector(
         .map_err(BoxError::from);
     let tcp = BoxCloneSyncService::new(tcp);
     let Some(tls) = tls else {
-        // Never used: the URLs have the scheme http.
+        // This TLS configuration is never used, because the URLs have the scheme http.
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
@@ -197,7 +199,7 @@ fn connector(
     })
 }
 
-/// Renders an error with its causes in one line, because the outer errors alone are not informative.
+/// Renders an error with its causes in one line, because the outermost error alone does not name the cause.
 fn unreachable(error: &(dyn std::error::Error + 'static)) -> CallError {
     let mut texts: Vec<String> = Vec::new();
     let mut next = Some(error);

@@ -1,4 +1,4 @@
-//! Encoding of request bodies and decoding of responses.
+//! Encoding of request bodies for extenders, and decoding of their responses.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -17,9 +17,9 @@ use super::wire::{
 use crate::binding::{Binding, BindingKey};
 use crate::framework::Victim;
 
-/// The highest score of an extender. That of a plugin is 100.
+/// The highest score that an extender may return. The highest score of a plugin is 100.
 const MAX_SCORE: i64 = 10;
-/// Factor that brings the scores of extenders to the range of plugins.
+/// The factor that converts the scores of extenders to the range of the scores of plugins.
 const SCALE: i64 = 100 / MAX_SCORE;
 
 /// The parts of a request body.
@@ -80,7 +80,7 @@ pub(super) fn json(message: &impl Serialize) -> Result<Vec<u8>, CallError> {
     serde_json::to_vec(message).map_err(|error| CallError::Malformed(error.to_string()))
 }
 
-/// Returns the objects of the clusters that still exist.
+/// Returns the Cluster objects with these names. A deleted cluster is left out.
 fn objects(snapshot: &Snapshot, names: &Names) -> Vec<Arc<berth_api::Cluster>> {
     names
         .iter()
@@ -103,8 +103,8 @@ fn by_cluster(victims: &BTreeSet<Victim>) -> BTreeMap<String, Victims> {
     all
 }
 
-/// Decodes the response to a request, from an extender with this weight. If a filter response names clusters both ways,
-/// `names_only` selects the names instead of the objects.
+/// Decodes the response to a request. Scores are multiplied by `weight`. If a filter response contains both names and
+/// objects of clusters, the names apply if `names_only` is true, and the objects apply otherwise.
 pub(super) fn decode(
     request: &Request,
     weight: i64,
@@ -118,7 +118,7 @@ pub(super) fn decode(
     }
 }
 
-/// Parses a JSON object. Serde alone would accept a list, too.
+/// Parses a JSON object. Refuses a list, which Serde accepts in place of an object.
 pub(super) fn parse_object<T: DeserializeOwned>(response: &[u8]) -> Result<T, CallError> {
     match response.trim_ascii_start().first() {
         Some(b'[') => Err(CallError::Malformed(

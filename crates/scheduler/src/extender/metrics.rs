@@ -1,4 +1,4 @@
-//! Metrics of extenders, in the Prometheus text format. They survive a change of the configuration.
+//! Metrics of extenders, in the Prometheus text format. The metrics are kept when the configuration changes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +10,10 @@ use berth_component_base::metrics::exposition::{Kind, family, histogram, quoted,
 use berth_component_base::metrics::histogram::{Histogram, exponential};
 
 const BUCKETS: usize = 14;
-/// Upper bounds of the call durations: 1 ms to 8 s.
+/// Upper bounds of the histogram of call durations: 1 ms to 8 s.
 const BOUNDS: [f64; BUCKETS] = exponential(0.001, 2.0);
 
-/// Metrics of all extenders. Cheap to clone.
+/// Metrics of all extenders. Clones share the metrics.
 #[derive(Clone, Debug, Default)]
 pub struct ExtenderMetrics(Arc<Mutex<BTreeMap<Arc<str>, Arc<ExtenderCounters>>>>);
 
@@ -53,13 +53,13 @@ impl ExtenderCounters {
 }
 
 impl ExtenderMetrics {
-    /// Returns the metrics of one extender, by its name.
+    /// Returns the metrics of the extender with this name.
     pub(super) fn counters(&self, name: &Arc<str>) -> Arc<ExtenderCounters> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(all.entry(Arc::clone(name)).or_default())
     }
 
-    /// Renders all metrics in the text format 0.0.4; nothing if there never was an extender.
+    /// Renders all metrics in the text format 0.0.4. Returns an empty text if this process has never had an extender.
     pub fn text(&self) -> String {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = String::new();
@@ -85,7 +85,7 @@ impl ExtenderMetrics {
             &mut out,
             name,
             Kind::Counter,
-            "Calls to extenders that failed, by reason.",
+            "Failed calls to extenders, by reason.",
         );
         for (extender, counters) in all.iter() {
             counters.with(|numbers| {
@@ -100,7 +100,7 @@ impl ExtenderMetrics {
             &mut out,
             name,
             Kind::Counter,
-            "Connections to extenders that were opened.",
+            "Connections opened to extenders.",
         );
         for (extender, counters) in all.iter() {
             let labels = format!("extender={}", quoted(extender));

@@ -16,16 +16,16 @@ use super::messages;
 use super::wire::{BindingArgs, BindingResult};
 use crate::framework::{Bind, Bound, Decided};
 
-/// One extender as a plugin.
+/// The plugin that calls one extender.
 #[derive(Debug)]
 pub(super) struct ExtenderPlugin {
-    /// The index in the configuration.
+    /// The index of the extender in the configuration.
     pub(super) index: usize,
     pub(super) client: Arc<ExtenderClient>,
     pub(super) cache: AnswerCache,
 }
 
-/// Returns the error for a pending answer. It is never shown, because the decision is discarded.
+/// Returns the error for a pending answer. Users never see this error, because the decision is discarded.
 fn pending() -> PluginError {
     PluginError::failed("the answer is pending")
 }
@@ -42,7 +42,7 @@ impl ExtenderPlugin {
         self.client.manages(api_version, kind)
     }
 
-    /// Returns the answer to a request; `None` while it is pending.
+    /// Returns the answer to a request, or `None` while the answer is pending.
     fn answer(&self, request: Request) -> Result<Option<Answer>, PluginError> {
         match self.cache.get(self.index, request) {
             Lookup::Answer(answer) => Ok(Some(answer)),
@@ -60,7 +60,8 @@ impl ExtenderPlugin {
             return Ok(None);
         }
         let names = names(context.snapshot(), ordinals);
-        // Pending scores are not an error, so that the other extenders' requests are recorded for the same round.
+        // A pending answer is not an error. An error would stop the engine before the prioritize requests to the other
+        // extenders are recorded.
         Ok(match self.answer(Request::Prioritize(names))? {
             Some(Answer::Scores(scores)) => Some(scores),
             _ => None,
@@ -176,7 +177,7 @@ impl Bind for ExtenderPlugin {
                 Ok(()) => Ok(Bound::Stored),
                 Err(error) if self.client.ignorable => {
                     let extender = &self.client.name;
-                    tracing::warn!(binding = %key, %extender, %error, "stored without the extender, which is ignorable");
+                    tracing::warn!(binding = %key, %extender, %error, "the call failed; storing the decision without the extender because it is ignorable");
                     Ok(Bound::Skip)
                 }
                 Err(error) => Err(PluginError::failed(error.to_string())),

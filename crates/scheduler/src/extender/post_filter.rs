@@ -1,4 +1,5 @@
-//! Extenders with a preempt verb, which narrow the nominations of a PostFilter plugin.
+//! A wrapper of a PostFilter plugin, with which extenders remove victims from the plugin's nominations. Only extenders
+//! with a preempt verb take part.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,22 +12,23 @@ use super::client::ExtenderClient;
 use crate::binding::{Binding, BindingKey};
 use crate::framework::{Bindings, Nomination, PostFilter, PostFilterContext, Victim};
 
-/// Searches for other victims before the preemption is abandoned.
+/// Maximum number of searches for victims. After that, nothing is preempted.
 const MAX_SEARCHES: usize = 16;
 
-/// A PostFilter plugin whose nominations extenders narrow. Victims that an extender spares are hidden from the plugin,
-/// which then searches for others.
+/// A PostFilter plugin whose victims need the permission of extenders. An extender spares a victim by omitting the
+/// victim from its response. The wrapper hides the spared victims from the plugin and calls the plugin again, so that
+/// the plugin nominates other victims.
 #[derive(Debug)]
 pub(super) struct NarrowingPostFilter {
     pub(super) plugin: Arc<dyn PostFilter>,
-    /// The extenders with a preempt verb, by their index in the configuration.
+    /// The extenders with a preempt verb, each with its index in the configuration.
     pub(super) clients: Vec<(usize, Arc<ExtenderClient>)>,
     pub(super) cache: AnswerCache,
 }
 
 impl NarrowingPostFilter {
-    /// Returns the victims that all extenders permit, each narrowing the result of the previous one; `None` while an answer
-    /// is pending.
+    /// Returns the victims that all extenders permit, or `None` while an answer is pending. Each extender receives only
+    /// the victims that the previous extender permitted.
     fn permitted(
         &self,
         binding: &Binding,
@@ -102,7 +104,7 @@ impl PostFilter for NarrowingPostFilter {
     }
 }
 
-/// The bindings without the assignments that extenders spare.
+/// A view of the bindings that hides the assignments which extenders spare.
 struct WithoutSpared<'a> {
     all: &'a dyn Bindings,
     spared: &'a BTreeSet<Victim>,

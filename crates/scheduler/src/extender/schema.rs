@@ -1,4 +1,4 @@
-//! JSON Schemas of the protocol, for authors of extenders.
+//! JSON Schemas of the extender protocol, for authors of extenders.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -43,7 +43,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes the files instead of comparing them if `BERTH_WRITE_SCHEMAS` is set.
+    /// Compares the published files with the types. If `BERTH_WRITE_SCHEMAS` is set, writes the files instead.
     #[test]
     fn published_schemas_match_the_types() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
@@ -58,7 +58,7 @@ mod tests {
             let published = std::fs::read_to_string(&file).unwrap_or_default();
             assert!(
                 published == fresh,
-                "docs/schemas/{name} is stale: BERTH_WRITE_SCHEMAS=1 cargo test -p berth-scheduler published_schemas"
+                "docs/schemas/{name} is stale; run BERTH_WRITE_SCHEMAS=1 cargo test -p berth-scheduler published_schemas"
             );
         }
     }

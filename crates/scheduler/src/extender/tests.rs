@@ -1,4 +1,4 @@
-//! Extenders against test servers.
+//! Tests that call extenders in test servers.
 
 mod bind;
 mod connections;

@@ -8,9 +8,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-use crate::connect::any_certificate::AnyCertificate;
+use berth_component_base::connect::any_certificate::AnyCertificate;
 
-/// Security of the connections to an extender.
+/// TLS settings of the connections to an extender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tls {
     pub(super) trust: Trust,
@@ -19,7 +19,7 @@ pub(super) struct Tls {
     pub(super) server_name: Option<String>,
 }
 
-/// The certificates to accept.
+/// The certificates that the scheduler accepts from an extender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
     /// Certificates that the system trusts.
@@ -30,7 +30,7 @@ pub(super) enum Trust {
     Any,
 }
 
-/// The client certificate.
+/// The client certificate with its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) certificate: Pem,
@@ -66,7 +66,7 @@ impl std::fmt::Display for Pem {
 /// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file or data cannot be read as certificates or a key.
+    /// A file or inline data cannot be read as certificates or as a key.
     #[error("cannot use {what}: {source}")]
     Pem {
         /// The file, or `inline data`.
@@ -74,19 +74,20 @@ pub enum TlsError {
         /// The cause.
         source: rustls::pki_types::pem::Error,
     },
-    /// A file or data without certificates.
+    /// A file or inline data contains no certificate.
     #[error("no certificates in {0}")]
     Empty(String),
     /// The server name is invalid.
     #[error("{0:?} is not a valid server name")]
     ServerName(String),
-    /// Unusable certificates or keys.
+    /// The certificates or the key cannot be used.
     #[error("cannot set up TLS: {0}")]
     Configure(#[from] rustls::Error),
 }
 
 impl Tls {
-    /// Returns the current contents of the files, to detect changes; `None` for a file that cannot be read.
+    /// Returns the current contents of the certificate and key files, with `None` for a file that cannot be read. The
+    /// caller compares the contents to detect changes.
     pub(super) fn contents(&self) -> Vec<Option<Vec<u8>>> {
         let authorities = match &self.trust {
             Trust::Authorities(pem) => Some(pem),
@@ -104,7 +105,7 @@ impl Tls {
         files.map(|path| std::fs::read(path).ok()).collect()
     }
 
-    /// Builds the configuration from the current contents of the files.
+    /// Creates the TLS configuration from the current contents of the files.
     pub(super) fn client_config(&self) -> Result<ClientConfig, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))

@@ -1,7 +1,8 @@
 //! The protocol of extenders: JSON in the bodies of POST requests and responses.
 //!
-//! The messages are those of kube-scheduler's extenders, with bindings in place of pods and clusters in place of nodes.
-//! Responses may contain `null` for an empty list or map, as servers in Go write it, and unknown fields.
+//! The messages equal the messages of kube-scheduler's extenders, with bindings in place of pods and clusters in place
+//! of nodes. In a response, unknown fields are ignored, and `null` stands for an empty list or map, as servers in Go
+//! write it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,20 +56,20 @@ fn deserialize_items<'de, D: serde::Deserializer<'de>>(
         .collect())
 }
 
-/// The response of filter calls. A cluster that it does not name is rejected.
+/// The response of filter calls. A cluster that is not listed as passing is rejected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FilterResult {
     /// The clusters that pass. Only their names are read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<NamedClusters>,
-    /// The names of the clusters that pass. If `clusters` is present, too, the field that the request used applies.
+    /// The names of the clusters that pass. If `clusters` is also present, the field that the request used applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_names: Option<Vec<String>>,
     /// Rejected clusters with the reason that users read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_clusters: Option<BTreeMap<String, String>>,
-    /// Rejected clusters that preemption cannot help, with the reason that users read.
+    /// Rejected clusters that a preemption cannot make available, with the reason that users read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_and_unresolvable_clusters: Option<BTreeMap<String, String>>,
     /// The reason why the call failed; empty on success.
@@ -120,7 +121,7 @@ pub struct PreemptionArgs {
     /// The binding that fits into no cluster.
     #[schemars(with = "BTreeMap<String, Value>")]
     pub binding: Box<RawValue>,
-    /// The victims by cluster: the bindings to evict from it.
+    /// The victims: the bindings to evict, by cluster.
     pub cluster_name_to_victims: BTreeMap<String, Victims>,
 }
 

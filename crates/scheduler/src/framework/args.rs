@@ -1,4 +1,4 @@
-//! Plugin arguments from the configuration file.
+//! The arguments of a plugin in the configuration file.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -7,13 +7,13 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", if path.is_empty() { String::new() } else { format!("{path}: ") })]
 pub struct ArgsError {
-    /// Path of the field, such as `weights[2].name`; empty for the arguments as a whole.
+    /// Path of the invalid field, such as `weights[2].name`. Empty if the error is about the arguments as a whole.
     pub path: String,
-    /// The problem.
+    /// The cause of the error.
     pub message: String,
 }
 
-/// Arguments of a plugin. Empty if the configuration has none.
+/// Arguments of a plugin. Empty if the configuration has no arguments for the plugin.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Args(Option<Value>);
 
@@ -28,8 +28,8 @@ impl Args {
         self.0.is_some()
     }
 
-    /// Parses the arguments into the plugin's own type, or returns its default if there are none. Add
-    /// `#[serde(deny_unknown_fields)]` to the type to refuse unknown fields.
+    /// Parses the arguments into a type of the plugin. Without arguments, returns the default of this type. To refuse
+    /// unknown fields, add `#[serde(deny_unknown_fields)]` to the type.
     ///
     /// # Errors
     /// When the arguments do not match the type. The error names the field.
@@ -40,7 +40,7 @@ impl Args {
         }
     }
 
-    /// Parses the arguments into the plugin's own type, which needs no default.
+    /// Parses the arguments into a type of the plugin. The type needs no default, because the arguments are required.
     ///
     /// # Errors
     /// When there are no arguments, or they do not match the type.
@@ -58,7 +58,8 @@ impl Args {
         })
     }
 
-    /// Checks that a plugin without arguments has none.
+    /// Checks that the configuration has no arguments for the plugin. Plugins that take no arguments call this
+    /// function.
     ///
     /// # Errors
     /// When there are arguments.
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_arguments_are_the_default() {
+    fn missing_arguments_are_parsed_as_the_default() {
         assert_eq!(Args::default().parse::<Weights>(), Ok(Weights::default()));
     }
 
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_without_arguments_refuses_them() {
+    fn a_plugin_that_takes_no_arguments_refuses_arguments() {
         assert!(Args::new(Some(json!({}))).expect_none().is_ok());
         assert!(Args::new(Some(json!({ "a": 1 }))).expect_none().is_err());
     }

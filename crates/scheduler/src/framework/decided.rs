@@ -1,4 +1,4 @@
-//! The decision that Reserve, Permit, PreBind and PostBind plugins get, before it is stored.
+//! The decision that Reserve, Permit, PreBind, Bind and PostBind plugins receive as an argument.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use berth_core::Snapshot;
 
 use crate::binding::Binding;
 
-/// A decision that is not stored yet.
+/// A decision about a binding. A Bind plugin or the built-in writer stores the decision in the binding.
 #[derive(Clone, Debug)]
 pub struct Decided {
-    /// The binding.
+    /// The stored binding, without this decision.
     pub binding: Arc<Binding>,
-    /// The clusters and replicas.
+    /// The chosen clusters with their replicas.
     pub targets: Arc<[TargetCluster]>,
     /// The cluster snapshot that the decision is based on.
     pub snapshot: Arc<Snapshot>,

@@ -1,8 +1,8 @@
-//! Events that may make a stopped binding schedulable.
+//! Events that may make a waiting binding schedulable.
 //!
-//! A binding that a plugin stopped waits for an event that the plugin registered, and whose hint returns
-//! [`Hint::Queue`]. All waiting bindings are also retried periodically, so a missed event delays a placement
-//! but never prevents it.
+//! A binding that a plugin stopped waits in the queue. Plugins register types of events, each with a hint function. The
+//! scheduler requeues a waiting binding when a hint function returns [`Hint::Queue`] for an event. The scheduler also
+//! retries all waiting bindings periodically, so a missed event only delays a placement.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub enum Event {
     Cluster(Arc<Cluster>),
     /// A cluster was deleted.
     ClusterGone(String),
-    /// A binding was added or changed. Its clusters are the stored ones.
+    /// A binding was added or changed. The event contains the stored binding, without an unstored decision.
     Binding(Arc<Binding>),
     /// A binding was deleted.
     BindingGone(Arc<Binding>),
@@ -49,21 +49,21 @@ impl Event {
     }
 }
 
-/// Effect of an event on a stopped binding.
+/// Effect of an event on a waiting binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// The binding may be schedulable now: requeue it.
+    /// The binding may be schedulable now and is requeued.
     Queue,
-    /// The event does not help.
+    /// The binding continues to wait.
     Skip,
 }
 
 type Ask = dyn Fn(&Binding, &Event) -> Hint + Send + Sync;
 
-/// Type of event that a plugin waits for, with a hint function.
+/// A type of event that a plugin registers, with a hint function.
 #[derive(Clone)]
 pub struct Registration {
-    /// Type of event.
+    /// The type of event.
     pub kind: EventKind,
     hint: Arc<Ask>,
 }
@@ -93,7 +93,7 @@ impl Registration {
         }
     }
 
-    /// Reports whether the event may help the binding.
+    /// Reports whether the event has the registered type and may make the binding schedulable.
     pub fn helps(&self, binding: &Binding, event: &Event) -> bool {
         event.kind() == self.kind && (self.hint)(binding, event) == Hint::Queue
     }

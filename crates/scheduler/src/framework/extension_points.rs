@@ -1,6 +1,7 @@
-//! Execution of the plugins around a decision, in the profile's order.
+//! Calls of the plugins that run before and after a decision, in the order of the profile. The traits of the plugins
+//! are in [`points`](super::points).
 //!
-//! A panic of a plugin fails the binding, not the process.
+//! A panic of a plugin is caught: it stops the binding, and the process continues.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,14 +23,15 @@ use crate::binding::Binding;
 use crate::metrics::{Metrics, PluginResult};
 use crate::writer::Report;
 
-/// A plugin at one of its points.
+/// A plugin at one extension point.
 #[derive(Clone, Debug)]
 pub(crate) struct Named<T: ?Sized> {
     pub(crate) name: Arc<str>,
     pub(crate) point: Arc<T>,
 }
 
-/// Plugins around a decision, in order.
+/// The plugins of a profile that run before and after a decision. The plugins at each extension point are in the order
+/// of the profile.
 #[derive(Debug, Default)]
 pub(crate) struct ExtensionPoints {
     pub(crate) pre_enqueue: Vec<Named<dyn PreEnqueue>>,
@@ -37,27 +39,27 @@ pub(crate) struct ExtensionPoints {
     pub(crate) reserve: Vec<Named<dyn Reserve>>,
     pub(crate) permit: Vec<Named<dyn Permit>>,
     pub(crate) pre_bind: Vec<Named<dyn PreBind>>,
-    /// The built-in writer runs after these plugins.
+    /// The plugins that may store a decision. The built-in writer stores the decisions that all these plugins skip.
     pub(crate) bind: Vec<Named<dyn Bind>>,
     pub(crate) post_bind: Vec<Named<dyn PostBind>>,
-    /// Events that requeue bindings stopped by a plugin.
+    /// Registered events that requeue waiting bindings, each with the name of the plugin.
     pub(crate) registrations: Vec<(Arc<str>, Registration)>,
     /// Plugins that observe all bindings.
     pub(crate) follow: Vec<Named<dyn Follow>>,
     pub(crate) metrics: Metrics,
 }
 
-/// Reason why a binding is gated.
+/// The reason why a PreEnqueue plugin gates a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Gated {
-    /// A plugin has no answer yet. It requeues the binding when it has one.
+    /// The plugin cannot decide yet. The plugin requeues the binding when it can decide.
     NotKnown,
-    /// A plugin gates the binding.
+    /// The plugin returned a reason or failed.
     Because(PluginError),
 }
 
 impl ExtensionPoints {
-    /// Reports whether no plugin runs between a decision and its write.
+    /// Reports whether the profile has no Reserve, Permit, PreBind, Bind or PostBind plugin.
     pub(crate) fn are_bare(&self) -> bool {
         self.reserve.is_empty()
             && self.permit.is_empty()
@@ -66,19 +68,20 @@ impl ExtensionPoints {
             && self.post_bind.is_empty()
     }
 
-    /// Calls every plugin that observes bindings.
+    /// Calls `notify` for every plugin that observes bindings.
     pub(crate) fn follow(&self, notify: impl Fn(&dyn Follow)) {
         for plugin in &self.follow {
             if catch_unwind(AssertUnwindSafe(|| notify(&*plugin.point))).is_err() {
                 tracing::error!(
                     plugin = &*plugin.name,
-                    "a plugin that follows bindings panicked"
+                    "a plugin that observes bindings panicked"
                 );
             }
         }
     }
 
-    /// Returns the result of the first plugin that gates the binding.
+    /// Returns the result of the first PreEnqueue plugin that gates the binding, or `None` if no plugin gates the
+    /// binding.
     pub(crate) fn gate(&self, binding: &Binding) -> Option<Gated> {
         if self.pre_enqueue.is_empty() {
             return None;
@@ -110,10 +113,10 @@ impl ExtensionPoints {
         })
     }
 
-    /// Returns the first nomination. Plugins that fail are skipped.
+    /// Calls the PostFilter plugins until a plugin returns a nomination. Plugins that fail are skipped.
     ///
     /// # Errors
-    /// When there is no nomination and a plugin failed.
+    /// When no plugin returns a nomination and a plugin failed. The error is the error of the first failed plugin.
     pub(crate) fn post_filter(
         &self,
         context: &mut PostFilterContext<'_>,
@@ -150,7 +153,8 @@ impl ExtensionPoints {
         failed.map_or(Ok(None), Err)
     }
 
-    /// Reserves with every plugin until one fails. [`Self::unreserve`] reverts both cases.
+    /// Calls the Reserve plugins in order, and stops at the first error. The caller reverts the reservations with
+    /// [`Self::unreserve`], also after an error.
     pub(crate) fn reserve(
         &self,
         decided: &Decided,
@@ -169,7 +173,7 @@ impl ExtensionPoints {
         reserved
     }
 
-    /// Reverts the reservations, in reverse order.
+    /// Calls `unreserve` of all Reserve plugins, in reverse order.
     pub(crate) fn unreserve(&self, decided: &Decided, state: &mut CycleState) {
         for plugin in self.reserve.iter().rev() {
             let done = self.run(&plugin.name, Point::Reserve, || {
@@ -194,7 +198,7 @@ impl ExtensionPoints {
         })
     }
 
-    /// Notifies a plugin of the rejection of a parked decision.
+    /// Notifies a Permit plugin that a parked decision is rejected.
     pub(crate) fn rejected(
         &self,
         plugin: &Named<dyn Permit>,
@@ -209,7 +213,7 @@ impl ExtensionPoints {
         }
     }
 
-    /// Runs PreBind, then Bind until a plugin has stored the decision.
+    /// Calls all PreBind plugins, and then the Bind plugins until a plugin has stored the decision.
     pub(crate) async fn bind(
         &self,
         decided: &Decided,
@@ -256,7 +260,7 @@ impl ExtensionPoints {
         Ok(Bound::Skip)
     }
 
-    /// Notifies every plugin that the decision is stored.
+    /// Notifies every PostBind plugin that the decision is stored.
     pub(crate) async fn post_bind(
         &self,
         decided: &Decided,
@@ -288,26 +292,26 @@ impl ExtensionPoints {
             .any(|(_, registration)| registration.kind == kind)
     }
 
-    /// Reports whether an event may help a waiting binding. A hint that panics counts as yes.
+    /// Reports whether an event may make a waiting binding schedulable. Returns true if a hint function panics.
     pub(crate) fn may_help(&self, binding: &Binding, event: &Event) -> bool {
         self.registrations.iter().any(|(plugin, registration)| {
             catch_unwind(AssertUnwindSafe(|| registration.helps(binding, event))).unwrap_or_else(
                 |panic| {
                     let error = PluginError::panicked(&*panic);
-                    tracing::error!(binding = %binding.key, %plugin, %error, "a hint failed");
+                    tracing::error!(binding = %binding.key, %plugin, %error, "the event hint of a plugin panicked; requeuing the binding");
                     true
                 },
             )
         })
     }
 
-    /// Records the duration and result of a point.
+    /// Records the duration and the result of an extension point.
     pub(crate) fn point_ran(&self, point: Point, began: Instant, error: Option<&PluginError>) {
         self.metrics
             .extension_point(point, result_of(error), began.elapsed());
     }
 
-    /// Runs an infallible call; a panic becomes an error.
+    /// Calls a plugin whose method returns no error. A panic is returned as an error.
     fn run<T>(
         &self,
         plugin: &Arc<str>,
@@ -343,7 +347,7 @@ impl ExtensionPoints {
         self.ran(plugin, point, began, result)
     }
 
-    /// Records the metrics of a call and adds plugin and point to its error.
+    /// Records the metrics of a call, and adds the names of the plugin and the extension point to its error.
     fn ran<T>(
         &self,
         plugin: &Arc<str>,

@@ -42,30 +42,31 @@ impl Handle {
         self.gates
     }
 
-    /// Returns a client of the control plane. Extension points on the scheduler's task must not use it: they do
-    /// no I/O.
+    /// Returns a client of the control plane. Code at extension points on the scheduler's task must not use the client,
+    /// because I/O would delay all other decisions.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// Returns a handle to allow or reject parked bindings from the plugin's own tasks.
+    /// Returns a handle with which the plugin's own tasks allow or reject parked decisions and requeue bindings.
     pub fn permits(&self, plugin: &str) -> Permits {
         Permits::new(plugin, self.permits.clone())
     }
 
-    /// Returns the labels and QoS classes of the objects that bindings propagate. Only the requested kinds are
-    /// watched.
+    /// Returns a cache of the labels and QoS classes of the objects that bindings propagate. The cache watches a kind
+    /// after the first lookup of an object of this kind.
     pub fn templates(&self) -> Templates {
         self.templates.clone()
     }
 
-    /// Returns clusters and bindings as the scheduler knows them. Usable at any point and on any task.
+    /// Returns the clusters and bindings that the scheduler knows. A plugin may read them at any extension point and on
+    /// any task.
     pub fn state(&self) -> State {
         self.state.clone()
     }
 
-    /// Returns a token that is cancelled when the profile ends, with the scheduler or after a configuration
-    /// change. The plugin's tasks must end then.
+    /// Returns a token that is cancelled when the scheduler stops, or when a configuration change replaces the profile.
+    /// The tasks of the plugin must then end.
     pub fn stopping(&self) -> CancellationToken {
         self.stopping.clone()
     }

@@ -1,4 +1,5 @@
-//! The API of Permit plugins: they look at the waiting decisions, and allow or reject them.
+//! The types with which Permit plugins read parked decisions, and allow or reject them. A decision is parked while it
+//! waits for the permission of a Permit plugin.
 
 use std::sync::Arc;
 
@@ -7,10 +8,10 @@ use tokio::sync::mpsc;
 use super::decided::Decided;
 use crate::binding::{Binding, BindingKey};
 
-/// Decision of a plugin about parked or waiting bindings.
+/// An instruction of a plugin to the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PermitDecision {
-    /// Requeue these bindings. The key of the message is unused.
+    /// Requeue these bindings. The key in the message is ignored.
     Requeue(Vec<BindingKey>),
     /// Allow the parked decision.
     Allow,
@@ -18,7 +19,7 @@ pub(crate) enum PermitDecision {
     Reject(String),
 }
 
-/// Message of a plugin about a parked decision.
+/// A message of a plugin to the scheduler about the parked decision of a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PermitMessage {
     pub(crate) plugin: Arc<str>,
@@ -26,10 +27,10 @@ pub(crate) struct PermitMessage {
     pub(crate) decision: PermitDecision,
 }
 
-/// Decisions that wait for one plugin's permit.
+/// The parked decisions that wait for one plugin.
 pub struct Waiting<'a> {
     pub(crate) plugin: Arc<str>,
-    /// Decisions that wait for this plugin, ordered by binding key.
+    /// The parked decisions, ordered by binding key.
     pub(crate) decided: Vec<&'a Decided>,
     pub(crate) messages: Vec<PermitMessage>,
 }
@@ -49,12 +50,12 @@ impl<'a> Waiting<'a> {
         self.decided.iter().copied()
     }
 
-    /// Allows a parked decision on behalf of this plugin.
+    /// Allows a parked decision in the name of this plugin.
     pub fn allow(&mut self, key: &BindingKey) {
         self.send(key, PermitDecision::Allow);
     }
 
-    /// Rejects a parked decision on behalf of this plugin. The text gives the reason for the binding's
+    /// Rejects a parked decision in the name of this plugin. The scheduler writes the reason into the binding's
     /// condition.
     pub fn reject(&mut self, key: &BindingKey, reason: impl Into<String>) {
         self.send(key, PermitDecision::Reject(reason.into()));
@@ -69,7 +70,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-/// Handle to allow and reject parked decisions from any task, outside a cycle.
+/// A handle with which any task of a plugin allows and rejects parked decisions, outside a scheduling cycle.
 #[derive(Clone, Debug)]
 pub struct Permits {
     plugin: Arc<str>,
@@ -84,12 +85,12 @@ impl Permits {
         }
     }
 
-    /// Allows a parked decision on behalf of the plugin.
+    /// Allows a parked decision in the name of the plugin.
     pub fn allow(&self, key: &BindingKey) {
         self.send(key, PermitDecision::Allow);
     }
 
-    /// Rejects a parked decision on behalf of the plugin. The text gives the reason for the binding's
+    /// Rejects a parked decision in the name of the plugin. The scheduler writes the reason into the binding's
     /// condition.
     pub fn reject(&self, key: &BindingKey, reason: impl Into<String>) {
         self.send(key, PermitDecision::Reject(reason.into()));
@@ -104,8 +105,8 @@ impl Permits {
         self.send(&unused, PermitDecision::Requeue(Vec::new()));
     }
 
-    /// Requeues bindings after the plugin received new information: their ranks are recomputed, and waiting ones
-    /// become ready, all at once.
+    /// Requeues bindings after the plugin received new information. Before its next decision, the scheduler calls
+    /// QueueSort for all these bindings, and makes the waiting bindings ready.
     pub fn look_again(&self, keys: Vec<BindingKey>) {
         if let Some(first) = keys.first().cloned() {
             self.send(&first, PermitDecision::Requeue(keys));

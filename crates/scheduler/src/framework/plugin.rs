@@ -1,4 +1,4 @@
-//! A plugin: a name, and an implementation of each extension point that it serves.
+//! The type [`Plugin`]: a name, and the implementations of the extension points that the plugin serves.
 
 use std::sync::Arc;
 
@@ -39,19 +39,22 @@ pub struct Plugin {
     pub(crate) needs: Needs,
 }
 
-/// Implementation of the Filter point, by its inputs.
+/// Implementation of the Filter extension point.
 #[derive(Clone, Debug)]
 pub(crate) enum FilterPoint {
+    /// A filter that reads only the placement of a binding.
     Placement(Arc<dyn PlacementFilter>),
+    /// A filter that reads the whole binding.
     Binding(Arc<dyn BindingFilter>),
 }
 
-/// Requirements of a plugin that cost memory or change the available capacity.
+/// Requirements of a plugin. A profile meets them only if a plugin needs them, because they cost memory or change the
+/// available capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// Cluster objects for [`berth_core::ClusterView::object`].
+    /// True if the plugin reads Cluster objects with [`berth_core::ClusterView::object`].
     pub(crate) objects: bool,
-    /// Parked and unwritten decisions count against the capacity of clusters.
+    /// True if parked and unwritten decisions must reduce the free capacity of clusters.
     pub(crate) assumed_capacity: bool,
 }
 
@@ -92,81 +95,87 @@ impl Plugin {
         }
     }
 
-    /// Returns its name.
+    /// Returns the name of the plugin.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     points! {
-        /// Gates bindings before a cycle.
+        /// Adds the point PreEnqueue, which gates bindings before a scheduling cycle.
         pre_enqueue: PreEnqueue,
-        /// Orders the queue.
+        /// Adds the point QueueSort, which orders the queue.
         queue_sort: QueueSort,
-        /// Inspects the binding once, before any cluster.
+        /// Adds the point PreFilter, which inspects the binding before any cluster is filtered.
         pre_filter: PreFilter,
-        /// Nominates victims to evict if no cluster fits.
+        /// Adds the point PostFilter, which nominates victims to evict if no cluster fits.
         post_filter: PostFilter,
-        /// Inspects the clusters that passed the filters, before they are scored.
+        /// Adds the point PreScore, which inspects the clusters that passed the filters, before these clusters are
+        /// scored.
         pre_score: PreScore,
-        /// Scores clusters.
+        /// Adds the point Score, which scores clusters.
         score: Score,
-        /// Selects clusters, instead of the in-tree plugin.
+        /// Adds the point Select, which selects clusters in place of the in-tree plugin.
         select: Select,
-        /// Assigns replicas, instead of the in-tree plugin.
+        /// Adds the point Assign, which assigns replicas in place of the in-tree plugin.
         assign: Assign,
-        /// Reserves resources for a decision.
+        /// Adds the point Reserve, which reserves resources for a decision.
         reserve: Reserve,
-        /// Allows, denies or delays a decision.
+        /// Adds the point Permit, which allows, denies or delays a decision.
         permit: Permit,
-        /// Prepares the write.
+        /// Adds the point PreBind, which prepares the write of a decision.
         pre_bind: PreBind,
-        /// Writes the decision.
+        /// Adds the point Bind, which writes a decision.
         bind: Bind,
-        /// Runs after the write.
+        /// Adds the point PostBind, which runs after the write of a decision.
         post_bind: PostBind,
-        /// Estimates how many replicas fit. Not an extension point; a profile cannot disable it separately.
+        /// Adds an estimator, which estimates the number of replicas that fit into a cluster. An estimator is not an
+        /// extension point, so a profile cannot disable it separately.
         estimator: Estimator,
-        /// Observes all bindings. Not an extension point; a profile cannot disable it separately.
+        /// Adds an observer of all bindings. An observer is not an extension point, so a profile cannot disable it
+        /// separately.
         follow: Follow,
     }
 
-    /// Filters clusters for a binding.
+    /// Adds the point Filter, which filters clusters for a binding.
     #[must_use]
     pub fn filter(mut self, filter: Arc<dyn BindingFilter>) -> Self {
         self.filter = Some(FilterPoint::Binding(filter));
         self
     }
 
-    /// Filters clusters by the placement alone. The results are cached per placement.
+    /// Adds the point Filter, which filters clusters by the placement alone. The engine caches the results for each
+    /// placement.
     #[must_use]
     pub fn placement_filter(mut self, filter: Arc<dyn PlacementFilter>) -> Self {
         self.filter = Some(FilterPoint::Placement(filter));
         self
     }
 
-    /// EventsToRegister: requeues bindings that this plugin stopped when the event may help.
+    /// Registers events, as EventsToRegister does in kube-scheduler. The scheduler requeues a waiting binding when such
+    /// an event may make the binding schedulable.
     #[must_use]
     pub fn wakes_on(mut self, registration: Registration) -> Self {
         self.registrations.push(registration);
         self
     }
 
-    /// Requests cluster objects, which are otherwise not kept.
+    /// Requests the Cluster objects. The scheduler keeps these objects in memory only if a plugin requests them.
     #[must_use]
     pub fn reads_objects(mut self) -> Self {
         self.needs.objects = true;
         self
     }
 
-    /// Counts parked and unwritten decisions against the capacity of clusters, as the gate
-    /// SchedulingOvercommitProtection does.
+    /// Requests that parked and unwritten decisions reduce the free capacity of clusters. The feature gate
+    /// SchedulingOvercommitProtection has the same effect.
     #[must_use]
     pub fn assumes_capacity(mut self) -> Self {
         self.needs.assumed_capacity = true;
         self
     }
 
-    /// Returns an extension point at which the implementation has a different name, and that name.
+    /// Returns the first extension point whose implementation does not have the name of the plugin, with the name of
+    /// this implementation.
     pub(crate) fn misnamed(&self) -> Option<(Point, String)> {
         let filter = self.filter.as_ref().map(|filter| match filter {
             FilterPoint::Placement(filter) => filter.name(),

@@ -1,18 +1,17 @@
-//! Traits of the extension points around a decision. Those of the decision itself are in `berth-core`.
+//! Traits of the extension points before and after a decision. The traits of the extension points within a decision are
+//! in `berth-core`.
 //!
 //! | point | when | task | on error |
 //! |---|---|---|---|
-//! | [`PreEnqueue`] | before the binding's cycle | scheduler | none: a closed gate is not an error |
+//! | [`PreEnqueue`] | before the binding's scheduling cycle | scheduler | none: a closed gate is not an error |
 //! | [`QueueSort`] | the binding becomes ready | scheduler | none |
 //! | [`PostFilter`] | no cluster fits | scheduler | the next plugin runs |
-//! | [`Reserve`] | after a decision, before any write | scheduler | earlier plugins are unreserved, the binding
-//! fails |
+//! | [`Reserve`] | after a decision, before writes | scheduler | all plugins are unreserved, the binding is retried |
 //! | [`Permit`] | after Reserve | scheduler | see [`Permission`] |
-//! | [`PreBind`], [`Bind`] | after Permit | the binding's own | all plugins are unreserved, the binding is
-//! retried |
-//! | [`PostBind`] | after the write | the binding's own | none |
+//! | [`PreBind`], [`Bind`] | after Permit | one per binding | all plugins are unreserved, the binding is retried |
+//! | [`PostBind`] | after the write | one per binding | none |
 //!
-//! Points on the scheduler's task block all other decisions while they run: they must not do I/O.
+//! Plugins on the scheduler's task block all other decisions while they run. Therefore they must not do I/O.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -27,7 +26,7 @@ use crate::binding::Binding;
 pub use crate::queue::Rank;
 use crate::writer::Report;
 
-/// Gates bindings before their cycle.
+/// Gates bindings before their scheduling cycle.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no PreEnqueue point")]
 pub trait PreEnqueue: Debug + Send + Sync {
     /// Reports whether the binding may be scheduled now. A gated binding waits for a registered event.
@@ -39,24 +38,25 @@ pub trait PreEnqueue: Debug + Send + Sync {
 pub enum Gate {
     /// The binding may be scheduled.
     Open,
-    /// The binding has to wait. The text gives the reason for its condition.
+    /// The binding must wait. The scheduler writes the text into the binding's condition.
     Closed(String),
-    /// Unknown yet. The condition does not change; the plugin calls
-    /// [`Permits::look_again`](super::Permits::look_again) later.
+    /// The plugin cannot decide yet. The binding waits with an unchanged condition. When the plugin can decide, it
+    /// calls [`Permits::look_again`](super::Permits::look_again).
     NotKnown,
 }
 
-/// Orders ready bindings. Exactly one is enabled, and all profiles share it.
+/// Orders ready bindings. Exactly one QueueSort plugin is enabled, and all profiles share this plugin.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no QueueSort point")]
 pub trait QueueSort: Debug + Send + Sync {
-    /// Returns the binding's rank. The greater rank goes first; bindings of equal rank are ordered by age.
+    /// Returns the binding's rank. Bindings with a greater rank are scheduled first. Bindings with equal ranks are
+    /// ordered by age.
     ///
-    /// It is called once each time the binding becomes ready, not for each comparison, so an inconsistent
-    /// plugin cannot corrupt the queue.
+    /// The scheduler calls this method once each time the binding becomes ready, and stores the rank. Comparisons use
+    /// the stored ranks, so a plugin with inconsistent results cannot corrupt the queue.
     fn rank(&self, binding: &Binding) -> Rank;
 }
 
-/// Nominates victims to make room for a binding that fits nowhere.
+/// Nominates victims to evict for a binding that fits into no cluster.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no PostFilter point")]
 pub trait PostFilter: Debug + Send + Sync {
     /// Returns the victims to evict so that the binding fits, or `None` if eviction does not help.
@@ -73,21 +73,22 @@ pub trait PostFilter: Debug + Send + Sync {
 /// Reserves resources for decisions.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no Reserve point")]
 pub trait Reserve: Debug + Send + Sync {
-    /// Reserves what the decision needs.
+    /// Reserves the resources that the decision needs.
     ///
     /// # Errors
-    /// When it is unavailable. Earlier plugins are unreserved, and the binding fails.
+    /// When a resource is unavailable. The scheduler calls [`Self::unreserve`] of all Reserve plugins, and does not
+    /// store the decision.
     fn reserve(&self, decided: &Decided, state: &mut CycleState) -> Result<(), PluginError>;
 
-    /// Releases the reservation, because the decision will not be stored. It may be called without an earlier
-    /// [`Self::reserve`].
+    /// Releases the reservation of a decision that will not be stored. The scheduler may call this method without an
+    /// earlier call of [`Self::reserve`].
     fn unreserve(&self, decided: &Decided, state: &mut CycleState);
 }
 
 /// Allows, denies or delays decisions.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no Permit point")]
 pub trait Permit: Debug + Send + Sync {
-    /// Returns the permission to store the decision. The plugin may also allow or reject the decisions in
+    /// Decides whether the decision may be stored. The plugin may also allow or reject the parked decisions in
     /// `waiting`.
     fn permit(
         &self,
@@ -102,8 +103,8 @@ pub trait Permit: Debug + Send + Sync {
         true
     }
 
-    /// Handles the rejection of a parked decision by any plugin or timeout. The plugin may reject other
-    /// decisions in `waiting`.
+    /// Handles a parked decision that a plugin or a timeout rejected, or that is outdated because its binding changed.
+    /// The plugin may reject other parked decisions in `waiting`.
     fn rejected(&self, binding: &Binding, waiting: &mut Waiting<'_>) {
         let _ = (binding, waiting);
     }
@@ -114,16 +115,16 @@ pub trait Permit: Debug + Send + Sync {
 pub enum Permission {
     /// The decision may be stored.
     Allow,
-    /// The decision is rejected. The text gives the reason for the condition.
+    /// The decision is rejected. The scheduler writes the text into the binding's condition.
     Deny(String),
-    /// The decision waits to be allowed, and is rejected after this time.
+    /// The decision is parked until the plugin allows it. After this time, the decision is rejected.
     Wait(Duration),
 }
 
 /// Prepares the write of a decision.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no PreBind point")]
 pub trait PreBind: Debug + Send + Sync {
-    /// Runs to completion before anything is written.
+    /// Prepares the write. The scheduler writes the decision only after all PreBind plugins have completed.
     ///
     /// # Errors
     /// When the decision must not be stored. All plugins are unreserved, and the binding is retried.
@@ -134,7 +135,7 @@ pub trait PreBind: Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<(), PluginError>>;
 }
 
-/// Stores decisions. Plugins run in order until one stores the decision; the built-in writer is the last.
+/// Stores decisions. The Bind plugins run in order until a plugin stores the decision. The built-in writer runs last.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no Bind point")]
 pub trait Bind: Debug + Send + Sync {
     /// Stores the clusters of the decision in `spec.clusters` of the binding.
@@ -151,9 +152,9 @@ pub trait Bind: Debug + Send + Sync {
 /// Result of a [`Bind`] plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// The clusters are stored. The scheduler still writes the status.
+    /// The plugin has stored the clusters. The scheduler writes the status afterwards.
     Stored,
-    /// The plugin does not handle this binding.
+    /// The plugin does not handle this binding, and the next plugin runs.
     Skip,
 }
 

@@ -1,4 +1,5 @@
-//! Arguments and result of PostFilter plugins. A plugin can try a decision in which chosen victims are evicted.
+//! The arguments and the result of PostFilter plugins. A victim is an assignment that a plugin chooses for eviction. A
+//! plugin can make a trial decision in which its victims are already evicted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,16 +9,16 @@ use berth_core::{Outcome, Request, Snapshot};
 use super::permit::Bindings;
 use crate::binding::{Binding, BindingKey};
 
-/// Reason of the events and eviction tasks of preempted bindings.
+/// The reason in the events and eviction tasks of preempted bindings.
 pub(crate) const PREEMPTED: &str = "Preempted";
 
-/// Context of a binding that fits nowhere.
+/// The context of a decision about a binding that fits into no cluster.
 pub struct PostFilterContext<'a> {
-    /// The binding.
+    /// The binding that fits into no cluster.
     pub binding: &'a Arc<Binding>,
-    /// The engine's request for the binding.
+    /// The request to the engine, parsed from the binding.
     pub request: &'a Request,
-    /// The cluster snapshot.
+    /// The cluster snapshot of the decision.
     pub snapshot: &'a Arc<Snapshot>,
     /// All bindings that the scheduler knows.
     pub bindings: &'a dyn Bindings,
@@ -42,15 +43,15 @@ impl PostFilterContext<'_> {
 /// An assignment to evict: a binding's replicas in one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Victim {
-    /// The binding.
+    /// The key of the binding.
     pub key: BindingKey,
-    /// The cluster to leave.
+    /// The cluster from which the replicas are evicted.
     pub cluster: String,
 }
 
-/// Victims to evict.
+/// The victims that a PostFilter plugin proposes to evict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nomination {
-    /// The victims. Not empty.
+    /// The victims. There is at least one.
     pub victims: Vec<Victim>,
 }

@@ -1,9 +1,9 @@
-//! PrioritySort: the default queue order.
+//! The plugin PrioritySort, which is the default queue order.
 
 use super::points::{QueueSort, Rank};
 use crate::binding::Binding;
 
-/// PrioritySort: orders bindings by priority.
+/// The plugin PrioritySort, which orders bindings by the priority in their spec.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrioritySort;
 

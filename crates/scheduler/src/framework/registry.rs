@@ -1,4 +1,4 @@
-//! Registry of available plugins and their factories.
+//! The registry of available plugins and their factories.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::plugin::Plugin;
 /// Reason why a plugin cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FactoryError {
-    /// Its arguments are invalid.
+    /// The arguments of the plugin are invalid.
     #[error(transparent)]
     Args(#[from] ArgsError),
     /// Any other error.
@@ -19,11 +19,11 @@ pub enum FactoryError {
     Other(String),
 }
 
-/// Creates a plugin from its arguments. Called once for each profile that uses the plugin, and again after a
-/// configuration change.
+/// A function that creates a plugin from its arguments. The scheduler calls it once for each profile that uses the
+/// plugin, and again after a configuration change.
 pub type Factory = Arc<dyn Fn(&Args, &Handle) -> Result<Plugin, FactoryError> + Send + Sync>;
 
-/// Failure to register or remove a plugin.
+/// An error of registering or removing a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
     /// Two plugins have the same name.
@@ -34,27 +34,27 @@ pub enum RegistryError {
     Unknown(#[from] UnknownPlugin),
 }
 
-/// An unknown plugin name.
+/// The error for a name that is not registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no plugin is named {name:?}: there are {}", known.join(", "))]
 pub struct UnknownPlugin {
     /// The unknown name.
     pub name: String,
-    /// The known names.
+    /// The registered names.
     pub known: Vec<String>,
 }
 
-/// Default use of a plugin that is not named in the configuration.
+/// The profiles that use a plugin if the configuration does not name this plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enablement {
-    /// In every profile, regardless of `--plugins`, because every decision needs such a plugin. Replaced by
-    /// another enabled plugin of the same point.
+    /// Every profile, even if `--plugins` does not list the plugin, because every decision needs a plugin at this
+    /// extension point. If another plugin of the same extension point is enabled, that plugin is used instead.
     Base,
-    /// In every profile.
+    /// Every profile.
     Default,
-    /// With `--plugins=*`, but in no profile of a configuration file.
+    /// The profile of the flag `--plugins=*`. The profiles of a configuration file do not use the plugin.
     OutOfTree,
-    /// None.
+    /// No profile.
     Optional,
 }
 
@@ -64,7 +64,7 @@ struct Entry {
     enablement: Enablement,
 }
 
-/// Available plugins by name, in registration order.
+/// The available plugins, in the order of their registration.
 #[derive(Clone, Default)]
 pub struct Registry {
     entries: BTreeMap<Arc<str>, Entry>,
@@ -86,7 +86,7 @@ impl Registry {
     /// Registers a plugin as [`Enablement::OutOfTree`].
     ///
     /// # Errors
-    /// When the name is taken.
+    /// When a plugin with this name is already registered.
     pub fn register(
         &mut self,
         name: &str,
@@ -98,7 +98,7 @@ impl Registry {
     /// Registers a plugin.
     ///
     /// # Errors
-    /// When the name is taken.
+    /// When a plugin with this name is already registered.
     pub fn register_as(
         &mut self,
         enablement: Enablement,
@@ -112,7 +112,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Registers a plugin whose name is free.
+    /// Registers a plugin. The name must not be registered yet.
     pub(crate) fn put(&mut self, enablement: Enablement, name: Arc<str>, factory: Factory) {
         self.entries.insert(
             Arc::clone(&name),
@@ -138,7 +138,7 @@ impl Registry {
     /// Checks that a plugin is registered.
     ///
     /// # Errors
-    /// When it is not. The error lists the registered names.
+    /// When the plugin is not registered. The error lists the registered names.
     pub fn known(&self, name: &str) -> Result<(), UnknownPlugin> {
         if self.contains(name) {
             return Ok(());
@@ -152,7 +152,7 @@ impl Registry {
     /// Adds all plugins of another registry after the existing ones.
     ///
     /// # Errors
-    /// When a name is taken. Nothing is added then.
+    /// When both registries contain the same name. No plugin is added in this case.
     pub fn merge(&mut self, other: Self) -> Result<(), RegistryError> {
         if let Some(taken) = other.order.iter().find(|name| self.contains(name)) {
             return Err(RegistryError::Duplicate(taken.to_string()));
@@ -168,18 +168,18 @@ impl Registry {
         self.entries.contains_key(name)
     }
 
-    /// Returns the names in registration order.
+    /// Returns the names of all plugins, in the order of their registration.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.order.iter().map(|name| &**name)
     }
 
-    /// Returns the names of the plugins with this default use, in registration order.
+    /// Returns the names of the plugins with this enablement, in the order of their registration.
     pub fn with_enablement(&self, enablement: Enablement) -> impl Iterator<Item = &str> {
         self.names()
             .filter(move |name| self.enablement_of(name) == Some(enablement))
     }
 
-    /// Returns the default use of a plugin.
+    /// Returns the enablement of a plugin.
     pub fn enablement_of(&self, name: &str) -> Option<Enablement> {
         self.entries.get(name).map(|entry| entry.enablement)
     }

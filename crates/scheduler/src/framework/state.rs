@@ -1,7 +1,7 @@
-//! Cluster and binding state, readable by any plugin on any task.
+//! The clusters and bindings that the scheduler knows. Any plugin can read them on any task.
 //!
-//! Only the scheduler's task writes it. Readers get shared pointers to immutable values, so plugins never hold
-//! a lock.
+//! Only the scheduler's task changes this state. Readers receive shared pointers to immutable values, so plugins never
+//! hold a lock.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,24 +13,25 @@ use berth_core::{Fleet, Snapshot};
 use super::permit::Bindings;
 use crate::binding::{Binding, BindingKey};
 
-/// Clusters and bindings as the scheduler knows them. Cheap to clone; clones share their content.
+/// The clusters and bindings that the scheduler knows. Clones are cheap and share the content.
 ///
-/// It is empty while plugins are created, and filled before the first decision. Each call returns the current
-/// content, so two calls may return different states. At the points on the scheduler's task, nothing changes
-/// until the point returns, and [`State::fleet`] is the snapshot of the current decision.
+/// The state is empty while plugins are created, and filled before the first decision. Each call of a method returns
+/// the current content, so two calls may return different content. While a plugin runs on the scheduler's task, the
+/// content does not change, and [`State::fleet`] is the snapshot of the current decision.
 #[derive(Clone)]
 pub struct State(Arc<RwLock<Content>>);
 
 struct Content {
     fleet: Arc<Snapshot>,
-    /// Bindings as stored.
+    /// The stored bindings.
     bindings: HashMap<BindingKey, Arc<Binding>>,
     /// Decisions that are not stored yet.
     decided: HashMap<BindingKey, Decision>,
 }
 
 impl Content {
-    /// Returns a binding with its decided clusters.
+    /// Returns a binding with the clusters of its unstored decision, or the stored binding if there is no such
+    /// decision.
     fn current(&self, stored: &Arc<Binding>) -> Arc<Binding> {
         match self.decided.get(&stored.key) {
             None => Arc::clone(stored),
@@ -41,7 +42,8 @@ impl Content {
 
 struct Decision {
     targets: Arc<[TargetCluster]>,
-    /// The binding with these clusters, created on first use: most decisions are stored before that.
+    /// The binding with these clusters. It is created when a plugin first reads it, because most decisions are stored
+    /// before a plugin reads the binding.
     with_targets: OnceLock<Arc<Binding>>,
 }
 
@@ -85,28 +87,28 @@ impl fmt::Debug for State {
 }
 
 impl State {
-    /// Returns the clusters as of the latest decision.
+    /// Returns the cluster snapshot of the latest decision.
     pub fn fleet(&self) -> Arc<Snapshot> {
         Arc::clone(&self.read().fleet)
     }
 
-    /// Returns a binding. If a decision for it is parked or being written, the binding has the decided
-    /// clusters. If the decision fails, it has the stored ones again.
+    /// Returns a binding. While a decision about the binding is parked or being written, the returned binding has the
+    /// decided clusters. If the decision fails, the returned binding has the stored clusters again.
     pub fn binding(&self, key: &BindingKey) -> Option<Arc<Binding>> {
         let content = self.read();
         let stored = content.bindings.get(key)?;
         Some(content.current(stored))
     }
 
-    /// Returns all bindings of the control plane with any scheduler name, in no particular order, each as
-    /// [`State::binding`] returns it.
+    /// Returns all bindings of the control plane, with any scheduler name, in no particular order. Each binding has the
+    /// clusters that [`State::binding`] returns.
     pub fn bindings(&self) -> Vec<Arc<Binding>> {
         let content = self.read();
         let stored = content.bindings.values();
         stored.map(|stored| content.current(stored)).collect()
     }
 
-    /// Returns a binding as stored, without its pending decision.
+    /// Returns the stored binding, without an unstored decision.
     pub(crate) fn stored(&self, key: &BindingKey) -> Option<Arc<Binding>> {
         self.read().bindings.get(key).cloned()
     }
@@ -135,19 +137,19 @@ impl State {
         content.decided.remove(key);
     }
 
-    /// Shows a decision until [`State::complete`].
+    /// Adds an unstored decision about a binding, until [`State::complete`] removes it.
     pub(crate) fn decided(&self, key: &BindingKey, targets: Arc<[TargetCluster]>) {
         let decision = Decision::new(targets);
         self.write().decided.insert(key.clone(), decision);
     }
 
-    /// Ends a decision, stored or not.
+    /// Removes the unstored decision about a binding. `written` reports whether the decision is now stored.
     pub(crate) fn complete(&self, key: &BindingKey, written: bool) {
         let mut content = self.write();
         let Some(decision) = content.decided.remove(key) else {
             return;
         };
-        // Show the decided clusters until the watch delivers the stored binding.
+        // The decided clusters remain visible until the watch delivers the stored binding.
         if written && let Some(stored) = content.bindings.get_mut(key) {
             *stored = decision.applied_to(stored);
         }
@@ -162,7 +164,7 @@ impl State {
     }
 }
 
-/// Stored bindings without pending decisions: only stored assignments can be evicted.
+/// Access to the stored bindings, without unstored decisions, because only stored assignments can be evicted.
 impl Bindings for State {
     fn get(&self, key: &BindingKey) -> Option<Arc<Binding>> {
         self.stored(key)
@@ -236,7 +238,7 @@ mod tests {
         state.set_binding(&stored(&["m2"]));
         assert_eq!(seen(&state), both(&["m2"], &["m2"]));
 
-        // A withdrawn result is a decision, too.
+        // A decision can also remove all clusters.
         state.decided(&key, targets(&[]));
         assert_eq!(seen(&state), both(&[], &["m2"]));
         state.remove_binding(&key);

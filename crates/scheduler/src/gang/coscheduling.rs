@@ -1,8 +1,9 @@
-//! Coscheduling: placement of all members of a gang, or none.
+//! The plugin Coscheduling, which places the members of a gang together or not at all.
 //!
-//! A member is gated until enough members exist. Its decision is parked until those of enough members exist;
-//! parked decisions count against the capacity of clusters. A member that fits nowhere, or whose permit times
-//! out, causes the rejection of the parked members.
+//! The label `minAvailable` is the minimum number of members. A member is gated until this number of members exists.
+//! Then the decision about a member is parked until this number of members is decided or placed. Parked decisions
+//! reduce the free capacity of clusters. The plugin rejects the parked decisions of a gang if too few members fit, or
+//! if one of these decisions is rejected, for example after a timeout.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,11 +20,11 @@ use crate::framework::{
 };
 use crate::template::Templates;
 
-/// Up to this size, each new member requeues the gated ones to update their message; larger gangs are requeued
-/// once they are complete.
+/// Maximum size of a gang in which each new member requeues the gated members, so that their messages show the new
+/// number of members. A larger gang is requeued when it has enough members.
 const SMALL_GANG: usize = 16;
 
-/// Coscheduling: places bindings with the labels `podGroup` and `minAvailable` together or not at all.
+/// The plugin Coscheduling, which places bindings with the labels `podGroup` and `minAvailable` together or not at all.
 #[derive(Debug)]
 pub(crate) struct Coscheduling {
     scheduler_name: Arc<str>,
@@ -36,9 +37,9 @@ pub(crate) struct Coscheduling {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 struct GangArgs {
-    /// Maximum wait of a member for the others.
+    /// Maximum time for which the decision about a member waits for the other members.
     permit_waiting_time_seconds: u64,
-    /// Read labels of templates.
+    /// True if the plugin reads the labels of templates.
     read_templates: bool,
 }
 
@@ -139,7 +140,7 @@ impl PreEnqueue for Coscheduling {
             Membership::NoTemplate => {
                 let resource = &binding.spec.resource;
                 let kind = &resource.kind;
-                let why = format!("its template {kind} {} is not there", resource.name);
+                let why = format!("its template {kind} {} does not exist", resource.name);
                 return Gate::Closed(why);
             }
             Membership::Unreadable(why) => {
@@ -162,7 +163,7 @@ impl PreEnqueue for Coscheduling {
 }
 
 impl PostFilter for Coscheduling {
-    /// Evicts nothing. If too few members can still fit, the parked ones are rejected.
+    /// Nominates no victims. Rejects the parked decisions of the gang if too few members can still fit.
     fn post_filter(
         &self,
         context: &mut PostFilterContext<'_>,
@@ -207,7 +208,7 @@ impl Permit for Coscheduling {
         let Some((name, gang, min)) = gangs.gang_of(key) else {
             return Permission::Allow;
         };
-        // Placed members neither wait nor block others.
+        // A member that is already placed does not wait for the gang.
         if gangs.state_of(key) == Some(MemberState::Placed) {
             return Permission::Allow;
         }
@@ -243,7 +244,7 @@ impl Permit for Coscheduling {
             return;
         };
         let why = format!(
-            "{} of group {:?} was sent back while it waited for the others",
+            "{} of group {:?} was rejected while it waited for the other members",
             binding.key, name.group
         );
         let keys: Vec<BindingKey> = waiting

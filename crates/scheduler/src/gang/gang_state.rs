@@ -1,26 +1,26 @@
-//! Members of all gangs, and the progress of each member.
+//! The members of all gangs, and the state of each member.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::membership::GangName;
 use crate::binding::BindingKey;
 
-/// Progress of a member.
+/// The state of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemberState {
-    /// No attempt yet, or the last one was given up.
+    /// The member has no decision, or its last decision was reverted.
     Idle,
-    /// Waiting for more members to exist.
+    /// The member waits until more members exist.
     Gated,
-    /// The last attempt found no fit.
+    /// The member fitted into no cluster in its last scheduling cycle.
     Failed,
-    /// Decided, but not stored yet.
+    /// The member is decided, and the decision is not stored yet.
     Reserved,
-    /// Stored.
+    /// The clusters are stored in the binding.
     Placed,
 }
 
-/// A gang.
+/// A gang with its members.
 #[derive(Debug, Default)]
 pub(super) struct Gang {
     members: BTreeMap<BindingKey, MemberState>,
@@ -46,7 +46,7 @@ impl Gang {
         self.of(&[MemberState::Reserved, MemberState::Placed]).len()
     }
 
-    /// Returns a member without a fit if it leaves the gang with fewer than `min` members.
+    /// Returns a failed member if fewer than `min` members of the gang have not failed.
     pub(super) fn blocking_member(&self, min: usize) -> Option<BindingKey> {
         let failed = self.of(&[MemberState::Failed]);
         if self.len() - failed.len() < min {
@@ -61,6 +61,7 @@ impl Gang {
 #[derive(Debug, Default)]
 pub(super) struct GangState {
     gangs: HashMap<GangName, Gang>,
+    /// The gang of each member, with the minimum number of members.
     of: HashMap<BindingKey, (GangName, usize)>,
 }
 
@@ -71,7 +72,8 @@ impl GangState {
         Some((name, self.gangs.get(name)?, *min))
     }
 
-    /// Adds a member. Returns the gated members, which may proceed now.
+    /// Adds or updates a member. If the member is new, returns the gated members of the gang, because they may proceed
+    /// now.
     pub(super) fn add(
         &mut self,
         key: &BindingKey,

@@ -1,23 +1,23 @@
-//! Gang membership of a binding, derived from its labels.
+//! The gang of a binding, derived from the labels of the binding and of its template.
 
 use std::sync::Arc;
 
 use crate::binding::Binding;
 use crate::template::{Lookup, Templates};
 
-/// Label with the name of the gang.
+/// The label with the name of the gang.
 const GROUP: &str = "podGroup";
-/// Label with the minimum number of members.
+/// The label with the minimum number of members.
 const MIN_AVAILABLE: &str = "minAvailable";
 
-/// Namespace and name of a gang.
+/// The namespace and the name of a gang.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct GangName {
     pub(super) namespace: Option<Arc<str>>,
     pub(super) group: Arc<str>,
 }
 
-/// The gang that the labels of a binding or its template name.
+/// The gang of a binding, or the reason why the binding has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Membership {
     /// The binding belongs to no gang.

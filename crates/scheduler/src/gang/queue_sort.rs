@@ -1,4 +1,4 @@
-//! Queue order of gangs.
+//! The plugin GroupQueueSort, a queue order for gangs.
 
 use std::sync::Arc;
 
@@ -10,11 +10,12 @@ use crate::framework::{
 };
 use crate::template::{Facts, Lookup, Templates};
 
-/// Label with the priority; the greater number goes first.
+/// The label with the priority. Bindings with a greater number are scheduled first.
 const GROUP_PRIORITY: &str = "groupPriority";
 
-/// GroupQueueSort: bindings with a greater label `groupPriority` go first; then those whose pods are
-/// Guaranteed, Burstable, BestEffort; then the older.
+/// The plugin GroupQueueSort. It orders bindings by the label `groupPriority`, the greatest number first. Bindings with
+/// equal numbers are ordered by the QoS class of their pods: Guaranteed, Burstable, BestEffort. Within a class, the
+/// oldest binding is first.
 #[derive(Debug)]
 pub(crate) struct GroupQueueSort {
     templates: Templates,
@@ -23,7 +24,7 @@ pub(crate) struct GroupQueueSort {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 struct SortArgs {
-    /// Read labels and limits of templates.
+    /// True if the plugin reads the labels and limits of templates.
     read_templates: bool,
 }
 
@@ -73,7 +74,7 @@ impl QueueSort for GroupQueueSort {
 }
 
 impl PreEnqueue for GroupQueueSort {
-    /// Holds bindings back until the rank is known: at start, templates are still being read.
+    /// Gates a binding until its template has been read, because the rank depends on the template.
     fn pre_enqueue(&self, binding: &Binding) -> Gate {
         match self.templates.of(binding) {
             Lookup::Pending => Gate::NotKnown,
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_greater_label_goes_first_and_an_invalid_one_counts_as_none() {
+    fn the_greater_label_is_first_and_an_invalid_label_is_ignored() {
         let sort = GroupQueueSort {
             templates: Templates::unread(),
         };

@@ -1,4 +1,4 @@
-//! Time measurement of one decision. The engine itself reads no clock.
+//! Time measurement of one decision. The observer reads the clock, because the engine itself reads none.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct DecisionTimes {
 }
 
 impl DecisionTimes {
-    /// Returns an observer. If `sampled`, it measures single plugins, too.
+    /// Returns an observer. If `sampled`, the observer also measures single plugins.
     pub(super) fn new(sampled: bool) -> Self {
         Self {
             steps: StepTimes::default(),

@@ -1,4 +1,4 @@
-//! The metric families of the scheduler.
+//! The metric families of the scheduler, and their text format.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,8 +14,11 @@ use super::workqueue::WorkQueue;
 use crate::queue::Depth;
 use crate::rules::schedule_trigger::ScheduleType;
 
+/// Bucket bounds of cycles and of stages, in seconds.
 static CYCLE: [f64; 15] = exponential(0.001, 2.0);
+/// Bucket bounds of extension points, in seconds.
 static POINT: [f64; 12] = exponential(0.0001, 2.0);
+/// Bucket bounds of single plugins, in seconds.
 static PLUGIN: [f64; 20] = exponential(0.000_01, 1.5);
 
 /// All metric families of one scheduler.
@@ -83,7 +86,7 @@ impl Families {
         self.encode_cycles(out);
         self.encode_plugins(out);
         self.encode_queue(out);
-        // Karmada leaves the name empty, and queries may select it by that.
+        // As in Karmada, the label `name` is empty, because existing queries may select the empty name.
         leader_election::encode(out, "", self.leading);
     }
 

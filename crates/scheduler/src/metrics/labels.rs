@@ -1,5 +1,4 @@
-//! The label values of the metrics, such as `scheduled` and `error`, with the names of Karmada and
-//! kube-scheduler.
+//! The values of the metrics' labels, such as `scheduled` and `error`. Karmada and kube-scheduler use the same values.
 
 use berth_core::{Point, Status};
 
@@ -8,9 +7,9 @@ use super::steps::Step;
 /// The result of a cycle. An unschedulable binding counts as scheduled, as in Karmada.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CycleResult {
-    /// Decided and written.
+    /// The decision is made and written.
     Scheduled,
-    /// Failed; to be retried.
+    /// The cycle failed and is retried.
     Error,
 }
 
@@ -30,7 +29,7 @@ pub enum Incoming {
     BindingAdd,
     /// The spec of a binding changed.
     BindingUpdate,
-    /// An attempt failed.
+    /// An attempt to schedule the binding failed.
     ScheduleAttemptFailure,
     /// A cluster changed.
     ClusterChanged,
@@ -82,7 +81,8 @@ impl From<Status> for PluginResult {
     }
 }
 
-/// Returns the label of an extension point. Karmada has its own name for normalisation.
+/// Returns the label of an extension point. Karmada's label for NormalizeScore differs from the name of the extension
+/// point.
 pub(super) fn point(point: Point) -> &'static str {
     match point {
         Point::NormalizeScore => "ScoreExtensionNormalize",

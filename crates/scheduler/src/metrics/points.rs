@@ -1,4 +1,4 @@
-//! Durations of extension points, and of single plugins in a sample of the decisions.
+//! Durations of the extension points of one decision. In a sample of the decisions, also durations of single plugins.
 
 use std::time::{Duration, Instant};
 
@@ -12,14 +12,15 @@ pub(super) type PluginRun = (Point, String, Status, Duration);
 pub(super) struct PointTimes {
     sampled: bool,
     point: Option<Instant>,
-    /// The start times of running plugins. A plugin's normalisation runs within its score.
+    /// The start times of the running plugins. There can be two, because NormalizeScore of a plugin runs within its
+    /// Score.
     plugins_running: Vec<Instant>,
     pub(super) points: Vec<(Point, Status, Duration)>,
     pub(super) plugins: Vec<PluginRun>,
 }
 
 impl PointTimes {
-    /// Returns an observer. If `sampled`, it measures single plugins, too.
+    /// Returns an observer. If `sampled`, the observer also measures single plugins.
     pub(super) fn new(sampled: bool) -> Self {
         Self {
             sampled,

@@ -1,14 +1,16 @@
-//! Metrics of the comparison with another scheduler, in shadow mode.
+//! Metrics of shadow mode, in which this scheduler compares its decisions with the decisions of another scheduler.
 
 use std::time::Duration;
 
 use berth_component_base::metrics::families::{Counters, Description, Gauges, Histograms};
 use berth_component_base::metrics::histogram::exponential;
 
+/// Bucket bounds of decisions of this scheduler, in seconds.
 static DECISION: [f64; 15] = exponential(0.000_01, 2.0);
+/// Bucket bounds of decisions of the other scheduler, in seconds.
 static WRITE: [f64; 15] = exponential(0.001, 2.0);
 
-/// Counts and durations.
+/// Counts and durations of shadow mode.
 #[derive(Debug)]
 pub struct ShadowMetrics {
     comparisons: Counters<1>,
@@ -47,7 +49,7 @@ impl Default for ShadowMetrics {
                 Description {
                     name: "berth_shadow_other_scheduling_duration_seconds",
                     labels: [],
-                    help: "Time from the state that needs a decision to the status of the other scheduler, in seconds.",
+                    help: "Time from a change that needs a decision to the status that the other scheduler writes, in seconds.",
                 },
                 &WRITE,
             ),
@@ -74,7 +76,7 @@ impl ShadowMetrics {
         self.waiting.add([], difference);
     }
 
-    /// Writes all families.
+    /// Renders all families.
     pub(crate) fn encode(&self, out: &mut String) {
         self.comparisons.encode(out);
         self.decisions.encode(out);

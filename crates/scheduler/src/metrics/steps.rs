@@ -1,10 +1,10 @@
-//! Durations of the stages of a decision.
+//! Durations of the stages of one decision. A stage consists of one or more extension points.
 
 use std::time::{Duration, Instant};
 
 use berth_core::{Observer, Point, Status};
 
-/// A stage of a decision, as Karmada's metrics name it.
+/// A stage of a decision. Karmada's metrics distinguish the same stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     /// Filters the clusters.
@@ -18,7 +18,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// Returns the stage of an extension point.
+    /// Returns the stage to which an extension point belongs.
     fn of(point: Point) -> Option<Self> {
         match point {
             Point::PreFilter | Point::Filter => Some(Self::Filter),

@@ -1,4 +1,4 @@
-//! Metrics of the scheduling queue, as those of a work queue.
+//! Metrics of the scheduling queue, with the names of Kubernetes' workqueue metrics.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::binding::BindingKey;
 /// The name that Karmada uses for its queue of bindings.
 const NAME: &str = "scheduler-queue";
 
-/// Counters and durations of the queue.
+/// Counters and durations of the scheduling queue.
 #[derive(Debug, Default)]
 pub(super) struct WorkQueue {
     queue: workqueue::WorkQueue,

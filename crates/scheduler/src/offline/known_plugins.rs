@@ -1,4 +1,5 @@
-//! Removes the plugins from a configuration that this program does not contain.
+//! A filter for configuration documents. It removes the plugins that this program does not contain, such as the
+//! out-of-tree plugins of another program.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,8 @@ use serde_json::Value;
 
 use crate::framework::Registry;
 
-/// Returns a configuration document without the plugins that are not registered, and their names.
+/// Returns a copy of a configuration document in which only registered plugins remain, and the names of the removed
+/// plugins.
 pub(crate) fn known_part(document: &Value, registry: &Registry) -> (Value, BTreeSet<String>) {
     let mut document = document.clone();
     let mut unknown = BTreeSet::new();

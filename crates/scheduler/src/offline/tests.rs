@@ -77,13 +77,13 @@ profiles:
 ";
 
 #[tokio::test]
-async fn a_configuration_decides_without_its_foreign_parts() {
+async fn unknown_plugins_and_extenders_of_a_configuration_are_omitted() {
     let mut scheduler = scheduler(PROFILE).unwrap();
     assert_eq!(
         scheduler.omitted(),
         [
             "plugin OutOfTree, which this program does not contain",
-            "extender https://extender.example, which is not asked",
+            "extender https://extender.example, which is not called",
         ]
     );
     let (snapshot, lesser, urgent) = (
@@ -101,7 +101,7 @@ async fn a_configuration_decides_without_its_foreign_parts() {
     let request = request.unwrap().with_object(urgent.clone());
     let assumed = Assumed::default();
     let engine = scheduler.engine_of(&urgent).unwrap();
-    // m1 is full, and the Expression keeps m2 out.
+    // The cluster m1 is full, and the plugin Expression rejects m2.
     let outcome = engine.schedule_with(&snapshot, &request, &assumed);
     assert!(outcome.result.is_err(), "{outcome:?}");
     let victims = scheduler.victims(&urgent, &request, &snapshot, &assumed, &outcome);
@@ -112,7 +112,7 @@ async fn a_configuration_decides_without_its_foreign_parts() {
             cluster: "m1".to_owned()
         }]
     );
-    // Without replicas of the lesser binding there, it fits.
+    // After the removal of the binding `lesser` from m1, the binding `urgent` fits.
     let mut freed = Assumed::default();
     assume(&mut freed, &lesser, "m1", 4, true);
     let engine = scheduler.engine_of(&urgent).unwrap();
@@ -121,7 +121,7 @@ async fn a_configuration_decides_without_its_foreign_parts() {
 }
 
 #[tokio::test]
-async fn errors_have_the_positions_of_the_file() {
+async fn errors_name_the_file_and_the_line() {
     let text = "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\nprofiles:\n- pluginConfig: 3\n";
     let error = scheduler(text).unwrap_err().to_string();
     assert!(error.starts_with("config.yaml:4:"), "{error}");

@@ -1,4 +1,4 @@
-//! Candidates for preemption, in order of preference.
+//! The candidates for preemption: assignments of lower priority, the least important assignment first.
 
 use std::cmp::Reverse;
 
@@ -10,12 +10,12 @@ use crate::binding::Binding;
 use crate::framework::preempt::PREEMPTED;
 use crate::framework::{PostFilterContext, Victim};
 
-/// Assignments, the least important first.
+/// Assignments that the scheduler may evict for a binding. Each list starts with the least important assignment.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// Assignments that are already being evicted, for any binding. Using them as victims costs nothing.
+    /// Assignments that an earlier preemption is evicting. As victims, they need no further eviction.
     pub(super) evicting: Vec<Victim>,
-    /// Assignments that are not being evicted.
+    /// Assignments that no preemption is evicting.
     pub(super) placed: Vec<Victim>,
 }
 
@@ -25,10 +25,11 @@ impl Candidates {
     }
 }
 
-/// Sort key of an assignment: the lowest priority first, then the youngest, then by name.
+/// Sort key of an assignment. The lowest priority comes first, then the youngest binding. For equal bindings, the names
+/// determine the order.
 type SortKey = (i32, Reverse<Option<Time>>, Victim);
 
-/// Returns the assignments that could be evicted for the binding.
+/// Returns the assignments whose eviction may help the binding of the context.
 pub(super) fn of(context: &PostFilterContext<'_>) -> Candidates {
     let binding = context.binding;
     let priority = binding.spec.priority();
@@ -80,7 +81,8 @@ fn sorted(mut keys: Vec<SortKey>) -> Vec<Victim> {
     keys.into_iter().map(|(_, _, victim)| victim).collect()
 }
 
-/// Returns the clusters that some affinity of the placement selects. Capacity of other clusters does not help.
+/// Returns the clusters that at least one affinity of the placement selects. The binding cannot use the capacity of any
+/// other cluster.
 fn could_be_targets(context: &PostFilterContext<'_>) -> Bits {
     let (snapshot, placement) = (context.snapshot, context.request.placement());
     let terms = placement.terms();

@@ -1,18 +1,20 @@
-//! Search for the smallest set of assignments to evict, with a bounded number of trials.
+//! A search for the smallest sufficient set of assignments to evict, with a bounded number of trials. A set is
+//! sufficient if the binding fits after the eviction of the set. A trial checks this for one set.
 //!
-//! Sets are tried in order of size; among sets of equal size, less important assignments are evicted first. If
-//! there are too many sets, the search takes the shortest sufficient prefix of the candidates and then spares
-//! as many of them as possible, the most important first. The result is deterministic.
+//! The search tries smaller sets first. Among sets of equal size, it tries less important assignments first. If the
+//! trials are used up, the search takes the shortest sufficient prefix of the candidates. It then removes unneeded
+//! assignments from this prefix, the most important assignment first. The result is deterministic.
 
 use super::candidates::Candidates;
 use crate::framework::Victim;
 
-/// Maximum trials for the smallest set.
+/// Maximum number of trials in the search for the smallest set.
 const EXACT_TRIALS: usize = 256;
-/// Maximum trials to spare single assignments.
+/// Maximum number of trials in one call of [`spare`].
 const SPARING_TRIALS: usize = 256;
 
-/// Returns the victims, or `None` if no eviction helps. Assignments that are being evicted are used first.
+/// Returns the victims, or `None` if even the set of all candidates is insufficient. `fits` runs a trial. The search
+/// prefers assignments that are already being evicted.
 pub(super) fn smallest(
     candidates: Candidates,
     mut fits: impl FnMut(&[Victim]) -> bool,
@@ -36,7 +38,7 @@ pub(super) fn smallest(
     Some(spare(chosen, evicting, &mut fits))
 }
 
-/// Returns the first sufficient set in order of size, or `None` after too many trials.
+/// Returns the first sufficient set, in order of size, or `None` after [`EXACT_TRIALS`] trials.
 fn exact(placed: &[Victim], mut fits: impl FnMut(&[Victim]) -> bool) -> Option<Vec<Victim>> {
     let mut left = EXACT_TRIALS;
     for size in 1..=placed.len() {
@@ -55,8 +57,8 @@ fn exact(placed: &[Victim], mut fits: impl FnMut(&[Victim]) -> bool) -> Option<V
     None
 }
 
-/// Advances to the next combination of the same size, ordered by its most important assignment. Returns `false`
-/// after the last one.
+/// Advances `indices` to the next combination of the same size. Combinations are ordered by their most important
+/// assignment. Returns `false` after the last combination.
 fn advance(indices: &mut [usize], count: usize) -> bool {
     for index in 0..indices.len() {
         let limit = indices.get(index + 1).copied().unwrap_or(count);
@@ -71,7 +73,7 @@ fn advance(indices: &mut [usize], count: usize) -> bool {
     false
 }
 
-/// Returns the shortest sufficient prefix. The whole list must be sufficient.
+/// Returns the shortest sufficient prefix of `placed`. The whole list must be sufficient.
 fn shortest_prefix(placed: &[Victim], mut fits: impl FnMut(&[Victim]) -> bool) -> Vec<Victim> {
     let (mut too_few, mut enough) = (0, placed.len());
     while enough - too_few > 1 {
@@ -85,8 +87,8 @@ fn shortest_prefix(placed: &[Victim], mut fits: impl FnMut(&[Victim]) -> bool) -
     placed[..enough].to_vec()
 }
 
-/// Removes unneeded assignments from `spared`, the most important first. Returns `kept` and the rest of
-/// `spared`.
+/// Removes unneeded assignments from `spared`, the most important assignment first. An assignment is unneeded if the
+/// other assignments are sufficient. Returns `kept` and the rest of `spared`.
 fn spare(
     kept: Vec<Victim>,
     mut spared: Vec<Victim>,
@@ -128,7 +130,8 @@ mod tests {
         }
     }
 
-    /// Returns the victims if each letter of a name frees one place, and `needed` places are required.
+    /// Returns the names of the victims. Each letter of a victim's name frees one place, and the binding needs `needed`
+    /// places.
     fn found(evicting: &[&str], placed: &[&str], needed: usize) -> Option<Vec<String>> {
         let size = |victims: &[Victim]| victims.iter().map(|v| v.key.name.len()).sum::<usize>();
         let found = smallest(candidates(evicting, placed), |victims| {
@@ -181,7 +184,7 @@ mod tests {
         })
         .unwrap();
         let expected: Vec<Victim> = placed[..50].iter().map(|name| victim(name)).collect();
-        assert_eq!(victims, expected, "the cheapest fifty");
+        assert_eq!(victims, expected, "the fifty least important assignments");
         assert!(trials <= EXACT_TRIALS + SPARING_TRIALS + 16, "{trials}");
     }
 }

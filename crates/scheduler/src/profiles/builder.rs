@@ -1,7 +1,8 @@
-//! Construction of frameworks from a configuration: plugins, engines and extension points.
+//! Construction of frameworks from a configuration. A framework is a profile at run time, with its plugins and its
+//! engine.
 //!
-//! Construction reports every error of a configuration, so a configuration that changes at run time is applied
-//! completely or not at all.
+//! An invalid configuration builds nothing. A configuration that changes at run time is therefore applied completely or
+//! rejected completely.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,38 +30,38 @@ use crate::framework::{Args, Bind, FactoryError, Handle, Plugin, QueueSort, Regi
 use crate::metrics::Metrics;
 use crate::template::Templates;
 
-/// Dependencies of frameworks, except for the configuration.
+/// The builder of frameworks, with all inputs except the configuration.
 #[derive(Clone)]
 pub(crate) struct FrameworkBuilder {
     /// All available plugins.
     pub(crate) registry: Registry,
     pub(crate) gates: Gates,
     pub(crate) empty_workload_propagation: bool,
-    /// Estimators in addition to the general one and those of plugins.
+    /// Estimators in addition to the general estimator and the estimators of plugins.
     pub(crate) estimators: Vec<Arc<dyn Estimator>>,
     pub(crate) client: Client,
-    /// Receives the plugins' messages about parked bindings.
+    /// Channel for the messages of plugins that allow or reject decisions parked at Permit.
     pub(crate) permits: mpsc::UnboundedSender<PermitMessage>,
-    /// Cluster and binding state for plugins.
+    /// The state of clusters and bindings that plugins can read.
     pub(crate) plugin_state: State,
     pub(crate) metrics: Metrics,
     pub(crate) extender_metrics: ExtenderMetrics,
-    /// Cancelled when the scheduler stops.
+    /// Token that is cancelled when the scheduler stops.
     pub(crate) stopping: CancellationToken,
 }
 
-/// Everything that a configuration defines, ready to run.
+/// A configuration that is ready to run: its frameworks, its extenders and the tasks of its plugins.
 #[derive(Debug)]
 pub(crate) struct ActiveConfig {
     pub(crate) frameworks: Frameworks,
-    /// HTTP extenders. Their plugins are part of the frameworks.
+    /// HTTP extenders. The frameworks contain the plugins that call them.
     pub(crate) extenders: Option<Extenders>,
-    /// Source configuration, with names and defaults filled in.
+    /// The configuration from which the frameworks were built.
     pub(crate) declared: Declared,
     pub(crate) profiles: Vec<ProfileConfig>,
-    /// Cluster and binding state for plugins.
+    /// The state of clusters and bindings that plugins can read.
     pub(crate) plugin_state: State,
-    /// Ends the plugins' tasks when the configuration is dropped.
+    /// Guard that ends the plugins' tasks when this value is dropped.
     pub(crate) plugin_tasks: DropGuard,
 }
 
@@ -71,7 +72,8 @@ impl ActiveConfig {
     }
 }
 
-/// A profile's framework, with the parts that are checked across profiles.
+/// The framework of one profile. The builder compares `queue_sort` between all profiles, and logs the names in
+/// `enabled`.
 struct BuiltProfile {
     framework: Framework,
     queue_sort: Named<dyn QueueSort>,
@@ -87,10 +89,10 @@ impl fmt::Debug for FrameworkBuilder {
 }
 
 impl FrameworkBuilder {
-    /// Builds everything that a configuration declares.
+    /// Builds the frameworks and extenders of a configuration.
     ///
     /// # Errors
-    /// When the configuration is invalid. The error names the position.
+    /// When the configuration is invalid. The error names the position in the configuration.
     pub(crate) fn build(&self, declared: &Declared) -> Result<ActiveConfig, ConfigError> {
         let profiles = declared.profiles(&self.registry)?;
         let extenders = Extenders::new(declared.extenders(), &self.extender_metrics)
@@ -137,8 +139,8 @@ impl FrameworkBuilder {
         })
     }
 
-    /// Creates a plugin. A panic of the factory becomes an error, because the configuration may change at run
-    /// time.
+    /// Creates a plugin. A panic of the factory becomes an error, so that a configuration change at run time cannot
+    /// stop the scheduler.
     fn plugin(&self, name: &str, args: &Args, handle: &Handle) -> Result<Plugin, FactoryError> {
         let factory = self
             .registry
@@ -214,7 +216,7 @@ impl FrameworkBuilder {
         let (Some(queue_sort), Some(select), Some(assign)) = (queue_sort, select, assign) else {
             return Err(ProfileError::new(
                 "plugins",
-                "a plugin does not serve its point",
+                "a plugin does not implement its extension point",
             ));
         };
         let general = GeneralEstimator::new(self.gates.customized_cluster_resource_modeling);
@@ -263,7 +265,7 @@ impl FrameworkBuilder {
 }
 
 impl BuiltProfile {
-    /// Checks that all profiles use the same queue order, because they share one queue.
+    /// Checks that this profile has the same queue order as the first profile, because all profiles share one queue.
     fn sorts_like(
         &self,
         first: &Self,
@@ -273,7 +275,7 @@ impl BuiltProfile {
         let (ours, theirs) = (&self.queue_sort.name, &first.queue_sort.name);
         if ours != theirs {
             let message = format!(
-                "must be the same in all profiles: profiles[0] has {theirs}, and here is {ours}"
+                "must be the same in all profiles: profiles[0] has {theirs}, this one has {ours}"
             );
             return Err(ProfileError::new("plugins.queueSort", message));
         }
@@ -290,7 +292,7 @@ impl BuiltProfile {
     }
 }
 
-/// Collects the implementations of a point, in order.
+/// Returns the implementations of an extension point in the order of the selection.
 fn at<T>(
     selection: &Selection,
     point: Point,
@@ -330,8 +332,8 @@ fn scores(
 }
 
 impl ExtensionPoints {
-    /// Collects the plugins around a decision in the profile's order. Extenders come last; at Bind they come
-    /// first, as in kube-scheduler.
+    /// Collects the plugins of the extension points outside the engine, in the order of the profile. As in
+    /// kube-scheduler, extenders come first at Bind and last at every other point.
     fn around(selection: &Selection, extender_plugins: &[Plugin], metrics: Metrics) -> Self {
         let named =
             |(chosen, plugin): (&Chosen, &Plugin)| (Arc::clone(&chosen.name), plugin.clone());

@@ -15,7 +15,7 @@ use crate::gang::{Coscheduling, GroupQueueSort};
 use crate::preemption::DefaultPreemption;
 
 impl Registry {
-    /// Returns the in-tree plugins in Karmada's order. Plugins of a feature gate are included if it is on.
+    /// Returns the in-tree plugins in Karmada's order. A plugin of a feature gate is included if the gate is on.
     pub fn in_tree(gates: Gates) -> Self {
         let mut registry = Self::new();
         registry.add_plain(Enablement::Default, ApiEnablement::NAME, |plugin, _| {
@@ -82,7 +82,7 @@ impl Registry {
         registry
     }
 
-    /// Registers a plugin without arguments.
+    /// Registers a plugin that takes no arguments.
     fn add_plain(
         &mut self,
         enablement: Enablement,
@@ -101,14 +101,14 @@ impl Registry {
 }
 
 impl Options {
-    /// Returns all available plugins.
+    /// Returns all available plugins: the in-tree plugins that the options keep, and the out-of-tree plugins.
     ///
     /// # Errors
-    /// When an out-of-tree plugin has the name of an in-tree plugin, or a plugin to remove is unknown.
+    /// When an out-of-tree plugin has the name of an in-tree plugin, or when the options remove an unknown plugin.
     pub fn all_plugins(&self) -> Result<Registry, RegistryError> {
         let mut all = Registry::in_tree(self.gates);
         for name in &self.unregistered {
-            // Plugins of a disabled gate are not registered.
+            // A plugin whose gate is off is not registered. The options may nevertheless remove it.
             if all.contains(name) || !GATED.contains(&name.as_str()) {
                 all.unregister(name)?;
             }
@@ -158,7 +158,7 @@ mod tests {
         };
         let all = without("ClusterAffinity").all_plugins().unwrap();
         assert!(!all.contains("ClusterAffinity"));
-        // Its gate is off, so it is not registered.
+        // The options may remove a plugin whose gate is off.
         assert!(without("WorkloadAffinity").all_plugins().is_ok());
         let error = without("Typo").all_plugins().unwrap_err().to_string();
         assert!(

@@ -1,7 +1,8 @@
-//! The watch that applies changes of the ConfigMap of `--config-map` while the scheduler runs.
+//! A watch of the ConfigMap that `--config-map` names. The watch applies changes of the configuration while the
+//! scheduler runs.
 //!
-//! A valid change is applied completely, an invalid one not at all. Either way, the leader records an event on
-//! the ConfigMap, in the name of the first active profile.
+//! A valid configuration replaces the previous configuration completely. An invalid configuration changes nothing. In
+//! both cases the leader records an event on the ConfigMap. The event names the first active profile as its reporter.
 
 use std::time::Duration;
 
@@ -20,35 +21,35 @@ use super::builder::{ActiveConfig, FrameworkBuilder};
 use crate::config::config_map::{declared_in, text_of};
 use crate::config::{Effective, ProfileFlags};
 
-/// Pause after a failure of the watch.
+/// Pause after a failed watch request.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A new configuration for the scheduler.
+/// A new configuration that the scheduler must use.
 #[derive(Debug)]
 pub(crate) struct ConfigChange {
     pub(crate) config: Box<ActiveConfig>,
-    /// Notified when the configuration applies to the next decision.
+    /// Channel that is notified when the next decision will use the new configuration.
     pub(crate) applied: oneshot::Sender<()>,
 }
 
-/// Watch of the ConfigMap.
+/// The watch of the ConfigMap.
 pub(crate) struct ConfigReload {
     pub(crate) name: NamespacedName,
     pub(crate) flags: ProfileFlags,
     pub(crate) builder: FrameworkBuilder,
     pub(crate) recorder: EventRecorder,
     pub(crate) effective: Effective,
-    /// Only the leader records events.
+    /// True while this process is the leader. Only the leader records events.
     pub(crate) leading: tokio::sync::watch::Receiver<bool>,
     pub(crate) changes: mpsc::Sender<ConfigChange>,
-    /// Last text that was read, valid or not.
+    /// The last text that the watch read, valid or invalid.
     pub(crate) seen: Option<String>,
     /// Duration of each watch request.
     pub(crate) watch_timeout: Duration,
 }
 
 impl ConfigReload {
-    /// Watches until the token is cancelled or the receiver of changes is dropped.
+    /// Watches the ConfigMap until the token is cancelled or the receiver of `changes` is dropped.
     pub(crate) async fn run(mut self, cancel: CancellationToken) {
         let api: Api<ConfigMap> =
             Api::namespaced(self.builder.client.clone(), &self.name.namespace);
@@ -71,7 +72,7 @@ impl ConfigReload {
                     }
                 }
                 Some(Ok(watcher::Event::Delete(_))) => {
-                    tracing::warn!(name = %self.name, "the ConfigMap is gone; its last configuration stays in force");
+                    tracing::warn!(name = %self.name, "the ConfigMap was deleted; its last configuration stays in force");
                 }
                 Some(Ok(watcher::Event::Init | watcher::Event::InitDone)) => {}
                 Some(Err(error)) => {
@@ -89,7 +90,7 @@ impl ConfigReload {
         }
     }
 
-    /// Builds a changed configuration and sends it to the scheduler.
+    /// Builds the configuration in the ConfigMap and sends it to the scheduler, if its text has changed.
     async fn apply(&mut self, object: &ConfigMap) {
         let text = text_of(object).map(str::to_owned);
         if text == self.seen {
@@ -101,14 +102,14 @@ impl ConfigReload {
         let config = match built {
             Ok(config) => Box::new(config),
             Err(error) => {
-                tracing::error!(%error, "the configuration was refused; the one before stays in force");
+                tracing::error!(%error, "the new configuration is invalid; the previous configuration stays in force");
                 let scheduler_name = self.effective.first_name();
                 self.note(
                     &scheduler_name,
                     object,
                     Severity::Warning,
                     "ConfigurationRefused",
-                    format!("{error}; the configuration before stays in force"),
+                    format!("{error}; the previous configuration stays in force"),
                 );
                 return;
             }
@@ -134,8 +135,7 @@ impl ConfigReload {
             "Using component config\n{}",
             self.effective.yaml()
         );
-        let message =
-            format!("the next decision is made by the new configuration (profiles: {names})");
+        let message = format!("the next decision uses the new configuration (profiles: {names})");
         let scheduler_name = self.effective.first_name();
         self.note(
             &scheduler_name,
@@ -146,7 +146,8 @@ impl ConfigReload {
         );
     }
 
-    /// Records an event in the name of a profile.
+    /// Records an event about the ConfigMap if this process is the leader. `scheduler_name` is the reporter of the
+    /// event.
     fn note(
         &self,
         scheduler_name: &str,

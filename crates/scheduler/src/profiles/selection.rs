@@ -1,4 +1,4 @@
-//! Selection of a profile's plugins: instances, order and weights at each extension point.
+//! The plugins that a profile selects: their instances, and their order and weights at each extension point.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use crate::config::plugin_lists::{ALL, ProfileError, disables};
 use crate::framework::registry::{Enablement, Registry};
 use crate::framework::{Args, FactoryError, Plugin};
 
-/// Points with exactly one plugin.
+/// Extension points that need exactly one plugin.
 const EXCLUSIVE: [Point; 3] = [Point::QueueSort, Point::Select, Point::Assign];
 
-/// A plugin enabled at a point.
+/// A plugin that is enabled at an extension point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chosen {
     pub(super) name: Arc<str>,
-    /// Weight at the Score point; not used elsewhere.
+    /// Weight at the point Score. The other points ignore the weight.
     pub(super) weight: u32,
 }
 
-/// Instantiated plugins of a profile, with their order at each point.
+/// The plugin instances of a profile, with their order at each extension point.
 #[derive(Debug)]
 pub(super) struct Selection {
-    /// Plugins that run at some point, in the order in which they were enabled.
+    /// Plugins that run at an extension point or estimate replicas, in the order in which the profile enables them.
     pub(super) plugins: Vec<Plugin>,
     points: BTreeMap<Point, Vec<Chosen>>,
 }
 
 impl Selection {
-    /// Creates and orders the plugins of a complete and checked profile.
+    /// Creates and orders the plugins of a profile that has been checked and completed with the defaults.
     ///
     /// # Errors
-    /// When a plugin cannot be created, is enabled at a point that it does not serve, or when an exclusive
-    /// point does not have exactly one plugin.
+    /// When a plugin cannot be created, when a plugin is enabled at a point that it does not implement, or when an
+    /// [`EXCLUSIVE`] point has no plugin or several plugins.
     pub(super) fn new(
         profile: &ProfileConfig,
         registry: &Registry,
@@ -73,7 +73,7 @@ impl Selection {
         Ok(Self { plugins, points })
     }
 
-    /// Returns the plugins of a point, in order. They are also in [`Self::plugins`].
+    /// Returns the plugins of an extension point, in order.
     pub(super) fn at(&self, point: Point) -> impl Iterator<Item = (&Chosen, &Plugin)> {
         self.points
             .get(&point)
@@ -89,7 +89,7 @@ impl Selection {
     }
 }
 
-/// Returns every enabled plugin once, those of `multiPoint` first.
+/// Returns the name of every enabled plugin once. The plugins of `multiPoint` come first.
 fn enabled_anywhere(plugins: &PluginsConfig) -> Vec<Arc<str>> {
     let points = POINTS.into_iter().map(|(point, _)| plugins.point(point));
     let mut names: Vec<Arc<str>> = Vec::new();
@@ -155,7 +155,7 @@ fn choose(
             return Err(ProfileError::new(
                 format!("plugins.{field}.enabled[{index}].name"),
                 format!(
-                    "{} does not serve this point, but {}",
+                    "{} does not implement this extension point, only {}",
                     plugin.name,
                     serves.join(", ")
                 ),
@@ -172,7 +172,8 @@ fn choose(
             .filter(|plugin| serves(&plugin.name) && !disables(here, &plugin.name))
             .collect()
     };
-    // Plugins that are also named at this point go first, in its order.
+    // Plugins that are enabled in multiPoint and also at this point come first, in the order of this point.
+    // kube-scheduler has the same rule.
     let is_in = |list: &[&PluginRef], name: &str| list.iter().any(|plugin| plugin.name == name);
     let named: Vec<&PluginRef> = here.enabled.iter().collect();
     let (first, last): (Vec<&PluginRef>, Vec<&PluginRef>) = named
@@ -193,7 +194,7 @@ fn choose(
         .collect())
 }
 
-/// Removes base plugins if another plugin is enabled, and checks that exactly one plugin remains.
+/// Removes the [`Enablement::Base`] plugins if another plugin is enabled, and checks that exactly one plugin remains.
 fn leave_one(
     field: &str,
     chosen: &mut Vec<Chosen>,

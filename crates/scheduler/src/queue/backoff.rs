@@ -1,23 +1,23 @@
-//! Backoff of failed keys, which depends on the queue order.
+//! Calculation of the backoff of a failed key. The formula depends on the queue order.
 
 use std::time::{Duration, Instant};
 
-/// Backoff after the first failure; doubled after each further failure.
+/// Backoff after the first failure in priority order. Each further failure doubles the backoff.
 pub(crate) const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
-/// Maximum backoff.
+/// Maximum backoff in priority order.
 pub(crate) const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
-/// Order of ready keys and retry policy of failed ones.
+/// Order of ready keys, and retry policy of failed keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueOrder {
-    /// Higher rank first, then older. Failed keys are retried after 1 to 10 s, waiting keys after a cluster
-    /// change.
+    /// The key with the higher rank comes first, then the older key. A failed key is retried after 1 to 10 s, a waiting
+    /// key after a cluster change.
     #[default]
     Priority,
-    /// Older first, regardless of rank. Every failed key is retried after an exponential, rate-limited delay
-    /// (gate PriorityBasedScheduling off).
+    /// The older key comes first, regardless of its rank. Every failed key is retried after an exponential,
+    /// rate-limited delay. This order applies if the feature gate PriorityBasedScheduling is off.
     Arrival {
-        /// Initial delay; doubled after each further failure.
+        /// Delay after the first failure. Each further failure doubles the delay.
         base: Duration,
         /// Maximum delay.
         max: Duration,
@@ -38,7 +38,7 @@ impl QueueOrder {
     };
 }
 
-/// Backoff calculation.
+/// The calculation of backoffs.
 #[derive(Debug, Default)]
 pub(super) struct Backoffs {
     order: QueueOrder,
@@ -58,7 +58,7 @@ impl Backoffs {
         self.order
     }
 
-    /// Returns the backoff after this number of attempts, and takes a token in arrival order.
+    /// Returns the backoff after this number of attempts. In arrival order, also takes a token from the token bucket.
     pub(super) fn delay(&mut self, attempts: u32, now: Instant) -> Duration {
         let doublings = attempts.saturating_sub(1).min(31);
         match self.order {

@@ -34,7 +34,7 @@ fn a_cluster_change_during_a_write_is_kept() {
         queue.push(&key("a"), Rank::of(0), now);
         queue.pop();
         assert_eq!(queue.keys_in_processing().count(), 1, "{name}");
-        // The event of our own write is discarded; the cluster change is not.
+        // `clear_pending` discards the event of the scheduler's own write and keeps the cluster change.
         queue.push(&key("a"), Rank::of(0), now);
         if woken {
             queue.wake(&key("a"), now);
@@ -161,7 +161,7 @@ fn a_waiting_key_returns_when_woken_pushed_or_after_five_minutes() {
 }
 
 #[test]
-fn woken_keys_go_behind_new_work_but_are_not_starved() {
+fn woken_keys_follow_fresh_keys_without_starvation() {
     let (mut queue, now) = (Queue::default(), Instant::now());
     for name in ["w0", "w1"] {
         queue.push(&key(name), Rank::of(100), now);

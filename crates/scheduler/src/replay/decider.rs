@@ -1,4 +1,4 @@
-//! Makes the decisions of a decision log again, with their recorded inputs, for `berth replay`.
+//! Repetition of the decisions of a decision log with their recorded inputs, for `berth replay`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,25 +19,26 @@ use crate::metrics::Metrics;
 use crate::offline::{known_part, unreachable_client};
 use crate::profiles::builder::{ActiveConfig, FrameworkBuilder};
 
-/// A configuration file to decide with.
+/// A configuration file that replaces the recorded configuration.
 #[derive(Clone, Debug)]
 pub struct NewConfiguration {
     /// The name of the file, for errors.
     pub name: String,
-    /// Its content.
+    /// The content of the file.
     pub text: String,
 }
 
-/// A repeated decision.
+/// The outcome of repeating a recorded decision.
 #[derive(Debug)]
 pub(super) enum Decided {
-    /// The result, and its explanation if it was requested and the result differs.
+    /// The new result. It has an explanation if the caller requested one and the result differs from the recorded
+    /// result.
     Result(DecisionResult, Option<Box<Explanation>>),
-    /// No decision, because not all of its inputs are known.
+    /// The decision was not repeated, because the log or the configuration lacks an input.
     NotRepeated,
 }
 
-/// Decides with the recorded inputs.
+/// The state of a replay: the configuration and the recorded inputs with which decisions are repeated.
 pub(super) struct Decider {
     new: Option<NewConfiguration>,
     options: ReplayOptions,
@@ -47,9 +48,9 @@ pub(super) struct Decider {
     active: Option<ActiveConfig>,
     plugin_state: State,
     estimates: AnswerCache,
-    /// Inputs that cannot be repeated, with the number of affected decisions.
+    /// Descriptions of missing inputs, with the number of affected decisions.
     missing: BTreeMap<String, u64>,
-    /// Remarks about configurations.
+    /// Remarks about plugins and extenders that the replay ignores.
     remarks: BTreeSet<String>,
 }
 
@@ -69,7 +70,7 @@ impl Decider {
         }
     }
 
-    /// Forgets the fleet: each file contains all of it.
+    /// Discards the clusters of the previous file. Each file of a log contains the complete fleet.
     pub(super) fn start_file(&mut self) {
         self.fleet = LoggedFleet::default();
     }
@@ -78,8 +79,8 @@ impl Decider {
         &mut self.fleet
     }
 
-    /// Applies a recorded configuration to all further decisions. A new configuration, if there is one, replaces its
-    /// document.
+    /// Uses a recorded configuration for the decisions that follow. If the user passed a new configuration, its
+    /// document replaces the recorded document.
     pub(super) fn configure(&mut self, recorded: Configuration) -> Result<(), ReplayError> {
         if self.recorded.as_ref() == Some(&recorded) {
             return Ok(());
@@ -94,12 +95,12 @@ impl Decider {
         let mut configuration = kube_scheduler::read(&document)?;
         for extender in std::mem::take(&mut configuration.extenders) {
             self.remarks.insert(format!(
-                "extender {} was not asked: replay sends no requests",
+                "extender {} was not called: replay sends no requests",
                 extender.url_prefix
             ));
         }
         let declared = Declared::from_document(document, configuration, ProfileFlags::default())?;
-        // Nothing in a decision uses this channel.
+        // No decision sends messages through this channel.
         let (permits, _) = mpsc::unbounded_channel();
         let builder = FrameworkBuilder {
             registry,
@@ -122,7 +123,8 @@ impl Decider {
         Ok(())
     }
 
-    /// Returns a recorded configuration without the plugins that this program does not have.
+    /// Removes the plugins that this program does not contain from a recorded configuration. Adds a remark for each
+    /// removed plugin.
     fn known_part(
         &mut self,
         document: &Value,
@@ -137,7 +139,8 @@ impl Decider {
         Document::read("the recorded configuration", &document.to_string())
     }
 
-    /// Makes a decision again. With `explain`, a different result is explained.
+    /// Makes a recorded decision again. If `explain` is true, a result that differs from the recorded result is
+    /// explained.
     pub(super) fn decide(
         &mut self,
         recorded: &Decision,
@@ -149,7 +152,7 @@ impl Decider {
         };
         let binding = &recorded.binding.0;
         if recorded.extender_calls > 0 {
-            let reason = "used answers of extenders, which are not recorded";
+            let reason = "used responses of extenders, which the log does not contain";
             *self.missing.entry(reason.to_owned()).or_default() += 1;
             return Ok(Decided::NotRepeated);
         }
@@ -170,9 +173,10 @@ impl Decider {
         });
         let result = DecisionResult::from(&outcome);
         let differs = result != recorded.result;
-        // An unanswered estimate alone is no difference: the scheduler may also have decided without it.
+        // Count a missing estimate only if the result differs: the scheduler may also have decided without this
+        // estimate.
         if unanswered.is_some() && differs {
-            let reason = "need estimates of clusters that were not asked then";
+            let reason = "need estimates that the log does not contain";
             *self.missing.entry(reason.to_owned()).or_default() += 1;
         }
         let explanation = (differs && explain).then(|| {
@@ -183,7 +187,7 @@ impl Decider {
         Ok(Decided::Result(result, explanation))
     }
 
-    /// Describes what could not be repeated.
+    /// Returns the remarks and the descriptions of missing inputs.
     pub(super) fn notes(self) -> Vec<String> {
         let missing = self.missing.into_iter();
         let missing = missing.map(|(reason, count)| {

@@ -1,4 +1,4 @@
-//! One decision of a log, with all its inputs.
+//! The extraction of one decision, with all its inputs, from a decision log.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,10 @@ use crate::decision_log::reader::{ReadError, Reader};
 /// The decision to extract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// `NAMESPACE/NAME`, or `NAME` of a ClusterResourceBinding.
+    /// `NAMESPACE/NAME` of a ResourceBinding, or `NAME` of a ClusterResourceBinding.
     pub binding: String,
-    /// The number of the decision about the binding, from 1; `None` for the last one.
+    /// The position of the decision among the decisions about the binding, starting at 1. `None` selects the last
+    /// decision.
     pub number: Option<u64>,
 }
 
@@ -25,7 +26,7 @@ impl std::str::FromStr for Wanted {
                 Ok(number) if number > 0 => (binding, Some(number)),
                 _ => {
                     return Err(format!(
-                        "{number:?} is not the number of a decision, from 1"
+                        "{number:?} is not the number of a decision: numbers start at 1"
                     ));
                 }
             },
@@ -40,13 +41,13 @@ impl std::str::FromStr for Wanted {
     }
 }
 
-/// A decision that cannot be extracted.
+/// An error of extracting a decision.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtractError {
     /// A file cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// An entry contradicts the log.
+    /// An entry of the log is invalid.
     #[error("{}: {source}", .path.display())]
     Entry {
         /// The file.
@@ -54,22 +55,22 @@ pub enum ExtractError {
         /// The problem.
         source: Box<EntryError>,
     },
-    /// The log has no such decision.
+    /// The log does not contain the requested decision.
     #[error(
-        "the log contains {found} decisions about {binding}, named as NAMESPACE/NAME of the ResourceBinding"
+        "the log contains only {found} decisions about {binding}; check the name NAMESPACE/NAME and the number"
     )]
     NotFound {
         /// The binding.
         binding: String,
-        /// The number of decisions about it.
+        /// The number of decisions about the binding.
         found: u64,
     },
 }
 
-/// Returns a decision of the files with all its inputs.
+/// Returns the wanted decision from the log files, with all its inputs.
 ///
 /// # Errors
-/// When a file is malformed, or there is no such decision.
+/// When a file is malformed, or when the files do not contain the decision.
 pub fn extract(files: &[PathBuf], wanted: &Wanted) -> Result<Case, ExtractError> {
     let (mut found, mut last) = (0, None);
     for path in files {

@@ -1,4 +1,5 @@
-//! The clusters of a log, and the workloads that they did not report yet.
+//! The clusters and the assumed workloads at one entry of a decision log. An assumed workload counts against the
+//! capacity of a cluster that has not reported it yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,12 +14,12 @@ use crate::clusters::Clusters;
 use crate::decision_log::format::{Decision, Entry, Workload};
 use crate::framework::State;
 
-/// The clusters as of the last entry.
+/// The clusters and the assumed workloads after the last applied entry.
 #[derive(Debug)]
 pub(super) struct LoggedFleet {
     objects: BTreeMap<String, Value>,
     clusters: Clusters,
-    /// Assumed workloads as of the last decision.
+    /// Assumed workloads at the last decision, by cluster.
     pub(super) assumed: BTreeMap<String, Vec<Workload>>,
 }
 
@@ -26,7 +27,7 @@ impl Default for LoggedFleet {
     fn default() -> Self {
         Self {
             objects: BTreeMap::new(),
-            // A configuration that follows may read the objects.
+            // A plugin of a later configuration may read the Cluster objects.
             clusters: Clusters::new(true),
             assumed: BTreeMap::new(),
         }
@@ -34,7 +35,7 @@ impl Default for LoggedFleet {
 }
 
 impl LoggedFleet {
-    /// Applies a change of a cluster. Other entries have no effect.
+    /// Applies an entry that adds, changes or deletes a cluster. Other entries have no effect.
     pub(super) fn apply(&mut self, entry: Entry) -> Result<(), EntryError> {
         match entry {
             Entry::Cluster(object) => self.add(object),
@@ -70,7 +71,7 @@ impl LoggedFleet {
         Ok(())
     }
 
-    /// Applies the changes of assumed workloads that come with a decision.
+    /// Applies the changes of assumed workloads that the entry of a decision contains.
     pub(super) fn assume(&mut self, decision: &Decision) {
         for (name, workloads) in &decision.assumed {
             if workloads.is_empty() {
@@ -81,12 +82,12 @@ impl LoggedFleet {
         }
     }
 
-    /// Returns the current snapshot.
+    /// Returns a snapshot of the clusters.
     pub(super) fn snapshot(&mut self, plugin_state: &State) -> Arc<Snapshot> {
         Arc::clone(self.clusters.snapshot(plugin_state))
     }
 
-    /// Returns the Cluster objects by name.
+    /// Returns the Cluster objects in the order of their names.
     pub(super) fn objects(&self) -> impl Iterator<Item = &Value> {
         self.objects.values()
     }

@@ -1,6 +1,6 @@
-//! Comparison of the results with the recorded ones.
+//! The report of a replay, which compares the new results with the recorded results.
 //!
-//! Fields are only added, never removed or changed in meaning, as long as [`API_VERSION`] stays.
+//! Within one [`API_VERSION`], fields may be added, but no field is removed and no field changes its meaning.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,23 +12,23 @@ use serde::Serialize;
 use super::Decided;
 use crate::decision_log::format::{Decision, DecisionResult};
 
-/// The version of the format.
+/// The `apiVersion` of the report.
 pub const API_VERSION: &str = "replay.berth.io/v1";
 
-/// The kind of the format.
+/// The `kind` of the report.
 pub const KIND: &str = "ReplayReport";
 
-/// The difference between a result and the recorded one.
+/// The kind of difference between the recorded result and the new result of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
-    /// Placed on other clusters, or with other replicas.
+    /// Both results place the binding, but on different clusters or with different replicas.
     Moved,
-    /// Placed before, and not any more.
+    /// The recorded result places the binding, and the new decision fails.
     Failed,
-    /// Not placed before.
+    /// The recorded decision failed, and the new result places the binding.
     NewlyPlaced,
-    /// Not placed in both cases, for another reason.
+    /// Both decisions fail, for different reasons.
     FailedDifferently,
 }
 
@@ -50,23 +50,23 @@ impl Change {
 pub struct Counts {
     /// All decisions.
     pub decisions: u64,
-    /// Equal results.
+    /// Decisions whose new result equals the recorded result.
     pub equal: u64,
-    /// Placed differently.
+    /// Decisions with the difference [`Change::Moved`].
     pub moved: u64,
-    /// Placed before, and not any more.
+    /// Decisions with the difference [`Change::Failed`].
     pub failed: u64,
-    /// Not placed before.
+    /// Decisions with the difference [`Change::NewlyPlaced`].
     pub newly_placed: u64,
-    /// Not placed in both cases, for another reason.
+    /// Decisions with the difference [`Change::FailedDifferently`].
     pub failed_differently: u64,
-    /// Not decided again, because not all inputs are known.
+    /// Decisions that were not repeated, because the log or the configuration lacks an input.
     pub not_repeated: u64,
-    /// Entries that the log lacks.
+    /// Decisions that are missing in the log.
     pub dropped: u64,
 }
 
-/// One different result.
+/// A decision whose new result differs from the recorded result.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
@@ -78,9 +78,9 @@ pub struct Difference {
     pub change: Change,
     /// The recorded result.
     pub recorded: DecisionResult,
-    /// The result of the replay.
+    /// The new result.
     pub replayed: DecisionResult,
-    /// The reason why clusters of the recorded result are not in the new one.
+    /// The reasons why the new result lacks clusters of the recorded result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
 }
@@ -89,15 +89,15 @@ pub struct Difference {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayReport {
-    /// `replay.berth.io/v1`.
+    /// Always [`API_VERSION`].
     pub api_version: &'static str,
-    /// `ReplayReport`.
+    /// Always [`KIND`].
     pub kind: &'static str,
     /// The number of decisions by result.
     pub counts: Counts,
-    /// The first differences.
+    /// The first differences, up to the limit of the options.
     pub differences: Vec<Difference>,
-    /// Inputs that could not be repeated, and incomplete files.
+    /// Remarks about missing inputs, ignored plugins and extenders, and incomplete files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -128,7 +128,7 @@ impl ReportBuilder {
         }
     }
 
-    /// Reports whether a further difference would be described.
+    /// Reports whether the report has room for another difference.
     pub(super) fn describes_more(&self) -> bool {
         self.differences.len() < self.limit
     }
@@ -139,7 +139,7 @@ impl ReportBuilder {
 
     pub(super) fn truncated(&mut self, path: &Path) {
         self.notes.push(format!(
-            "{} has no end: its scheduler still runs or was killed; read up to the last complete entry",
+            "{} is incomplete: its scheduler still runs or was killed; all complete entries were read",
             path.display()
         ));
     }
@@ -193,7 +193,8 @@ impl ReportBuilder {
     }
 }
 
-/// Describes the stage at which each recorded cluster was lost.
+/// Returns a text for each cluster that only the recorded result contains: the reason for its exclusion from the new
+/// result, or the last stage that it reached.
 fn reasons(
     recorded: &DecisionResult,
     replayed: &DecisionResult,

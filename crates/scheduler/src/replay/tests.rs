@@ -1,4 +1,4 @@
-//! Logs that go through the recorder, replayed.
+//! Tests that record decisions in a log and replay the log.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use crate::decision_log::reader::files_of;
 use crate::decision_log::{DecisionInput, DecisionLogOptions, Recorder};
 use crate::framework::{Args, Handle, Plugin};
 
-/// A fleet of clusters with different capacity, labels and taints.
+/// Returns clusters with different capacities, labels and regions.
 fn fleet(count: usize) -> Vec<Cluster> {
     let resources: Vec<_> = (0..40)
         .map(|n| json!({ "name": format!("things{n}"), "kind": format!("Thing{n}") }))
@@ -91,7 +91,7 @@ fn assumed(index: usize) -> Assumed {
     assumed
 }
 
-/// Makes decisions over a fleet of 100 clusters, with or without a log, and returns the time that they take.
+/// Makes decisions over a fleet of 100 clusters, with or without a log. Returns the duration of the decisions.
 fn decide(count: usize, log: Option<&TempDir>) -> Duration {
     let clusters = fleet(100);
     let mut fleet = Fleet::new();
@@ -131,7 +131,8 @@ fn decide(count: usize, log: Option<&TempDir>) -> Duration {
         }
         let (binding, assumed) = (&bindings[index % 1000], assumed(index));
         let snapshot = fleet.snapshot();
-        // The log may lag behind by all bindings, which is less than its channel holds.
+        // Wait until the log contains the previous decision about this binding. Then fewer than 1000 decisions are
+        // unwritten, and they fit into the recorder's channel.
         while Arc::strong_count(binding) > 1 {
             std::thread::yield_now();
         }
@@ -175,7 +176,7 @@ async fn all_recorded_decisions_are_repeated_equally() {
     assert_eq!(report.counts.decisions, 4000, "{report:?}");
     assert!(report.is_equal(), "{:?}", report.counts);
 
-    // Each gate and plugin of the log can be replaced.
+    // A new configuration replaces the recorded plugins.
     let text = json!({
         "apiVersion": "scheduler.config.berth/v1alpha1", "kind": "SchedulerConfiguration",
         "profiles": [{ "plugins": { "multiPoint": { "disabled": [{ "name": "ClusterAffinity" }] } } }],
@@ -199,7 +200,7 @@ async fn all_recorded_decisions_are_repeated_equally() {
     assert_eq!(report.differences.len(), 3);
 }
 
-/// Refuses every cluster.
+/// A filter that rejects every cluster.
 #[derive(Debug)]
 struct Closed;
 
@@ -214,7 +215,7 @@ impl BindingFilter for Closed {
 }
 
 #[tokio::test]
-async fn plugins_of_the_program_decide() {
+async fn out_of_tree_plugins_take_part_in_a_replay() {
     let folder = TempDir::new().unwrap();
     decide(40, Some(&folder));
     let files = files_of(&[folder.path().to_owned()]).unwrap();
@@ -237,7 +238,8 @@ async fn plugins_of_the_program_decide() {
     assert!(counts.failed > 0 && counts.moved == 0, "{counts:?}");
 }
 
-/// Run with `cargo test --release -p berth-scheduler --lib replay -- --ignored --nocapture`.
+/// Measures the time of decisions with and without a log, and the time of a replay. Run it with `cargo test --release
+/// -p berth-scheduler --lib replay -- --ignored --nocapture`.
 #[tokio::test]
 #[ignore = "a measurement"]
 async fn measure_100_000_decisions() {

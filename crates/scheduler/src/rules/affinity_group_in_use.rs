@@ -1,8 +1,9 @@
-//! Affinity group in use by a binding whose status may have been lost.
+//! The affinity group that a binding uses, for a binding whose last status write may have been lost.
 //!
-//! A result that moves a binding to another group takes two writes. If the scheduler stops between them, the
-//! clusters belong to the new group while the status still names the old one. Without a correction, the next
-//! decision would start with the wrong group.
+//! An affinity group is an entry of `clusterAffinities`. To move a binding to another group, the scheduler writes first
+//! the spec and then the status. If the scheduler stops between the two writes, the clusters in the spec belong to the
+//! new group, but the status still names the old group. Without a correction, the next decision would start with the
+//! old group.
 
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ pub fn affinity_group_in_use(
 ) -> Option<String> {
     let (status, targets) = (&binding.status, &binding.spec.clusters);
     let terms = &placement.cluster_affinities;
-    // A result bumps the generation: if the current one was observed, the status was written.
+    // The write of a result increments the generation. If the status contains the current generation, no status write
+    // was lost.
     if terms.is_empty()
         || targets.is_empty()
         || status.scheduler_observed_generation == Some(binding.generation())
@@ -47,7 +49,7 @@ pub fn affinity_group_in_use(
     let place = terms
         .iter()
         .position(|term| Some(term.affinity_name.as_str()) == observed);
-    // Affinity groups are tried from the one in use onwards, then from the first.
+    // A decision tries the groups from the group in the status to the last group, and then from the first group.
     let (earlier, later) = terms.split_at(place.unwrap_or(0));
     let group = later.iter().chain(earlier).find(|term| holds_all(term))?;
     (Some(group.affinity_name.as_str()) != observed).then(|| group.affinity_name.clone())
@@ -60,8 +62,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks the correction for a binding on these clusters with the groups a (m1), b (m2) and c (m2, m3;
-    /// overflow to m4).
+    /// Checks the correction for a binding on these clusters. The placement has three groups: a (m1), b (m2), and c
+    /// (m2, m3) with the overflow affinity d (m4).
     #[track_caller]
     fn case(clusters: &[&str], status: Value, expected: Option<&str>) {
         let targets: Vec<Value> = clusters
@@ -104,14 +106,15 @@ mod tests {
             json!({ "schedulerObservingAffinityName": group,
                 "schedulerObservedGeneration": generation })
         };
-        // The status of the move from a to b was lost.
+        // The spec was written for the move from a to b, but the status write was lost.
         case(&["m2"], observing("a", 2), Some("b"));
-        // The status was written: it has the generation of the result.
+        // The status was written, because it contains the generation of the result.
         case(&["m2"], observing("a", 3), None);
-        // Another edit bumped the generation; the group still contains the clusters.
+        // Another edit incremented the generation. The group in the status still contains the clusters.
         case(&["m1"], observing("a", 2), None);
         case(&["m2"], observing("c", 2), None);
-        // Later groups are tried first; overflow groups belong to their group.
+        // Groups after the group in the status are tried first. The clusters of an overflow affinity belong to its
+        // group.
         case(&["m3", "m4"], observing("a", 2), Some("c"));
         case(&["m1"], observing("b", 2), Some("a"));
         case(&["m2"], json!({}), Some("b"));

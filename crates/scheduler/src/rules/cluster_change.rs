@@ -1,4 +1,5 @@
-//! The effects of a cluster change: which bindings must be reconciled, and which may fit now.
+//! The effects of a cluster change on bindings: the bindings that must be reconciled, and the unscheduled bindings that
+//! may fit now.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,17 +12,17 @@ use berth_core::CompiledAffinity;
 
 use crate::binding::Binding;
 
-/// A cluster without its status, and the parts of the status that affect scheduling.
+/// The parts of a cluster that affect scheduling.
 #[derive(Clone, Debug)]
 pub struct ClusterState {
-    /// Metadata and spec.
+    /// The metadata and the spec of the cluster. The status is empty.
     pub cluster: Arc<Cluster>,
     apis: BTreeMap<String, Vec<String>>,
     capacity: Option<ResourceSummary>,
 }
 
 impl ClusterState {
-    /// Extracts the relevant parts of a cluster.
+    /// Extracts the parts of a cluster that affect scheduling.
     pub fn new(cluster: &Cluster) -> Self {
         let mut slim = Cluster {
             metadata: cluster.metadata.clone(),
@@ -45,7 +46,8 @@ impl ClusterState {
         self.cluster.metadata.deletion_timestamp.is_some()
     }
 
-    /// Reports whether the cluster reports a different capacity than before.
+    /// Reports whether the reported capacity differs from the capacity in `old`. Returns `false` if the cluster is
+    /// being deleted.
     pub fn capacity_changed(&self, old: Option<&Self>) -> bool {
         !self.deleting() && old.is_none_or(|old| old.capacity != self.capacity)
     }
@@ -74,12 +76,12 @@ fn apis(status: &ClusterStatus) -> BTreeMap<String, Vec<String>> {
 /// Consequences of a cluster change for bindings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClusterDelta {
-    /// Placed bindings with a matching affinity must be reconciled: labels or spec changed, or the cluster is
-    /// leaving.
+    /// True if bindings with a matching affinity must be reconciled, because the labels or the spec of the cluster
+    /// changed or because the deletion of the cluster began.
     pub reconcile: bool,
-    /// Bindings that had no fitting cluster may fit now.
+    /// True if bindings without a fitting cluster may fit now.
     pub may_fit: bool,
-    /// Bindings that lacked capacity may find more now.
+    /// True if bindings that lacked capacity may find more capacity now.
     pub more_capacity: bool,
 }
 
@@ -107,7 +109,7 @@ impl ClusterDelta {
     }
 }
 
-/// Reports whether some resource has more free capacity than before, or the numbers cannot be compared.
+/// Reports whether the free amount of at least one resource increased, or whether the amounts cannot be compared.
 fn has_more_capacity(old: Option<&ResourceSummary>, new: Option<&ResourceSummary>) -> bool {
     if old == new {
         return false;
@@ -137,8 +139,8 @@ fn free(summary: &ResourceSummary, resource: &str) -> Option<Quantity> {
     Some(allocatable - allocated - allocating)
 }
 
-/// Matches one state of one cluster against placements. Thousands of bindings share a policy, so the result of
-/// each affinity is cached.
+/// A matcher of affinities against one state of one cluster. Thousands of bindings may share a policy, so the matcher
+/// caches the result of each affinity.
 #[derive(Debug)]
 pub struct AffinityMatcher<'a> {
     cluster: &'a Cluster,
@@ -154,8 +156,8 @@ impl<'a> AffinityMatcher<'a> {
         }
     }
 
-    /// Reports whether a change of the cluster affects the binding. As in Karmada, only the affinity in use
-    /// counts, without its overflow groups.
+    /// Reports whether the binding must be reconciled after a change of the cluster. As in Karmada, only the affinity
+    /// in use is matched, without its overflow affinities.
     pub fn reconciles(&mut self, binding: &Binding, placement: &Placement) -> bool {
         if placement.cluster_affinities.is_empty() {
             return placement

@@ -1,4 +1,4 @@
-//! `Scheduled` condition: the result of a cycle in the API.
+//! The `Scheduled` condition of a binding, which reports the result of a scheduling cycle.
 
 use berth_api::binding::BindingStatus;
 use berth_api::condition_message;
@@ -10,18 +10,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 pub enum Reason {
     /// The binding was scheduled.
     Success,
-    /// The fitting clusters lack capacity for the replicas.
+    /// The fitting clusters lack capacity for the replicas, or a plugin rejected the binding.
     Unschedulable,
     /// No cluster fits.
     NoClusterFit,
-    /// A quota rejected the result.
+    /// The API server rejected the result because of a quota.
     QuotaExceeded,
     /// Any other failure.
     SchedulerError,
 }
 
 impl Reason {
-    /// Returns the reason as written to the API.
+    /// Returns the text of the reason in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Success => "Success",
@@ -39,9 +39,9 @@ pub const SUCCESS_MESSAGE: &str = "Binding has been scheduled successfully.";
 /// Desired `Scheduled` condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduled {
-    /// Reason.
+    /// Reason of the condition.
     pub reason: Reason,
-    /// Message.
+    /// Message of the condition.
     pub message: String,
 }
 
@@ -68,7 +68,7 @@ impl Scheduled {
         }
     }
 
-    /// Reports whether the stored condition is equal.
+    /// Reports whether the stored condition has the same status, reason and message.
     pub fn is_stored(&self, status: &BindingStatus) -> bool {
         stored(status).is_some_and(|condition| {
             condition.status == self.status()
@@ -77,8 +77,8 @@ impl Scheduled {
         })
     }
 
-    /// Returns the stored conditions with this one set. The transition time changes only with the condition's
-    /// status.
+    /// Returns the stored conditions after this condition is added or replaced. The transition time changes only if the
+    /// status of the condition changes.
     pub fn merged_into(&self, status: &BindingStatus, now: jiff::Timestamp) -> Vec<Condition> {
         let mut conditions = status.conditions.clone();
         match conditions

@@ -1,7 +1,7 @@
-//! Plan of one cycle's writes, derived from the engine's outcome by pure functions.
+//! The plan of the writes of a scheduling cycle. Pure functions derive the plan from the outcome of the engine.
 //!
-//! A cycle whose result, annotation, observed generation and condition equal the stored ones writes nothing and
-//! records no event.
+//! If the binding already has the new clusters, annotation, observed generation and condition, the cycle writes nothing
+//! and records no event.
 
 use std::sync::Arc;
 
@@ -22,31 +22,31 @@ pub const REASON_SUCCEEDED: &str = "ScheduleBindingSucceed";
 /// Event reason after a failure.
 pub const REASON_FAILED: &str = "ScheduleBindingFailed";
 
-/// Writes of one cycle.
+/// The writes of one cycle, and the next step for its key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Patch of annotation and clusters, without the resourceVersion precondition.
+    /// Merge patch of the placement annotation and the clusters. The writer adds the resourceVersion as a precondition.
     pub result: Option<Value>,
-    /// Clusters that the patch writes, if they change.
+    /// The new clusters of the binding, if the patch changes its clusters.
     pub targets: Option<Arc<[TargetCluster]>>,
-    /// Patch of the status.
+    /// Changes of the status.
     pub status: Option<StatusPlan>,
-    /// Events to record after the writes succeed.
+    /// Events that are recorded after the writes succeed.
     pub notes: Vec<Note>,
     /// Next step for the key after the writes succeed.
     pub verdict: Verdict,
 }
 
-/// Status patch, completed with the generation that the result patch produced.
+/// The changes of the status in a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatusPlan {
-    /// Condition to set.
+    /// Condition to set, if any.
     pub scheduled: Option<Scheduled>,
-    /// True to record the generation as observed.
+    /// True if the status records the current generation as observed.
     pub observe: bool,
-    /// True to record the time of this success.
+    /// True if the status records the current time as the time of the last scheduling.
     pub succeeded: bool,
-    /// Affinity group now in use, if it changed.
+    /// Affinity group that the binding uses now, if the group changed.
     pub affinity: Option<String>,
 }
 
@@ -62,13 +62,14 @@ impl Plan {
         }
     }
 
-    /// Reports whether there is nothing to write.
+    /// Reports whether the plan contains no write and no event.
     pub fn is_empty(&self) -> bool {
         self.result.is_none() && self.status.is_none() && self.notes.is_empty()
     }
 
-    /// Records the current generation as observed, unless it already is. If the status of the last result was
-    /// lost, also records its affinity group and time.
+    /// Creates a plan that records the current generation as observed. The plan is empty if the binding has already
+    /// observed this generation. `affinity` is the affinity group of the last result, if the scheduler stopped before
+    /// it wrote this group to the status. The plan then also records the group and the time.
     pub fn observe_only(binding: &Binding, affinity: Option<String>) -> Self {
         let mut plan = Self::nothing(Verdict::Done);
         if !observed(binding) {
@@ -82,7 +83,7 @@ impl Plan {
         plan
     }
 
-    /// Reports a failure outside the engine: an unreadable binding or a rejected write.
+    /// Creates a plan that reports a failure outside the engine, such as an invalid binding or a rejected write.
     pub fn failure(binding: &Binding, reason: Reason, message: String, verdict: Verdict) -> Self {
         let scheduled = Scheduled::failed(reason, message);
         if scheduled.is_stored(&binding.status) {
@@ -97,7 +98,7 @@ impl Plan {
         }
     }
 
-    /// Returns the remaining writes for a binding whose clusters a Bind plugin has already stored.
+    /// Returns the plan without the clusters, for a binding whose clusters a Bind plugin has already written.
     #[must_use]
     pub fn without_clusters(&self) -> Self {
         let mut rest = self.clone();
@@ -109,7 +110,7 @@ impl Plan {
         rest
     }
 
-    /// Reports that a plugin stopped the binding before or after its decision.
+    /// Creates a plan for a binding that a plugin stopped before or after the decision.
     pub fn stopped(binding: &Binding, error: &PluginError) -> Self {
         let (reason, verdict) = if error.is_unschedulable() {
             (Reason::Unschedulable, Verdict::Wait)
@@ -119,13 +120,13 @@ impl Plan {
         Self::failure(binding, reason, error.to_string(), verdict)
     }
 
-    /// Creates the plan for an outcome. `placement_json` is the canonical JSON of the placement.
+    /// Creates the plan for an outcome of the engine. `placement_json` is the canonical JSON of the placement.
     pub fn of(binding: &Binding, placement_json: &str, outcome: &Outcome) -> Self {
         Self::with_remark(binding, placement_json, outcome, None, None)
     }
 
-    /// Creates the plan for an outcome. After a failure, `remark` is appended to the condition message and
-    /// `note` is recorded as an event.
+    /// Creates the plan for an outcome of the engine. If the outcome is a failure, the plan appends `remark` to the
+    /// message of the condition and records `note` as a further event.
     pub fn with_remark(
         binding: &Binding,
         placement_json: &str,
@@ -215,7 +216,7 @@ fn failure(
         ScheduleError::Plugin(_) => (Reason::SchedulerError, Verdict::Retry),
     };
     let no_fit = reason == Reason::NoClusterFit;
-    // A result that fits nowhere is withdrawn; other failures keep the previous result.
+    // If no cluster fits, the plan removes the previous result. Every other failure keeps the previous result.
     let result = if no_fit {
         result_patch(binding, placement_json, &[])
     } else {
@@ -226,8 +227,8 @@ fn failure(
         return Plan::nothing(verdict);
     }
     if result.is_some() && !binding.spec.clusters.is_empty() {
-        // Filters accept the clusters that a binding already uses. Once it is withdrawn, they may report more
-        // reasons, so decide again for an accurate condition.
+        // Filters accept the clusters of the previous result. After its removal, filters may report more reasons. A
+        // second decision therefore makes the condition accurate.
         verdict = Verdict::Again;
     }
     let mut notes = term_notes(binding, outcome);
@@ -256,7 +257,7 @@ fn observed(binding: &Binding) -> bool {
     binding.status.scheduler_observed_generation.unwrap_or(0) == binding.generation()
 }
 
-/// Returns one event for each affinity group without a fitting cluster. The wording is Karmada's.
+/// Returns one event for each affinity group whose decision failed. Karmada prescribes the text.
 fn term_notes(binding: &Binding, outcome: &Outcome) -> Vec<Note> {
     outcome
         .failed_terms
@@ -281,7 +282,7 @@ fn failed_note(message: String) -> Note {
     }
 }
 
-/// Formats the message after a success. As in Karmada, cluster-scoped bindings get no colon.
+/// Formats the message of the event after a success. As in Karmada, `Result` has no colon for a cluster-scoped binding.
 fn success_message(key: &BindingKey, targets: &[TargetCluster]) -> String {
     let list: Vec<String> = targets
         .iter()
@@ -294,8 +295,8 @@ fn success_message(key: &BindingKey, targets: &[TargetCluster]) -> String {
     )
 }
 
-/// Returns the merge patch of annotation and clusters with only the changed fields, or `None` if nothing
-/// changed.
+/// Returns the merge patch of the annotation and the clusters. The patch contains only changed fields. Returns `None`
+/// if no field changed.
 fn result_patch(
     binding: &Binding,
     placement_json: &str,
@@ -315,7 +316,7 @@ fn result_patch(
         .then_some(patch)
 }
 
-/// Reports whether two results are equal, ignoring order.
+/// Reports whether two results contain the same clusters in any order.
 fn same_targets(stored: &[TargetCluster], wanted: &[TargetCluster]) -> bool {
     if stored.len() != wanted.len() {
         return false;
@@ -347,8 +348,8 @@ pub(crate) fn target_cluster(target: &Target) -> TargetCluster {
 }
 
 impl StatusPlan {
-    /// Returns the merge patch of the status subresource, given the stored status and the generation to
-    /// observe.
+    /// Returns the merge patch of the status subresource. `stored` is the stored status, and `generation` is the
+    /// observed generation to record.
     pub fn patch(&self, stored: &BindingStatus, generation: i64, now: jiff::Timestamp) -> Value {
         let mut status = json!({});
         if let Some(scheduled) = &self.scheduled

@@ -11,8 +11,8 @@ pub fn in_charge(binding: &Binding, scheduler_name: &str) -> bool {
     binding.spec.scheduler() == scheduler_name && !binding.spec.scheduling_suspended()
 }
 
-/// Reports whether events of the binding trigger scheduling: this scheduler is responsible, and a policy or
-/// another controller has claimed the binding by a label.
+/// Reports whether events of the binding trigger scheduling. This requires that the scheduler is responsible for the
+/// binding, and that a label shows that a policy or another controller has claimed the binding.
 pub fn passes(binding: &Binding, scheduler_name: &str) -> bool {
     in_charge(binding, scheduler_name) && claimed(binding)
 }

@@ -1,4 +1,4 @@
-//! Rules that trigger scheduling of a binding, in the order of evaluation.
+//! The rules that determine whether a binding needs scheduling, in the order of their evaluation.
 
 use berth_api::binding::BindingSpec;
 use berth_api::placement::{Placement, ReplicaSchedulingType};
@@ -6,12 +6,13 @@ use berth_api::well_known::{APPLIED_PLACEMENT, CONDITION_SCHEDULED};
 
 use crate::binding::Binding;
 
-/// Reason why a binding is scheduled, as reported in metrics.
+/// The reason for scheduling a binding, as metrics report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ScheduleType {
-    /// The placement, a cluster, or a user's reschedule request requires it.
+    /// A reason other than the number of replicas, such as a changed placement, a cluster that is being deleted, or a
+    /// user's reschedule request.
     Reconcile,
-    /// The number of requested replicas differs from the assigned ones.
+    /// The number of requested replicas differs from the number of assigned replicas.
     Scale,
 }
 
@@ -25,10 +26,10 @@ impl ScheduleType {
     }
 }
 
-/// Returns the type of the first rule that requires scheduling, or `None`.
+/// Returns the type of the first rule that requires scheduling, or `None` if no rule requires it.
 ///
-/// `placement_json` is the canonical JSON of the placement. `cluster_is_leaving` reports whether the named
-/// cluster is being deleted.
+/// `placement_json` is the canonical JSON of the placement. `multiple_pod_templates` is the feature gate
+/// MultiplePodTemplatesScheduling. `cluster_is_leaving` reports whether the named cluster is being deleted.
 pub fn schedule_type(
     binding: &Binding,
     placement: &Placement,
@@ -57,7 +58,7 @@ pub fn schedule_type(
     None
 }
 
-/// Reports whether a reschedule was requested after the last scheduling.
+/// Reports whether a user requested a reschedule after the last scheduling.
 pub fn reschedule_required(binding: &Binding) -> bool {
     match (
         &binding.spec.reschedule_triggered_at,
@@ -68,8 +69,8 @@ pub fn reschedule_required(binding: &Binding) -> bool {
     }
 }
 
-/// Reports whether the scheduler wrote a result but stopped before writing its status. The result bumped the
-/// generation, so the observed generation is behind and the `Scheduled` condition is not true.
+/// Reports whether the scheduler wrote a result, but stopped before it wrote the status. The write of the result
+/// incremented the generation. Therefore the observed generation is older, and the `Scheduled` condition is not true.
 fn status_was_lost(binding: &Binding) -> bool {
     binding.status.scheduler_observed_generation != Some(binding.generation())
         && !binding
@@ -79,9 +80,10 @@ fn status_was_lost(binding: &Binding) -> bool {
             .any(|condition| condition.type_ == CONDITION_SCHEDULED && condition.status == "True")
 }
 
-/// Reports whether the placement differs from the applied one in a relevant way.
+/// Reports whether the placement differs from the last applied placement in a field that affects the binding.
 ///
-/// As in Karmada, an unreadable annotation counts as unchanged.
+/// An annotation of the binding contains the last applied placement. As in Karmada, an unreadable annotation means that
+/// the placement is unchanged.
 pub fn placement_changed(binding: &Binding, placement: &Placement, placement_json: &str) -> bool {
     let annotation = binding.annotation(APPLIED_PLACEMENT);
     if annotation == placement_json {
@@ -128,7 +130,7 @@ pub fn placement_changed(binding: &Binding, placement: &Placement, placement_jso
     }
 }
 
-/// Reports whether the assigned replicas differ from the requested ones.
+/// Reports whether the assigned replicas differ from the requested replicas.
 fn replicas_changed(
     spec: &BindingSpec,
     placement: &Placement,
@@ -165,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a scheduled binding of 2 Divided replicas on m1 with these changes merged into it.
+    /// Returns a binding with 2 divided replicas that is scheduled on m1, after `changes` are merged into it.
     fn scheduled_with(changes: Value) -> Binding {
         let placement = json!({ "clusterAffinity": { "clusterNames": ["m1"] },
             "replicaScheduling": { "replicaSchedulingType": "Divided" } });

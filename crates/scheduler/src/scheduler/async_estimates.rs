@@ -1,7 +1,9 @@
-//! Decisions that need answers from member estimators or extenders: decide, request answers, decide again.
+//! Decisions that need answers: the estimates of member estimators, and the responses of extenders. The scheduler
+//! decides, requests missing answers, and decides again.
 //!
-//! The scheduler never waits. A decision that lacks answers is discarded, its key stays in processing, and it
-//! is repeated on the current state when the answers arrive. Estimators and extenders are called concurrently.
+//! The scheduler never waits for an answer. It discards a decision that lacks answers and keeps the key of the binding
+//! in processing. When the answers arrive, the scheduler decides again on the current state. A round requests all
+//! missing answers of one decision from estimators and extenders concurrently.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,15 +20,16 @@ use crate::estimator::{self, AnswerCache, EstimateRequest, EstimatorClient, Esti
 use crate::extender::{self, Extenders};
 use crate::writer::Writer;
 
-/// Maximum decisions that wait for estimates.
+/// Maximum number of decisions that wait for estimates.
 const ESTIMATES_IN_FLIGHT: usize = 64;
-/// Maximum decisions that wait for any answers. Further ones that need an extender are retried later, so that slow
-/// extenders do not delay bindings that need none.
+/// Maximum number of decisions that wait for answers. At this limit, a binding that needs an extender is retried later,
+/// so that slow extenders do not delay bindings that need no extender.
 const WAITING: usize = 256;
-/// Rounds of estimates in addition to one per affinity group. After them, the last decision is final.
+/// Maximum number of rounds with estimates, in addition to one round per affinity group. The decision after the last
+/// round is final.
 const SPARE_ROUNDS: usize = 2;
 
-/// Answers that have been requested for a decision so far.
+/// A round, with the answers that the decision has received so far.
 #[derive(Debug)]
 pub(super) struct Round {
     generation: i64,
@@ -74,7 +77,7 @@ impl Round {
         }
     }
 
-    /// Drops the answers if they were requested for an older generation.
+    /// Returns this round. Removes the answers if they belong to another generation of the binding.
     pub(super) fn for_generation_of(self, binding: &Binding) -> Self {
         if self.generation == binding.generation() {
             self
@@ -84,22 +87,22 @@ impl Round {
     }
 }
 
-/// Missing answers of a decision.
+/// The missing answers of a decision.
 #[derive(Debug)]
 pub(super) struct Wanted {
     estimates: Option<estimator::Unanswered>,
     extenders: Option<extender::Unanswered>,
 }
 
-/// A finished round.
+/// A finished round of one binding.
 #[derive(Debug)]
 pub(super) struct Answered {
     pub(super) key: BindingKey,
-    /// `None` after a panic: the binding is retried.
+    /// The received answers, or `None` if the task panicked. After a panic, the binding is retried.
     pub(super) round: Option<Round>,
 }
 
-/// A pending round.
+/// A pending round of one binding.
 #[derive(Debug)]
 struct PendingRound {
     key: BindingKey,
@@ -111,13 +114,13 @@ struct PendingRound {
 pub(super) enum RequestOutcome {
     /// The decision is repeated when the answers arrive.
     Requested,
-    /// No more answers may be requested: the decision is final.
+    /// The scheduler requests no further answers, so the decision is final.
     Final(Round),
     /// The binding is retried later, for this reason.
     Later(&'static str),
 }
 
-/// Client of the members' accurate estimators.
+/// The client of the members' accurate estimators, and the cache of their answers.
 #[derive(Debug)]
 pub(crate) struct EstimatorHandle {
     cache: AnswerCache,
@@ -125,7 +128,7 @@ pub(crate) struct EstimatorHandle {
 }
 
 impl EstimatorHandle {
-    /// Creates a client with these options.
+    /// Creates a client with these options and an empty cache.
     pub(crate) fn new(
         writer: &Writer,
         options: &EstimatorOptions,
@@ -148,7 +151,7 @@ impl EstimatorHandle {
 #[derive(Debug, Default)]
 pub(super) struct AsyncEstimates {
     pub(super) estimators: Option<EstimatorHandle>,
-    /// Extenders of the current configuration. Answers of earlier ones do not count.
+    /// Extenders of the current configuration. Decisions ignore the answers of earlier extenders.
     pub(super) extenders: Option<Extenders>,
     tasks: JoinSet<Round>,
     pending: HashMap<Id, PendingRound>,
@@ -175,8 +178,8 @@ impl AsyncEstimates {
                 < ESTIMATES_IN_FLIGHT
     }
 
-    /// Makes a decision, including PostFilter, with the answers of a round. Also returns the missing answers;
-    /// if there are any, the decision is provisional.
+    /// Makes a decision, including PostFilter, with the answers of a round. Also returns the missing answers. A
+    /// decision with missing answers is provisional.
     pub(super) fn decide<T>(
         &self,
         round: Round,
@@ -215,7 +218,7 @@ impl AsyncEstimates {
         (decided, round, wanted)
     }
 
-    /// Requests the missing answers of a decision.
+    /// Starts a task that requests the missing answers of a decision.
     pub(super) fn ask(
         &mut self,
         binding: &Arc<Binding>,
@@ -304,7 +307,7 @@ impl AsyncEstimates {
         RequestOutcome::Requested
     }
 
-    /// Waits for the next finished round. Pending forever if no round is pending.
+    /// Waits for the next finished round. Never returns while no round is pending.
     pub(super) async fn next(&mut self) -> Answered {
         loop {
             let (id, round) = match self.tasks.join_next_with_id().await {

@@ -1,4 +1,4 @@
-//! Bind: the task that writes a decision.
+//! The Bind phase of a scheduling cycle: the task that writes a decision to the API server.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::writer::{Report, Writer};
 #[derive(Debug)]
 pub(super) struct FinishedWrite {
     pub(super) cycle: Cycle,
-    /// The binding's template.
+    /// Reference to the binding's template.
     pub(super) resource: ObjectReference,
     pub(super) plan: Plan,
     pub(super) report: Report,
@@ -25,7 +25,7 @@ pub(super) struct FinishedWrite {
 }
 
 impl Scheduler {
-    /// Runs Reserve and Permit, if there is a decision, and stores the plan once all plugins allow it.
+    /// Runs Reserve and Permit if there is a decision. Writes the plan when all plugins allow the decision.
     pub(super) fn carry_out(
         &mut self,
         cycle: Cycle,
@@ -48,7 +48,7 @@ impl Scheduler {
         }
     }
 
-    /// Writes a plan in its own task.
+    /// Writes a plan in a separate task.
     pub(super) fn store(
         &mut self,
         cycle: Cycle,
@@ -76,7 +76,8 @@ impl Scheduler {
     }
 }
 
-/// Runs PreBind, Bind and PostBind of a decision. The built-in writer stores what no Bind plugin has stored.
+/// Runs PreBind, Bind and PostBind of a decision. If no Bind plugin writes the clusters, the built-in writer writes the
+/// complete plan. Otherwise the built-in writer writes the rest of the plan.
 async fn bind(
     writer: &Writer,
     cycle: &Cycle,

@@ -1,11 +1,11 @@
-//! Bindings as last seen, and the state of their writes.
+//! The latest known states of bindings, and the state of their writes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::binding::{Binding, BindingKey, RawBinding};
 
-/// Bindings as last seen.
+/// The latest known states of bindings, by key.
 #[derive(Debug, Default)]
 pub(super) struct Bindings(HashMap<BindingKey, Entry>);
 
@@ -16,7 +16,7 @@ struct Entry {
     own_generation: i64,
     /// True while a plan of the binding is being written.
     writing: bool,
-    /// Newest watch event during the write.
+    /// Newest watch event that arrived during the write.
     pending: Option<RawBinding>,
 }
 
@@ -30,7 +30,7 @@ pub(super) enum AppliedBinding {
         old: Arc<Binding>,
         new: Arc<Binding>,
     },
-    /// The stored state is newer.
+    /// The stored state is newer, so it was kept.
     Outdated,
 }
 
@@ -55,8 +55,8 @@ impl Bindings {
         self.0.get(key).map_or(0, |entry| entry.own_generation)
     }
 
-    /// Returns a watch event that has to be decoded now. An outdated event is dropped. An event during a write most
-    /// likely shows that write, so it stays undecoded until [`Self::end_write`].
+    /// Returns a watch event that must be decoded now. Drops an outdated event. Most likely, an event during a write
+    /// results from this write, so it stays undecoded until [`Self::end_write`].
     pub(super) fn receive(&mut self, key: &BindingKey, raw: RawBinding) -> Option<RawBinding> {
         let Some(entry) = self.0.get_mut(key) else {
             return Some(raw);
@@ -78,14 +78,14 @@ impl Bindings {
         }
     }
 
-    /// Ends a write and returns the watch event that arrived meanwhile.
+    /// Ends a write and returns the newest watch event that arrived during the write.
     pub(super) fn end_write(&mut self, key: &BindingKey) -> Option<RawBinding> {
         let entry = self.0.get_mut(key)?;
         entry.writing = false;
         entry.pending.take()
     }
 
-    /// Reports whether a state is at least as new as the stored one.
+    /// Reports whether a binding is at least as new as its stored state.
     pub(super) fn is_news(&self, binding: &Binding) -> bool {
         self.get(&binding.key)
             .is_none_or(|stored| binding.at_least_as_new_as(stored))
@@ -125,7 +125,7 @@ impl Bindings {
         self.0.remove(key).map(|entry| entry.binding)
     }
 
-    /// Returns the bindings of one kind that a complete list does not contain.
+    /// Returns the stored bindings of one kind that a complete list does not contain. `namespaced` selects the kind.
     pub(super) fn missing_from(
         &self,
         listed: &HashSet<String>,

@@ -1,4 +1,5 @@
-//! Replacement of the configuration at run time.
+//! Replacement of the scheduler's configuration at run time. The module `profiles::reload` builds the new
+//! configuration.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -10,8 +11,8 @@ use crate::profiles::builder::ActiveConfig;
 use crate::profiles::reload::ConfigChange;
 
 impl Scheduler {
-    /// Applies a new configuration to all further decisions. Parked decisions are dropped and decided again; pending
-    /// writes finish with the old configuration.
+    /// Uses a new configuration for all further decisions. Drops parked decisions and decides their bindings again.
+    /// Pending writes finish with the old configuration.
     pub(super) fn apply_config_change(&mut self, change: ConfigChange) {
         let now = Instant::now();
         if let Some(log) = &mut self.decision_log {
@@ -47,7 +48,8 @@ impl Scheduler {
         self.requeue_after_change(&ours_before, now);
     }
 
-    /// Wakes waiting bindings, and updates the queue for bindings whose responsibility has changed.
+    /// Wakes waiting bindings. Queues the bindings that the new profiles schedule and the old profiles did not, and
+    /// removes the bindings that only the old profiles scheduled.
     fn requeue_after_change(&mut self, ours_before: &HashSet<BindingKey>, now: Instant) {
         if !self.leading {
             return;

@@ -1,4 +1,4 @@
-//! Scheduling cycle: decides whether a binding needs scheduling, and where it goes.
+//! The scheduling cycle of a binding. The cycle checks whether the binding needs scheduling, and selects its clusters.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,13 +25,13 @@ use crate::rules::condition::Reason;
 use crate::rules::plan::{Plan, REASON_FAILED};
 use crate::rules::schedule_trigger::{ScheduleType, schedule_type};
 
-/// Maximum decisions between two checks of the input channels.
+/// Maximum number of decisions between two checks of the input channels.
 const DECISIONS_PER_TURN: usize = 64;
 
 /// Result of a cycle.
 struct CycleOutcome {
     plan: Plan,
-    /// Trigger of the cycle; `None` if there was nothing to decide.
+    /// Trigger of the decision, or `None` if the cycle made no decision.
     trigger: Option<ScheduleType>,
     /// The decision, if plugins take part in its write.
     decision: Option<ReservedDecision>,
@@ -72,7 +72,7 @@ struct ScheduleRequest {
 }
 
 impl Scheduler {
-    /// Decides ready keys while there is capacity for their writes.
+    /// Runs the cycles of ready keys while the limits of pending writes and estimates allow it.
     pub(super) fn decide(&mut self, now: Instant) {
         for _ in 0..DECISIONS_PER_TURN {
             if !self.may_decide() {
@@ -87,7 +87,7 @@ impl Scheduler {
         }
     }
 
-    /// Repeats a decision with the answers from outside.
+    /// Repeats a decision with the answers of estimators and extenders.
     pub(super) fn decide_again(&mut self, Answered { key, round }: Answered) {
         let now = Instant::now();
         match round {
@@ -96,7 +96,7 @@ impl Scheduler {
         }
     }
 
-    /// Runs a cycle of a key. `earlier` holds the answers that were already requested for it.
+    /// Runs a cycle of a key. `earlier` contains the answers that earlier rounds received for the key.
     fn run_cycle(&mut self, key: &BindingKey, now: Instant, earlier: Option<Round>) {
         let Some(binding) = self.bindings.get(key).cloned() else {
             self.end_cycle(key, Verdict::Done, now);
@@ -156,14 +156,14 @@ impl Scheduler {
         self.queue.done(key, verdict, now);
     }
 
-    /// Makes a decision visible to all further decisions until [`Self::complete_decision`].
+    /// Makes a decision visible to all further decisions until [`Self::complete_decision`] is called.
     fn assume_decision(&mut self, binding: &Binding, plan: &Plan, now: Instant) {
         let Some(targets) = &plan.targets else { return };
         self.plugin_state.decided(&binding.key, Arc::clone(targets));
         self.book.decided(binding, targets, now);
     }
 
-    /// Completes an assumed decision after its write succeeded or was given up.
+    /// Completes an assumed decision after its write succeeded or was abandoned.
     pub(super) fn complete_decision(&mut self, key: &BindingKey, written: bool) {
         self.plugin_state.complete(key, written);
         if written {
@@ -172,13 +172,13 @@ impl Scheduler {
         self.book.complete(key, written);
     }
 
-    /// Returns the input of a decision, or the outcome of the cycle if there is nothing to decide.
+    /// Returns the input of a decision, or the outcome of the cycle if the binding needs no decision or is invalid.
     fn schedule_request(
         &self,
         binding: &Arc<Binding>,
     ) -> Result<ScheduleRequest, Box<CycleOutcome>> {
         let Some(placement) = &binding.spec.placement else {
-            // Adding a placement is an update, which triggers another cycle.
+            // An update that adds a placement triggers another cycle.
             return Err(CycleOutcome::boxed(Plan::nothing(Verdict::Done), None));
         };
         let json = placement_json(placement).map_err(|error| {
@@ -207,7 +207,7 @@ impl Scheduler {
             &binding.status,
         )
         .map_err(|error| {
-            // Only an update of the binding can help, which triggers another cycle.
+            // Only an update of the binding can correct the error. The update triggers another cycle.
             let text = error.to_string();
             let plan = Plan::failure(binding, Reason::SchedulerError, text, Verdict::Done);
             CycleOutcome::boxed(plan, Some(trigger))
@@ -226,7 +226,7 @@ impl Scheduler {
         })
     }
 
-    /// Returns the outcome of a cycle, or `None` if it continues with answers from outside.
+    /// Returns the outcome of a cycle, or `None` if the cycle continues when the requested answers arrive.
     fn cycle_outcome(&mut self, binding: &Arc<Binding>, round: Round) -> Option<CycleOutcome> {
         let ScheduleRequest {
             trigger,
@@ -298,7 +298,7 @@ impl Scheduler {
         if room.is_unknown() && plan.verdict == Verdict::Wait {
             plan.verdict = Verdict::Retry;
         }
-        // Withdrawing a result needs no permission.
+        // The removal of a result needs no Reserve or Permit plugin.
         let decided = plan
             .targets
             .as_ref()
@@ -349,7 +349,7 @@ impl Scheduler {
     }
 }
 
-/// Returns the result of a plan as reported in metrics.
+/// Returns the result of a cycle for the metrics.
 pub(super) fn cycle_result(plan: &Plan) -> CycleResult {
     let failed = plan.verdict == Verdict::Retry
         || plan

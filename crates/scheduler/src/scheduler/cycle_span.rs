@@ -1,4 +1,4 @@
-//! The span of a scheduling cycle, with the stages of its decision below it.
+//! The trace span of a scheduling cycle. The stages of the decision are its child spans.
 
 use std::time::Instant;
 
@@ -10,8 +10,8 @@ use crate::metrics::Stages;
 use crate::rules::plan::Plan;
 use crate::rules::schedule_trigger::ScheduleType;
 
-/// Returns the span of a cycle that began at `began` and has decided. It belongs to the trace that the binding names,
-/// else to a new one.
+/// Returns the span of a cycle that began at `began` and has made its decision. The span belongs to the trace that an
+/// annotation of the binding names, or to a new trace if the annotation is missing.
 pub(super) fn cycle_span(
     binding: &Binding,
     schedule_type: ScheduleType,

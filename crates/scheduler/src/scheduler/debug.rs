@@ -1,4 +1,4 @@
-//! Answers of the debug endpoints, from the record of decisions.
+//! Responses of the debug endpoints, which describe recorded decisions.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,10 +15,10 @@ use crate::decision_record::{DecisionRecord, Inputs, RecordedDecision};
 use crate::extender::Extenders;
 use crate::profiles::Frameworks;
 
-/// Maximum replaced configurations that are kept to explain earlier decisions.
+/// Maximum number of replaced configurations that are kept to explain earlier decisions.
 const RETIRED: usize = 2;
 
-/// The number of the active configuration, and the ones before it.
+/// The number of the active configuration, and the last replaced configurations.
 #[derive(Debug, Default)]
 pub(super) struct Configurations {
     pub(super) current: u64,
@@ -34,7 +34,7 @@ struct Retired {
 }
 
 impl Configurations {
-    /// Keeps a configuration that was replaced.
+    /// Keeps a replaced configuration, and increments the number of the active configuration.
     pub(super) fn retire(&mut self, frameworks: Frameworks, extenders: Option<Extenders>) {
         self.retired.push_back(Retired {
             number: self.current,
@@ -49,7 +49,7 @@ impl Configurations {
 }
 
 impl Scheduler {
-    /// Answers a request to a debug endpoint. A caller that does not wait any more is ignored.
+    /// Sends the response to a request of a debug endpoint. Ignores a caller that no longer waits for the response.
     pub(super) fn answer_debug(&mut self, query: DebugQuery) {
         match query {
             DebugQuery::List(reply) => drop(reply.send(self.decision_list())),
@@ -102,7 +102,7 @@ impl Scheduler {
             let Some(retired) = retired.find(|retired| retired.number == decision.configuration)
             else {
                 let note =
-                    "that configuration is not kept any more, so the decision is not explained";
+                    "the old configuration is no longer kept, so the decision cannot be explained";
                 details.notes.push(note.to_owned());
                 return Some(Box::new(details));
             };
@@ -123,8 +123,8 @@ impl Scheduler {
             engine.explain_with(snapshot, request, assumed)
         });
         if outcome.result != decision.outcome.result {
-            let note = "a plugin decides differently by now, so the explanation does not belong to the result: it \
-                        reads state that is not part of the record";
+            let note = "the explanation differs from the recorded result, because a plugin \
+                        reads state that the record does not contain";
             details.notes.push(note.to_owned());
         }
         let resource = &decision.binding.spec.resource;

@@ -1,5 +1,5 @@
-//! Notification of plugins about changes (EventsToRegister and Follow), so that they requeue the bindings that
-//! they stopped.
+//! Notification of plugins about changes, through EventsToRegister and Follow. The plugins then requeue the bindings
+//! that they stopped.
 
 use std::cell::RefCell;
 use std::time::Instant;
@@ -9,14 +9,14 @@ use crate::binding::{Binding, BindingKey};
 use crate::framework::{Event, EventKind};
 
 impl Scheduler {
-    /// Reports whether a plugin has registered events of this type.
+    /// Reports whether a plugin has registered for events of this type.
     pub(super) fn is_registered(&self, kind: EventKind) -> bool {
         self.frameworks
             .iter()
             .any(|framework| framework.points.registered(kind))
     }
 
-    /// Requeues these bindings, and those that following plugins return, with their current ranks.
+    /// Wakes these bindings and the bindings that Follow plugins return, and updates their ranks.
     pub(super) fn requeue_for_plugins(&mut self, keys: &[BindingKey], now: Instant) {
         let mut all: Vec<BindingKey> = keys.to_vec();
         for framework in self.frameworks.iter() {
@@ -34,21 +34,22 @@ impl Scheduler {
         }
     }
 
-    /// Notifies following plugins of an added or changed binding.
+    /// Notifies Follow plugins of an added or changed binding.
     pub(super) fn notify_followers(&self, binding: &Binding) {
         for framework in self.frameworks.iter() {
             framework.points.follow(|follow| follow.present(binding));
         }
     }
 
-    /// Notifies following plugins of a deleted binding.
+    /// Notifies Follow plugins of a deleted binding.
     pub(super) fn notify_followers_of_deletion(&self, key: &BindingKey) {
         for framework in self.frameworks.iter() {
             framework.points.follow(|follow| follow.gone(key));
         }
     }
 
-    /// Wakes the bindings that wait, or are about to, and that an event may help.
+    /// Wakes the bindings that an event may help, according to their plugins. Bindings in processing are included,
+    /// because their cycles may still fail.
     pub(super) fn wake_registered(&mut self, event: &Event, now: Instant) {
         let waiting = self
             .queue

@@ -1,7 +1,9 @@
-//! Evictions of the victims that a plugin has nominated.
+//! Evictions of the victims that a PostFilter plugin nominates. A victim is a binding that loses a cluster so that the
+//! preempting binding fits.
 //!
-//! One write removes a victim from `spec.clusters` and adds an eviction task. If the write fails, the
-//! preempting binding reports it and is decided again after its backoff, including a new search.
+//! One write removes the cluster from the victim's `spec.clusters` and adds a graceful eviction task. If the write
+//! fails, an event on the preempting binding reports the failure. The scheduler decides the preempting binding again
+//! after its backoff, and repeats the search for victims.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -24,13 +26,14 @@ use crate::queue::Verdict;
 use crate::rules::plan::Plan;
 use crate::writer::Report;
 
-/// Time in seconds that the old copy waits for a replacement elsewhere: the default termination grace period of
-/// a pod. If no other cluster fits, the capacity is only freed after this time.
+/// Grace period of an eviction task in seconds, equal to the default termination grace period of a pod. The replicas in
+/// the old cluster wait at most this time for a replacement in another cluster. If no other cluster fits, their
+/// capacity is freed after this time.
 const GRACE_PERIOD_SECONDS: i32 = 30;
-/// Event reason on a binding whose victim could not be evicted.
+/// Event reason on a preempting binding whose victim could not be evicted.
 const REASON_FAILED: &str = "PreemptionFailed";
 
-/// A finished write of a victim.
+/// A finished write that evicts a victim.
 #[derive(Debug)]
 pub(super) struct FinishedEviction {
     preemptor: Arc<Binding>,
@@ -41,8 +44,8 @@ pub(super) struct FinishedEviction {
 }
 
 impl FinishedEviction {
-    /// Returns the message of the event on the preempting binding. `None` if the victim was evicted, or the search is
-    /// repeated immediately.
+    /// Returns the message of the event that reports a failed eviction on the preempting binding. Returns `None` if the
+    /// eviction succeeded, or if the scheduler repeats the search without an event.
     fn failure(&self) -> Option<String> {
         let reason = match &self.report {
             Report::Written(_) | Report::Conflict { .. } | Report::Gone | Report::NotLeading => {
@@ -57,16 +60,16 @@ impl FinishedEviction {
     }
 }
 
-/// Pending writes of victims.
+/// The pending writes that evict victims.
 #[derive(Debug, Default)]
 pub(super) struct Evictions {
     tasks: JoinSet<FinishedEviction>,
-    /// Task of each victim.
+    /// The task that evicts each victim.
     victims: HashMap<BindingKey, Id>,
 }
 
 impl Evictions {
-    /// Starts the write of a victim.
+    /// Starts a write that evicts a victim.
     fn spawn(
         &mut self,
         victim: BindingKey,
@@ -76,7 +79,7 @@ impl Evictions {
         self.victims.insert(victim, task.id());
     }
 
-    /// Waits for the next finished write; `None` if none is pending.
+    /// Waits for the next finished write. Returns `None` if no write is pending.
     pub(super) async fn join_next(&mut self) -> Option<Result<FinishedEviction, JoinError>> {
         let finished = self.tasks.join_next().await?;
         match &finished {
@@ -90,7 +93,7 @@ impl Evictions {
 }
 
 impl Scheduler {
-    /// Evicts the nominated victims. Victims that are being evicted already are skipped.
+    /// Evicts the nominated victims. Skips a victim whose eviction is already being written.
     pub(super) fn evict(&mut self, preemptor: &Arc<Binding>, room: Room) {
         let Room::Nominated(plugin, nomination, _) = room else {
             return;
@@ -153,7 +156,8 @@ impl Scheduler {
         match report {
             Report::Written(binding) => {
                 self.store_written(*binding, 0);
-                // The watch event is not newer than this object. Queue the victim here, because it needs another cluster.
+                // The victim needs another cluster. Queue it here, because its watch event is not newer than this
+                // object and is ignored.
                 if let Some(binding) = self.bindings.get(&victim.key)
                     && self.frameworks.passes(binding)
                 {
@@ -181,8 +185,8 @@ impl Scheduler {
         }
     }
 
-    /// Records the result of an eviction: a success on the victim and its template, a failure on the preempting
-    /// binding.
+    /// Records the result of an eviction. A success is an event on the victim and its template. A failure is an event
+    /// on the preempting binding.
     pub(super) fn record_eviction_events(&self, finished: &FinishedEviction) {
         let (preemptor, victim) = (&finished.preemptor, &finished.victim);
         let recorder = self.recorder.of(preemptor.spec.scheduler());
@@ -207,7 +211,7 @@ impl Scheduler {
     }
 }
 
-/// Returns the patch that evicts a victim from clusters; `None` if it is on none of them.
+/// Returns the patch that evicts a victim from `clusters`, or `None` if the victim uses none of these clusters.
 fn eviction_patch(
     victim: &Binding,
     clusters: &[String],

@@ -1,4 +1,5 @@
-//! The scheduling cycles whose result is being written: a binding is not decided again until its write has ended.
+//! Scheduling cycles whose results are being written. The scheduler decides a binding again only after its write has
+//! ended.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +18,7 @@ pub(super) struct Cycle {
     pub(super) binding: Arc<Binding>,
     pub(super) schedule_type: ScheduleType,
     pub(super) began: Instant,
-    /// Ends with the cycle.
+    /// The trace span, which ends with the cycle.
     pub(super) span: Span,
 }
 
@@ -27,7 +28,7 @@ impl Cycle {
     }
 }
 
-/// A decision with the state of the plugins that reserve for it.
+/// A decision with the plugins that take part in its write, and with their state.
 #[derive(Debug)]
 pub(super) struct ReservedDecision {
     pub(super) points: Arc<ExtensionPoints>,
@@ -36,7 +37,7 @@ pub(super) struct ReservedDecision {
 }
 
 impl ReservedDecision {
-    /// Reverts the reservations, in reverse order.
+    /// Reverts the reservations of the Reserve plugins, in reverse order.
     pub(super) fn unreserve(&mut self) {
         self.points.unreserve(&self.decided, &mut self.state);
     }

@@ -1,4 +1,5 @@
-//! The Reserve and Permit phases of a scheduling cycle, and the list of decisions that wait for a Permit plugin.
+//! The Reserve and Permit phases of a scheduling cycle, and the parked decisions. A parked decision waits until Permit
+//! plugins allow or reject it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,13 +16,13 @@ use crate::metrics::Incoming;
 use crate::queue::Verdict;
 use crate::rules::plan::Plan;
 
-/// A decision that waits for plugins.
+/// A decision that waits for Permit plugins.
 #[derive(Debug)]
 struct Parked {
     decision: ReservedDecision,
     cycle: Cycle,
     plan: Plan,
-    /// Plugins that have not allowed it, with the deadline of each.
+    /// Plugins that have not yet allowed the decision, with the deadline of each plugin.
     waits_for: BTreeMap<Arc<str>, Instant>,
 }
 
@@ -30,7 +31,7 @@ struct Parked {
 pub(super) struct ParkedBindings(BTreeMap<BindingKey, Parked>);
 
 impl ParkedBindings {
-    /// Returns the parked decisions for a plugin that they wait for.
+    /// Returns the parked decisions that wait for a plugin.
     fn waiting_for(&self, plugin: &Arc<str>) -> Waiting<'_> {
         let all = self.0.values();
         let waiting = all.filter(|parked| parked.waits_for.contains_key(plugin));
@@ -41,7 +42,7 @@ impl ParkedBindings {
         }
     }
 
-    /// Records that a plugin allows a decision. Removes and returns the decision if no other plugin is left.
+    /// Records that a plugin allows a decision. Removes and returns the decision if it waits for no other plugin.
     fn allow(&mut self, plugin: &Arc<str>, key: &BindingKey) -> Option<Parked> {
         let parked = self.0.get_mut(key)?;
         parked.waits_for.remove(plugin);
@@ -57,14 +58,14 @@ impl ParkedBindings {
         self.0.keys()
     }
 
-    /// Returns the earliest deadline of a plugin.
+    /// Returns the earliest deadline of all parked decisions.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let all = self.0.values();
         let deadlines = all.flat_map(|parked| parked.waits_for.values());
         deadlines.min().copied()
     }
 
-    /// Returns a rejection for every decision with an exceeded deadline.
+    /// Returns a rejection for every decision whose deadline has passed.
     fn overdue(&self, now: Instant) -> Vec<PermitMessage> {
         self.0
             .iter()
@@ -83,11 +84,11 @@ impl ParkedBindings {
 
 /// Result of Reserve and Permit.
 pub(super) enum PermitOutcome {
-    /// The decision may be stored.
+    /// The decision may be written.
     Allowed(ReservedDecision),
     /// The decision waits for these plugins until their deadlines.
     Waiting(ReservedDecision, BTreeMap<Arc<str>, Instant>),
-    /// The decision must not be stored. All plugins are unreserved.
+    /// The decision must not be written. Its reservations have been reverted.
     Stopped(PluginError),
 }
 
@@ -117,7 +118,7 @@ impl Scheduler {
         outcome
     }
 
-    /// Runs Permit. Also returns the plugins' messages about other decisions.
+    /// Runs the Permit plugins for a decision. Also returns the plugins' messages about other decisions.
     fn permit(
         &self,
         mut decision: ReservedDecision,
@@ -174,7 +175,8 @@ impl Scheduler {
         self.parked.0.insert(key, parked);
     }
 
-    /// Handles the plugins' messages about parked decisions, and the messages that follow from them.
+    /// Handles messages of plugins about parked decisions. A rejection may cause further messages, which are handled as
+    /// well.
     pub(super) fn handle_permit_messages(&mut self, messages: Vec<PermitMessage>, now: Instant) {
         let mut messages = VecDeque::from(messages);
         while let Some(message) = messages.pop_front() {
@@ -215,7 +217,7 @@ impl Scheduler {
         messages
     }
 
-    /// Reverts a decision that is no longer parked, and notifies its Permit plugins. Returns their messages
+    /// Reverts a decision that is no longer parked, and notifies its Permit plugins. Returns the plugins' messages
     /// about other decisions.
     fn give_up(&mut self, mut parked: Parked) -> (Parked, Vec<PermitMessage>) {
         parked.decision.unreserve();
@@ -230,8 +232,8 @@ impl Scheduler {
         (parked, messages)
     }
 
-    /// Wakes bindings that may use the capacity of a rejected decision. They return after their backoff, so that two
-    /// decisions that reject each other do not keep the scheduler busy.
+    /// Wakes bindings that may use the capacity of a rejected decision. They are retried after their backoff. Otherwise
+    /// two decisions that alternately reject each other would keep the scheduler busy.
     fn wake_after_release(&mut self, rejected: &ReservedDecision, now: Instant) {
         if !self.book.assumes_capacity() {
             return;
@@ -263,7 +265,8 @@ impl Scheduler {
         }
     }
 
-    /// Drops a parked decision without a condition. Its binding is decided again, if it still exists.
+    /// Drops a parked decision. The condition of its binding stays unchanged. The binding is decided again if it still
+    /// exists.
     pub(super) fn drop_parked(&mut self, key: &BindingKey, now: Instant) {
         let Some(parked) = self.parked.0.remove(key) else {
             return;
@@ -273,7 +276,7 @@ impl Scheduler {
         self.handle_permit_messages(messages, now);
     }
 
-    /// Rejects the parked decisions with exceeded deadlines.
+    /// Rejects the parked decisions whose deadlines have passed.
     pub(super) fn reject_overdue_permits(&mut self, now: Instant) {
         let overdue = self.parked.overdue(now);
         if !overdue.is_empty() {
@@ -281,7 +284,7 @@ impl Scheduler {
         }
     }
 
-    /// Reports in the binding's condition that a plugin stopped its decision.
+    /// Reports in the condition of a binding that a plugin stopped its decision.
     pub(super) fn report_stopped(&mut self, cycle: Cycle, error: &PluginError, now: Instant) {
         let Some(binding) = self.bindings.get(cycle.key()).cloned() else {
             self.queue.done(cycle.key(), Verdict::Done, now);

@@ -1,7 +1,8 @@
-//! The PostFilter phase of a scheduling cycle: asks plugins for victims, and evicts them.
+//! The PostFilter phase of a scheduling cycle: plugins search for victims, whose eviction makes a binding fit. The
+//! module `eviction` then evicts the victims.
 //!
-//! The capacity of a victim is free once its cluster reports so. Between the end of its eviction task and that
-//! report, nothing more is preempted for it.
+//! A cluster reports the capacity of a victim as free some time after the end of the eviction task. In the meantime,
+//! the search counts this capacity as free, so that it nominates no further victims for the same binding.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,31 +21,31 @@ use crate::capacity_book::assumed_capacity::assumed_workload;
 use crate::framework::extension_points::ExtensionPoints;
 use crate::framework::{Nomination, PostFilterContext, State, Victim};
 
-/// Event reason on a binding for which others are evicted.
+/// Event reason on a binding for which other bindings are evicted.
 const REASON_PREEMPTING: &str = "Preempting";
-/// Maximum victims named in a message.
+/// Maximum number of victims that a message names.
 const NAMED_VICTIMS: usize = 8;
 
-/// Result of the search for capacity.
+/// Result of the search for victims.
 #[derive(Debug, Default)]
 pub(super) enum Room {
-    /// The binding needs no search, or no plugin preempts.
+    /// No search took place: the binding does not lack capacity, or no PostFilter plugin is enabled.
     #[default]
     None,
-    /// No set of stored assignments can be evicted so that the binding fits.
+    /// The search found no set of assignments whose eviction makes the binding fit.
     NotFound,
-    /// Capacity has been freed and is not reported yet.
+    /// Evictions have freed enough capacity, but the clusters have not reported it yet.
     Coming(Placement),
-    /// The binding fits, unless healthy workloads are still missing from their clusters' reports.
+    /// The binding fits if the reports of the clusters already include all healthy workloads.
     Unclear(Placement),
-    /// A plugin nominates these victims; the binding fits there afterwards.
+    /// A plugin nominates victims. After their eviction, the binding fits with this placement.
     Nominated(Arc<str>, Nomination, Placement),
     /// A plugin failed and is called again later.
     Unknown(PluginError),
 }
 
 impl Room {
-    /// Returns the addition to the condition's message.
+    /// Returns the text that is appended to the message of the condition.
     pub(super) fn remark(&self) -> Option<String> {
         match self {
             Self::None | Self::NotFound => None,
@@ -68,7 +69,7 @@ impl Room {
         }
     }
 
-    /// Returns the placement to reserve.
+    /// Returns the placement whose capacity is reserved for the binding.
     pub(super) fn place(&self) -> Option<&Placement> {
         match self {
             Self::None | Self::NotFound | Self::Unknown(_) => None,
@@ -78,12 +79,12 @@ impl Room {
         }
     }
 
-    /// Reports whether the search has to be repeated because a plugin failed.
+    /// Reports whether the search must be repeated because a plugin failed.
     pub(super) fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown(_))
     }
 
-    /// Returns the event to record.
+    /// Returns the event that reports the nominated victims.
     pub(super) fn note(&self) -> Option<Note> {
         let Self::Nominated(plugin, nomination, _) = self else {
             return None;
@@ -99,8 +100,8 @@ impl Room {
     }
 }
 
-/// Bindings, by priority, that found no victims while decisions were pending. Such a decision may become a
-/// victim once it is stored.
+/// Bindings, by priority, for which a search found no victims while other decisions were waiting for their write. After
+/// its write, such a decision may become a victim.
 #[derive(Debug, Default)]
 pub(super) struct PreemptionRetries(BTreeMap<i32, BTreeSet<BindingKey>>);
 
@@ -110,7 +111,7 @@ impl PreemptionRetries {
         keys.insert(binding.key.clone());
     }
 
-    /// Removes and returns the bindings of higher priority.
+    /// Removes and returns the bindings whose priority is higher than `priority`.
     fn take_above(&mut self, priority: i32) -> impl Iterator<Item = BindingKey> + use<> {
         let above = priority.checked_add(1);
         let taken = above.map(|above| self.0.split_off(&above));
@@ -126,13 +127,13 @@ impl PreemptionRetries {
     }
 }
 
-/// Input of the search for capacity.
+/// The input of a search for victims.
 pub(super) struct Search<'a> {
     pub(super) binding: &'a Arc<Binding>,
     pub(super) request: &'a Request,
     pub(super) snapshot: &'a Arc<Snapshot>,
     pub(super) book: &'a CapacityBook,
-    /// True if decisions that are not reported yet count against the capacity of clusters.
+    /// True if a decision counts against the capacity of a cluster before the cluster reports the new replicas.
     pub(super) assumes_capacity: bool,
     pub(super) now: Instant,
     pub(super) plugin_state: &'a State,
@@ -140,7 +141,7 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Searches for capacity if the outcome is a lack of it.
+    /// Searches for victims if the outcome is that no cluster fits or that capacity is missing.
     pub(super) fn room(
         &self,
         engine: &mut Engine,
@@ -155,7 +156,8 @@ impl Search<'_> {
         if !may_help || self.points.post_filter.is_empty() {
             return Room::None;
         }
-        // Workloads that may count twice must not cause evictions.
+        // A healthy workload may count twice: in the report of its cluster and in the assumed capacity. It must not
+        // cause evictions, so leave it out of the assumed capacity.
         let (mut base, unclear) =
             self.book
                 .taken_without_healthy(self.binding, self.assumes_capacity, self.now);
@@ -202,7 +204,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the capacity of a victim in its cluster, whether placed or being evicted.
+    /// Returns the workload of a victim in its cluster, which either contains the replicas or is evicting them.
     fn workload_of(&self, victim: &Victim) -> Option<AssumedWorkload> {
         let binding = self.plugin_state.stored(&victim.key)?;
         let spec = &binding.spec;
@@ -219,15 +221,15 @@ impl Search<'_> {
 }
 
 impl Scheduler {
-    /// Notes a search without victims, to repeat it when a pending decision is stored.
+    /// Records that a search found no victims, so that the search is repeated after the write of a pending decision.
     pub(super) fn note_failed_search(&mut self, binding: &Binding, room: &Room) {
         if matches!(room, Room::NotFound) && self.plugin_state.has_decisions() {
             self.preemption_retries.add(binding);
         }
     }
 
-    /// Repeats the failed searches of bindings of higher priority than a stored one. They wait for their
-    /// backoff, so that a busy control plane does not search permanently.
+    /// Retries the bindings whose search failed and whose priority is higher than the priority of a written binding.
+    /// They are retried after their backoff, so that a busy control plane does not cause permanent searches.
     pub(super) fn retry_preemption(&mut self, stored: &BindingKey, now: Instant) {
         if let Some(binding) = self.bindings.get(stored) {
             for key in self.preemption_retries.take_above(binding.spec.priority()) {

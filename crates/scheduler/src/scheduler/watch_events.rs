@@ -1,4 +1,4 @@
-//! Handling of watch events, and of the bindings that they affect.
+//! The handlers of watch events. They update the state of the scheduler and queue the affected bindings.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,7 +37,7 @@ impl Scheduler {
         }
     }
 
-    /// Becomes ready after the first complete list of every watch.
+    /// Reports readiness to the probes after every watch has completed its first list.
     fn report_readiness(&self) {
         if self.lists.all_complete() && !self.probes.is_ready() {
             self.probes.set_ready();
@@ -93,7 +93,8 @@ impl Scheduler {
         }
         let applied = self.clusters.apply(name.clone(), cluster);
         let mut delta = applied.delta;
-        // A report may release assumed capacity: the net capacity may have grown even if the reported one shrank.
+        // The report of a cluster may release assumed capacity. The free capacity may then have grown even if the
+        // reported capacity shrank.
         if applied.capacity_changed && self.book.cluster_reported(&name) {
             delta.more_capacity = true;
         }
@@ -111,8 +112,8 @@ impl Scheduler {
         }
     }
 
-    /// Handles the deletion of a cluster. Without a finalizer it was never seen as being deleted, so its bindings are
-    /// reconciled now.
+    /// Handles the deletion of a cluster and reconciles its bindings. If the cluster had no finalizer, no earlier event
+    /// showed its deletion timestamp, so its bindings have not been reconciled before.
     fn on_cluster_deleted(&mut self, name: &str) {
         if let Some(estimators) = &self.estimates.estimators {
             estimators.client.remove(name);
@@ -138,7 +139,7 @@ impl Scheduler {
         }
     }
 
-    /// Reconciles the bindings that are affected by the old or new state of a changed cluster.
+    /// Reconciles the bindings that the old or the new state of a changed cluster affects.
     fn reconcile_bindings_of(&mut self, old: &Cluster, new: &Cluster) {
         if !self.leading {
             return;
@@ -159,7 +160,7 @@ impl Scheduler {
         }
     }
 
-    /// Wakes the waiting bindings that a changed cluster may help.
+    /// Wakes the bindings that a changed cluster may help: waiting bindings, and bindings in processing.
     fn wake_bindings_for(&mut self, cluster: &Cluster, delta: ClusterDelta) {
         let mut matcher = AffinityMatcher::new(cluster);
         let mut helped = Vec::new();
@@ -169,7 +170,7 @@ impl Scheduler {
             let Some(binding) = self.bindings.get(key) else {
                 continue;
             };
-            // The condition of a binding in processing is out of date.
+            // The condition of a binding in processing is outdated.
             let no_fit = is_waiting
                 && stored(&binding.status)
                     .is_some_and(|c| c.reason == Reason::NoClusterFit.as_str());
@@ -225,7 +226,7 @@ impl Scheduler {
         }
     }
 
-    /// Ends the write of a binding and handles the watch event that arrived meanwhile, if it is newer.
+    /// Ends the write of a binding, and handles the watch event that arrived during the write if this event is newer.
     pub(super) fn end_write(&mut self, key: &BindingKey) {
         if let Some(raw) = self.bindings.end_write(key) {
             self.on_raw_binding(key, raw);
@@ -288,7 +289,8 @@ impl Scheduler {
         }
     }
 
-    /// Stores the object that a write returned, unless the watch has reported its deletion meanwhile.
+    /// Stores the object in the response to a write, unless a watch event has since reported the deletion of the
+    /// object.
     pub(super) fn store_written(&mut self, binding: Binding, own_generation: i64) {
         if self.bindings.get(&binding.key).is_some() {
             self.store_binding(binding, own_generation);
@@ -318,7 +320,7 @@ impl Scheduler {
         self.on_capacity_released(released);
     }
 
-    /// Wakes bindings after assumed capacity of clusters was released. No report will show this.
+    /// Wakes the bindings that may fit after assumed capacity was released. No report of a cluster shows this release.
     fn on_capacity_released(&mut self, clusters: impl IntoIterator<Item = String>) {
         for name in clusters {
             if let Some(cluster) = self.clusters.get(&name) {

@@ -1,4 +1,4 @@
-//! The end of a scheduling cycle: what happens after a binding's write has succeeded or failed.
+//! The handling of the result of a binding's write, which ends the scheduling cycle.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -56,7 +56,7 @@ impl Scheduler {
             Report::Written(binding) => {
                 let own = binding.generation();
                 self.store_written(*binding, own);
-                // Events during the write showed that write, unless the object is newer.
+                // The events during the write resulted from this write, unless the stored object is newer.
                 if self
                     .bindings
                     .get(&key)
@@ -117,7 +117,7 @@ impl Scheduler {
         }
     }
 
-    /// Reports in the binding's condition that the API server rejected the result.
+    /// Reports in the condition of a binding that the API server rejected the write of its result.
     fn report_refused(
         &mut self,
         key: &BindingKey,
@@ -145,7 +145,8 @@ impl Scheduler {
                 span: Span::default(),
             };
             let report = match writer.write(cycle.binding.clone(), &plan).await {
-                // Do not report the rejection of this report: the key backs off.
+                // Do not report that the API server rejected the condition as well. The key is retried after its
+                // backoff.
                 Report::Refused { status, .. } => Report::Unreachable {
                     error: status.message.clone(),
                     answered: true,
@@ -165,9 +166,9 @@ impl Scheduler {
         Verdict::Retry
     }
 
-    /// Records the events of a plan after its writes succeeded. If only the response to the last write is
-    /// missing, the write may have succeeded, and the next cycle may have nothing left to do: the events are
-    /// recorded as well.
+    /// Records the events of a plan after its writes succeeded. The events are also recorded if only the response to
+    /// the last write is missing. That write may have succeeded, and the next cycle would then write nothing and record
+    /// no event.
     pub(super) fn record_write_events(&self, finished: &FinishedWrite) {
         let key = finished.cycle.key();
         let reference = match &finished.report {

@@ -1,7 +1,7 @@
 //! Recognition of another scheduler's writes in the states of a binding.
 //!
-//! Schedulers write a decision in two requests: clusters and annotation first, then the status. The state before both
-//! is what the decision was made for.
+//! A scheduler writes a decision in two requests: first the clusters and the annotation, then the status. The basis of
+//! the decision is the state of the binding before both writes.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,26 +13,26 @@ use super::prediction::Prediction;
 use crate::binding::Binding;
 use crate::rules::condition::stored;
 
-/// A binding between two decisions.
+/// A binding, with the basis of its next decision.
 #[derive(Debug)]
 pub(super) struct ObservedBinding {
-    /// The state that the next decision is made for.
+    /// The state of the binding for which the other scheduler makes its next decision.
     basis: Arc<Binding>,
     latest: Arc<Binding>,
-    /// Time at which the basis was seen.
+    /// Time at which the watch reported the basis.
     pub(super) since: Instant,
-    /// The own decision about the basis; `None` if it needs none.
+    /// This scheduler's decision about the basis, or `None` if the basis needs no decision.
     pub(super) predicted: Option<Prediction>,
 }
 
-/// The meaning of a new state.
+/// The meaning of a new state of a binding.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Observation {
-    /// The next decision is made for this state.
+    /// The state is the basis of the next decision.
     NewBasis,
-    /// The first of the two writes of a decision.
+    /// The state contains the first of the two writes of a decision.
     ResultOnly,
-    /// A decision is complete.
+    /// The state contains both writes of a decision.
     Decided,
 }
 
@@ -54,7 +54,7 @@ impl ObservedBinding {
         &self.latest
     }
 
-    /// Reports what a newer state means.
+    /// Returns the meaning of a newer state.
     pub(super) fn observe(&self, new: &Binding) -> Observation {
         if status_of_decision_differs(&self.latest.status, &new.status) {
             return Observation::Decided;
@@ -78,7 +78,8 @@ impl ObservedBinding {
     }
 }
 
-/// Reports whether a scheduler wrote the difference. Each of its status writes sets the condition, or keeps it.
+/// Reports whether a scheduler wrote the difference between two statuses. Every status that a scheduler writes contains
+/// the condition `Scheduled`.
 fn status_of_decision_differs(old: &BindingStatus, new: &BindingStatus) -> bool {
     if stored(new).is_none() {
         return false;
@@ -88,7 +89,8 @@ fn status_of_decision_differs(old: &BindingStatus, new: &BindingStatus) -> bool 
         || stored(old) != stored(new)
 }
 
-/// Reports whether a scheduler wrote the difference. Controllers remove clusters too, but with an eviction task.
+/// Reports whether a scheduler wrote the difference between two states. Controllers also remove clusters, but they add
+/// an eviction task at the same time.
 fn is_result(old: &Binding, new: &Binding) -> bool {
     old.annotation(APPLIED_PLACEMENT) != new.annotation(APPLIED_PLACEMENT)
         || (old.spec.clusters != new.spec.clusters
@@ -147,7 +149,7 @@ mod tests {
         let observation = observed.observe(&result);
         observed.replace(result, &observation, now);
         assert!(observed.basis().spec.clusters.is_empty());
-        // A controller's write between the two does not change what was decided about.
+        // A controller's write between the two writes of the scheduler does not change the basis.
         let both = binding(|object| {
             clusters(object);
             object["spec"]["replicas"] = json!(3);

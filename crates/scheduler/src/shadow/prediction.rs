@@ -1,4 +1,4 @@
-//! A decision in the form in which two schedulers are compared: clusters and the reason of the condition `Scheduled`.
+//! The compared parts of a decision: the clusters, and the reason of the condition `Scheduled`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::rules::condition::{Reason, stored};
 use crate::rules::plan::Plan;
 use crate::shadow_differences::{Decided, MissingCluster};
 
-/// Clusters by name, and the reason of the condition.
+/// The compared parts of a decision of this scheduler or of another scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Prediction {
     clusters: BTreeMap<String, TargetCluster>,
@@ -29,7 +29,7 @@ impl Prediction {
         }
     }
 
-    /// Returns the decision that a binding contains.
+    /// Returns the decision that a scheduler has written into a binding.
     pub(super) fn written(binding: &Binding) -> Self {
         let condition = stored(&binding.status);
         Self::new(
@@ -38,7 +38,7 @@ impl Prediction {
         )
     }
 
-    /// Returns what a scheduler would write for an outcome.
+    /// Returns the decision that a scheduler would write for an outcome of the engine.
     pub(super) fn of(binding: &Binding, placement_json: &str, outcome: &Outcome) -> Self {
         let plan = Plan::of(binding, placement_json, outcome);
         let clusters = plan.targets.as_deref().unwrap_or(&binding.spec.clusters);
@@ -51,8 +51,8 @@ impl Prediction {
         Self::new(clusters, reason.as_str())
     }
 
-    /// Returns the clusters that the other decision has, and this one has not, with the plugin that refused them or the
-    /// stage that they reached.
+    /// Returns the clusters that only the other decision contains. Each cluster has the plugin that rejected it, or the
+    /// stage that it reached.
     pub(super) fn missing(&self, other: &Self, explanation: &Explanation) -> Vec<MissingCluster> {
         let explained = explanation.clusters();
         let missing = other
@@ -76,7 +76,7 @@ impl Prediction {
             .collect()
     }
 
-    /// Returns the decision as `/debug/shadow` shows it.
+    /// Returns the decision in the form that `/debug/shadow` returns.
     pub(super) fn into_decided(self) -> Decided {
         Decided {
             clusters: self.clusters.into_values().collect(),
@@ -85,7 +85,7 @@ impl Prediction {
     }
 }
 
-/// Writes `m1:2, m2 (Success)`.
+/// Formats a decision, for example as `m1:2, m2 (Success)`.
 impl fmt::Display for Prediction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, target) in self.clusters.values().enumerate() {

@@ -1,4 +1,4 @@
-//! Watch of the templates of one kind.
+//! The watch of all templates of one kind. It sends updates to the cache of templates.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use kube::runtime::watcher::{self, watcher};
 use super::qos::QosClass;
 use super::{Facts, LABELS, Source, TemplateKey, Templates, Update};
 
-/// Pause after the first failure; doubled after each further failure.
+/// Pause after the first failure. Each further failure doubles the pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// Maximum pause.
+/// Maximum pause after a failure.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Watches until the token is cancelled.
+/// Watches the templates of one kind until the token is cancelled.
 pub(super) async fn run(templates: Templates, source: Source, gvk: GroupVersionKind) {
     let stopping = source.stopping.clone();
     tokio::select! {
@@ -45,7 +45,7 @@ async fn watch(templates: &Templates, source: &Source, gvk: &GroupVersionKind) {
     while let Some(event) = stream.next().await {
         match event {
             Ok(event) => {
-                // The start of a list does not prove that it succeeds.
+                // A list that has started may still fail.
                 if !matches!(event, watcher::Event::Init) {
                     failure.reset();
                 }
@@ -76,7 +76,7 @@ async fn watch(templates: &Templates, source: &Source, gvk: &GroupVersionKind) {
     }
 }
 
-/// Failure of a watch. Each error is logged once, even if it repeats.
+/// The failures of one watch. An error that repeats is logged only once.
 struct Failure<'a> {
     gvk: &'a GroupVersionKind,
     pause: Duration,
@@ -92,7 +92,7 @@ impl<'a> Failure<'a> {
         }
     }
 
-    /// Logs and reports a failure, then pauses.
+    /// Logs a new failure and reports it to the cache. Then pauses.
     async fn report(&mut self, templates: &Templates, why: &str, unreachable: bool) {
         if self.logged != why {
             let kind = &self.gvk.kind;
@@ -113,7 +113,7 @@ impl<'a> Failure<'a> {
     }
 }
 
-/// Describes a watch error. A missing permission is named together with the manifest that grants it.
+/// Describes a watch error. If the scheduler lacks a permission, the text names the manifest that grants it.
 fn describe(error: &watcher::Error, resource: &ApiResource) -> String {
     let verb = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 403 => "list",

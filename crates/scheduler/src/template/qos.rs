@@ -1,23 +1,23 @@
-//! Kubernetes QoS class of a template's pods.
+//! The Kubernetes QoS class of a template's pods.
 
 use berth_api::quantity::Quantity;
 use serde_json::Value;
 
-/// QoS class of a pod; the greater class goes first.
+/// QoS class of a pod. The plugin GroupQueueSort orders bindings with a greater class first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum QosClass {
-    /// No container has requests or limits.
+    /// No container has requests or limits for CPU or memory.
     #[default]
     BestEffort,
-    /// Some container has requests or limits.
+    /// At least one container has requests or limits for CPU or memory, but the class is not [`QosClass::Guaranteed`].
     Burstable,
     /// Every container has CPU and memory limits equal to its requests.
     Guaranteed,
 }
 
 impl QosClass {
-    /// Returns the class of an object's pod template, or of the object itself if it is a pod. Objects without
-    /// pods are BestEffort.
+    /// Returns the class of the pod template in an object, or of the object itself if it is a pod. The class of an
+    /// object without pods is [`Self::BestEffort`].
     pub fn of_template(object: &Value) -> Self {
         [
             "/spec/jobTemplate/spec/template/spec",

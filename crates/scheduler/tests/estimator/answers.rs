@@ -1,4 +1,5 @@
-//! Fresh, stale and missing answers.
+//! Tests of the estimator client with fresh, stale and missing answers. A stale answer is an estimator's last answer to
+//! an equal request. The client uses a stale answer if the estimator fails.
 
 use std::time::{Duration, Instant};
 
@@ -100,7 +101,7 @@ async fn all_clusters_share_one_deadline() {
 }
 
 #[tokio::test]
-async fn the_last_answer_to_the_same_request_stands_in() {
+async fn a_failing_estimator_has_a_stale_answer_to_an_equal_request() {
     let fixture = Fixture::start().await;
     let fake = FakeEstimator::start("m1", Behaviour::Answers(5)).await;
     fixture.join("m1", fake.address).await;
@@ -127,7 +128,7 @@ async fn the_last_answer_to_the_same_request_stands_in() {
 }
 
 #[tokio::test]
-async fn expired_answers_do_not_stand_in() {
+async fn expired_answers_are_not_used_as_stale_answers() {
     let options = EstimatorOptions {
         answers_max_age: Duration::ZERO,
         ..EstimatorOptions::default()

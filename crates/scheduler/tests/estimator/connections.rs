@@ -1,4 +1,4 @@
-//! Connecting, reconnecting and closing.
+//! Tests of the estimator client's connections: how they are opened, reopened and closed.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ async fn removing_a_cluster_closes_its_connection() {
     assert_eq!(
         reason(answers.get("m1")),
         "cluster m1 does not exist in estimator cache",
-        "its answers are dropped, too"
+        "the client also removes the last answers of the cluster"
     );
 }
 
@@ -123,7 +123,7 @@ async fn repeated_timeouts_replace_the_connection() {
         ..EstimatorOptions::default()
     };
     let fixture = Fixture::with(options).await;
-    // Accepts connections and never responds.
+    // The listener accepts connections and never responds.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     fixture.join("m1", listener.local_addr().unwrap()).await;
     let first = soon(listener.accept()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Decisions of the engine with answers from the cache.
+//! Tests of engine decisions that read estimates from an [`AnswerCache`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use berth_core::{Engine, EngineOptions, Fleet, Gates, Outcome, Plugins, Request,
 use berth_scheduler::estimator::{Answer, AnswerCache, Answers, NoAnswer};
 use serde_json::json;
 
-/// Clusters that report capacity for 10 replicas of one CPU each.
+/// Returns a snapshot of clusters that report capacity for 10 replicas of one CPU each.
 fn fleet(names: &[&str]) -> Arc<Snapshot> {
     let mut fleet = Fleet::new();
     for name in names {
@@ -84,7 +84,7 @@ fn unanswered_lookups_are_answered_in_the_next_round() {
         ["m1", "m2", "m3"]
     );
 
-    // m1 and m2 have less capacity than they report; m3 gives no answer.
+    // The estimators of m1 and m2 answer less capacity than the clusters report. The estimator of m3 gives no answer.
     let mut answers = fresh(&[("m1", 2), ("m2", 0)]);
     let reason = NoAnswer::NoEstimate {
         cluster: "m3".into(),
@@ -128,7 +128,7 @@ fn moving_to_the_next_affinity_term_takes_another_round() {
             .iter()
             .map(ToString::to_string)
             .collect();
-        // m1 has no capacity left, although it reports some.
+        // The estimator of m1 answers 0, although the cluster reports capacity.
         let values: Vec<_> = clusters
             .iter()
             .map(|name| (name.as_str(), if name == "m1" { 0 } else { 8 }))

@@ -1,4 +1,4 @@
-//! An estimator server with scripted behaviour.
+//! A fake estimator server. Each test chooses the response of the server to all requests.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ pub(crate) enum Behaviour {
     Hangs,
 }
 
-/// A request as received.
+/// A received request of one of the two methods.
 #[derive(Clone, Debug)]
 pub(crate) enum Received {
     Replicas(pb::MaxAvailableReplicasRequest),
@@ -42,7 +42,7 @@ struct State {
     connections: watch::Sender<usize>,
 }
 
-/// A server. Dropping it closes all connections abruptly.
+/// A fake estimator server. When it is dropped, it closes all connections abruptly.
 pub(crate) struct FakeEstimator {
     pub(crate) address: SocketAddr,
     state: Arc<State>,
@@ -55,7 +55,7 @@ impl Drop for FakeEstimator {
     }
 }
 
-/// Counts as one for as long as it exists.
+/// A guard that increments a counter, and decrements it when the guard is dropped.
 struct Counted(watch::Sender<usize>);
 
 impl Counted {

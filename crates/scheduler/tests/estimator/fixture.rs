@@ -1,4 +1,4 @@
-//! A control plane and an estimator client.
+//! The fixture of the tests: an embedded control plane and an estimator client.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use berth_api::Cluster;
 use berth_api::binding::BindingSpec;
 use berth_apiserver::{Server, ServerConfig};
+use berth_component_base::connect::RateLimit;
 use berth_core::estimate::Unit;
-use berth_scheduler::connect::RateLimit;
 use berth_scheduler::estimator::{Answers, EstimateRequest, EstimatorClient, EstimatorOptions};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::Api;
@@ -93,7 +93,7 @@ pub(crate) fn deployment(requirements: Value) -> BindingSpec {
     .unwrap()
 }
 
-/// A request for replicas that need this much CPU each.
+/// Returns an estimate request for replicas that need this amount of CPU each.
 pub(crate) fn cpu(amount: &str) -> EstimateRequest {
     let spec = deployment(json!({ "resourceRequest": { "cpu": amount } }));
     EstimateRequest::new(&spec, Unit::Replicas).unwrap()

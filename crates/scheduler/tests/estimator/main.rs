@@ -1,4 +1,5 @@
-//! The estimator client against test servers, whose addresses come from an embedded control plane.
+//! Tests of the estimator client with fake estimator servers. The client finds the servers through Services of an
+//! embedded control plane.
 
 #![expect(
     clippy::unwrap_used,

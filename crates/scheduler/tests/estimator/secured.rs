@@ -1,4 +1,4 @@
-//! TLS connections to estimators.
+//! Tests of the estimator client's TLS connections.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -37,7 +37,8 @@ impl Authority {
         (params.signed_by(&key, &self.issuer).unwrap(), key)
     }
 
-    /// Returns an acceptor with a certificate of this authority. It requires client certificates of the same authority.
+    /// Returns an acceptor with a certificate of this authority. The acceptor requires a client certificate of the same
+    /// authority.
     fn acceptor(&self, host: IpAddr) -> TlsAcceptor {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
@@ -148,7 +149,7 @@ async fn files_are_read_for_every_connection() {
     assert_eq!(
         answers.get("m1").unwrap().value(),
         None,
-        "the authority file holds another authority"
+        "the CA file contains the certificate of another authority"
     );
     authority.write(&ca);
     assert!(soon(fixture.client.connections().until("m1", true)).await);

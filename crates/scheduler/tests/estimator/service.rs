@@ -1,4 +1,4 @@
-//! A running scheduler with accurate estimators.
+//! A test of a running scheduler with accurate estimators.
 
 use berth_api::{Cluster, ResourceBinding};
 use berth_scheduler::estimator::EstimatorOptions;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::fake::{Behaviour, FakeEstimator};
 use crate::fixture::{Fixture, member, soon};
 
-/// Creates a member whose status reports capacity for a hundred replicas.
+/// Creates a member cluster whose status reports capacity for a hundred replicas.
 async fn create_member(fixture: &Fixture, name: &str) {
     let clusters: Api<Cluster> = Api::all(fixture.server.client());
     clusters
@@ -74,7 +74,7 @@ async fn outcome(fixture: &Fixture, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn accurate_estimates_decide_and_a_failing_estimator_degrades_only_itself() {
+async fn decisions_use_accurate_estimates_and_stale_answers_of_failing_estimators() {
     let fixture = Fixture::start().await;
     for definition in berth_api::crds::all().unwrap() {
         fixture.server.install_crd(definition).await.unwrap();
@@ -108,7 +108,7 @@ async fn accurate_estimates_decide_and_a_failing_estimator_degrades_only_itself(
     assert_eq!(
         (m1.requests().len(), m2.requests().len()),
         (1, 1),
-        "one request each"
+        "each estimator receives one request"
     );
 
     m1.behave(Behaviour::Answers(0));
@@ -120,7 +120,7 @@ async fn accurate_estimates_decide_and_a_failing_estimator_degrades_only_itself(
         "{message}"
     );
 
-    // m1 falls back to its last answer, 0; m2 answers.
+    // The estimator of m1 fails, so the scheduler uses its last answer, 0. The estimator of m2 answers 6.
     m1.behave(Behaviour::Fails(tonic::Status::unavailable("gone")));
     m2.behave(Behaviour::Answers(6));
     create_binding(&fixture, "one-fails").await;

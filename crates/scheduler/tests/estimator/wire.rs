@@ -1,4 +1,5 @@
-//! Requests as servers of each version read them.
+//! Tests of the requests that the estimator client sends. Estimators of every Karmada version must read the same values
+//! from a request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +54,7 @@ mod k8s {
     }
 }
 
-/// The requirements as servers up to 1.17 declare them.
+/// The message of the requirements in estimators up to version 1.17.
 #[derive(Clone, PartialEq, Message)]
 struct OldRequirements {
     #[prost(message, optional, tag = "1")]
@@ -76,7 +77,7 @@ struct OldNodeClaim {
     tolerations: Vec<k8s::Toleration>,
 }
 
-/// The requirements as servers from 1.19 declare them.
+/// The message of the requirements in estimators from version 1.19.
 #[derive(Clone, PartialEq, Message)]
 struct NewRequirements {
     #[prost(message, optional, tag = "1")]

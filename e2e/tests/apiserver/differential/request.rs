@@ -1,4 +1,5 @@
-//! Random requests: valid objects with a few unusual values.
+//! The generator of random requests for the differential test. Most requests contain a valid object in which a few
+//! values are replaced by unusual values.
 
 use serde_json::{Map, Value, json};
 
@@ -7,10 +8,11 @@ use crate::server::{ApiResponse, TestServer};
 
 /// Valid objects of built-in kinds, and the paths of their collections.
 const BASES: &str = include_str!("../data/invalid.json");
-/// Collection of a custom kind.
+/// Path of the collection of a custom kind.
 pub(super) const POLICIES: &str =
     "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies";
-/// Kinds that servers change themselves, or that have no namespace.
+/// Names in [`BASES`] that the test omits: a server changes objects of these kinds itself, or the kinds are
+/// cluster-scoped.
 const EXCLUDED: [&str; 8] = [
     "quota",
     "node",
@@ -25,14 +27,14 @@ const NAMES: [&str; 3] = ["a", "a", "b"];
 const MANAGERS: [&str; 3] = ["one", "two", "three"];
 const MAX_EXTRA_REQUESTS: u64 = 10;
 
-/// A kind with a valid object.
+/// A kind, the path of its collection, and a valid object.
 pub(super) struct Kind {
     pub(super) path: String,
     base: Value,
 }
 
 impl Kind {
-    /// Returns the kind of a namespaced collection, as named by discovery.
+    /// Creates the kind of a namespaced collection. Reads the names of kind and version from discovery.
     async fn new(server: &TestServer, path: &str, mut base: Value) -> Self {
         let (version, plural) = path.split_once("/namespaces/default/").unwrap();
         let known = server.raw("GET", version, &[], "").await.json;
@@ -63,7 +65,7 @@ impl Kind {
     }
 }
 
-/// A new value for a field, or its removal.
+/// A change of one field: a new value, or its removal if the value is `None`.
 #[derive(Debug, Clone)]
 struct Change {
     pointer: String,
@@ -97,7 +99,8 @@ impl Change {
 enum Body {
     Nothing,
     Fixed(Value),
-    /// The last state in a response, or else this object; with changes, and with `resourceVersion` if true.
+    /// The last state of the object in a response, or the given object if there was none, with these changes. The
+    /// resource version is kept if the flag is true.
     Live(Value, Vec<Change>, bool),
 }
 
@@ -105,13 +108,13 @@ enum Body {
 pub(super) struct Request {
     method: &'static str,
     name: &'static str,
-    /// Path and query after the resource or object.
+    /// The part of the URL after the path of the collection or object.
     rest: String,
     media: &'static str,
     body: Body,
 }
 
-/// The last state of each object in a server's responses.
+/// The last state of each object in the responses of one server, keyed by name.
 #[derive(Default)]
 pub(super) struct LastStates(Map<String, Value>);
 
@@ -159,7 +162,7 @@ impl Request {
     }
 }
 
-/// Adds the JSON pointer of every field, parents first.
+/// Adds the JSON pointer of each field to `out`, with parents before their children.
 fn pointers(value: &Value, path: &str, out: &mut Vec<String>) {
     let mut step = |name: &str, inner: &Value| {
         let path = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
@@ -229,7 +232,8 @@ fn random_change(numbers: &mut Numbers, object: &Value) -> Change {
     }
 }
 
-/// Returns a merge patch that contains the changed field.
+/// Returns a merge patch that makes a change. The patch contains the whole field of the first two levels, such as
+/// `spec.template`, in which a value changes.
 fn merge_patch(object: &Value, change: &Change) -> Value {
     let mut changed = object.clone();
     change.apply(&mut changed);
@@ -311,7 +315,8 @@ fn random_request(numbers: &mut Numbers, kind: &Kind, is_first: bool) -> Request
         }
         13..=16 => {
             let change = random_change(numbers, &object);
-            // kube-apiserver closes the connection on list items with unusual keys.
+            // A strategic merge patch of a list item with an unusual merge key makes kube-apiserver close the
+            // connection.
             let of_item = change
                 .pointer
                 .split('/')
@@ -365,7 +370,7 @@ fn random_request(numbers: &mut Numbers, kind: &Kind, is_first: bool) -> Request
     }
 }
 
-/// Returns the kind and the requests of a seed.
+/// Returns the kind and the sequence of requests for a seed.
 pub(super) fn sequence(seed: u64, kinds: &[Kind]) -> (&Kind, Vec<Request>) {
     let mut numbers = Numbers::new(seed);
     let kind = numbers.one_of(kinds);

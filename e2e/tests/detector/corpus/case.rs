@@ -1,4 +1,4 @@
-//! Recorded cases, and creation of their objects.
+//! The recorded cases, and functions that create and read their objects.
 
 use std::io::Read as _;
 
@@ -8,20 +8,25 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A recorded case: its objects, and the results on a Karmada control plane.
+/// A recorded case: objects to create, and the results on a Karmada control plane.
 #[derive(Debug, Deserialize)]
 pub struct Case {
     pub id: String,
     pub namespace: String,
+    /// The template and its policies, in the order of creation.
     pub objects: Vec<Value>,
+    /// For each object, whether Karmada accepted it, and the stored object or the error.
     pub admitted: Vec<Value>,
+    /// The bindings that Karmada created.
     pub bindings: Vec<Value>,
+    /// The labels and annotations of the template at the end.
     pub template: Value,
 }
 
-/// Result of creating an object: the stored object, or the error message.
+/// The result of creating an object: the stored object, or the error message.
 pub type Outcome = Result<Value, String>;
 
+/// Reads all recorded cases.
 pub fn all() -> Vec<Case> {
     #[derive(Deserialize)]
     struct Data {
@@ -41,7 +46,7 @@ impl Case {
         create_namespace(client, &self.namespace).await;
     }
 
-    /// Returns the only object that is not a policy.
+    /// Returns the template, which is the only object other than policies.
     pub fn template(&self) -> &Value {
         let mut objects = self.objects.iter();
         objects.find(|object| !is_policy(object)).unwrap()

@@ -1,4 +1,4 @@
-//! Comparison of results with the recorded ones.
+//! Comparison of the results of Berth with the recorded results of Karmada.
 
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::ApiResource;
@@ -7,12 +7,13 @@ use serde_json::{Map, Value, json};
 use super::case::{Case, Outcome, get, is_policy};
 use super::markers;
 
-/// Time limit for bindings to appear.
+/// The time limit until all recorded bindings exist.
 const BINDING_TIMEOUT: std::time::Duration = std::time::Duration::from_mins(1);
-/// Annotations written by the API server.
+/// Annotations that the API server writes. The comparison ignores them.
 const API_SERVER_ANNOTATIONS: [&str; 1] = ["deprecated.daemonset.template.generation"];
 
-/// Compares the acceptance of objects and the stored specs.
+/// Compares which objects are accepted, the stored specs of policies, and the fields that refusals name. Adds the
+/// differences to `differences`.
 pub fn compare_admission(case: &Case, outcomes: &[Outcome], differences: &mut Vec<String>) {
     let id = &case.id;
     let objects = case.objects.iter().zip(&case.admitted);
@@ -44,6 +45,7 @@ pub fn compare_admission(case: &Case, outcomes: &[Outcome], differences: &mut Ve
     }
 }
 
+/// Returns the fields of the spec that an error message names.
 fn fields_named(error: &str) -> impl Iterator<Item = &str> {
     error
         .split([' ', '['])
@@ -51,7 +53,8 @@ fn fields_named(error: &str) -> impl Iterator<Item = &str> {
         .filter_map(|word| word.strip_suffix(':'))
 }
 
-/// Waits for all bindings, and compares bindings, labels, annotations and finalizers.
+/// Waits for all bindings, and compares the bindings, and the labels, annotations and finalizers of templates and
+/// policies.
 pub async fn compare_results(client: &kube::Client, cases: &[Case], differences: &mut Vec<String>) {
     wait_for_bindings(client, cases).await;
     for case in cases {
@@ -60,7 +63,7 @@ pub async fn compare_results(client: &kube::Client, cases: &[Case], differences:
     }
 }
 
-/// Waits for all bindings, and compares only them.
+/// Waits for all bindings, and compares only the bindings.
 pub async fn compare_bindings_only(
     client: &kube::Client,
     cases: &[Case],
@@ -73,7 +76,8 @@ pub async fn compare_bindings_only(
 }
 
 async fn wait_for_bindings(client: &kube::Client, cases: &[Case]) {
-    // Waits for the number of expected bindings. The marker below allows unexpected bindings to appear as well.
+    // Wait until all cases have the expected number of bindings. Then wait for a marker, so that unexpected bindings
+    // appear too.
     let expected: usize = cases.iter().map(|case| case.bindings.len()).sum();
     let all_there = async {
         let mut present = 0;
@@ -191,7 +195,7 @@ fn to_recorded_format(binding: DynamicObject) -> Value {
     })
 }
 
-/// Returns labels or annotations with ids replaced by `*`, and without those of the API server.
+/// Returns labels or annotations in which `*` replaces the permanent ids. Removes the annotations of the API server.
 fn without_ids(map: &Value) -> Value {
     let mut entries = map.as_object().cloned().unwrap_or_default();
     entries.retain(|key, _| !API_SERVER_ANNOTATIONS.contains(&key.as_str()));

@@ -1,7 +1,8 @@
-//! Marker objects to wait until the detector has handled all earlier objects.
+//! Marker objects, with which a test waits until the detector has handled all objects that were created earlier.
 //!
-//! The detector receives the objects of each kind in order. Once it has claimed a marker that was created last, for a
-//! policy that was created last, it has received all earlier objects.
+//! The detector receives the objects of a kind in the order of creation. A test creates a marker, which is an object of
+//! each kind of template, and a policy for the marker. When the detector has claimed the marker for its policy, it has
+//! received all earlier objects and policies.
 
 use std::collections::BTreeMap;
 
@@ -58,6 +59,7 @@ pub async fn wait_until_handled(client: &kube::Client, cases: &[Case], round: &s
     }
 }
 
+/// Returns a policy that selects a marker.
 fn policy_for(marker: &Value, name: &str, namespaced: bool) -> Value {
     let kind = if namespaced {
         "PropagationPolicy"

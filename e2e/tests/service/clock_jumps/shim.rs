@@ -1,16 +1,17 @@
-//! Preloaded library that moves the wall clock of a process.
+//! A library that moves the wall clock of a process. The process loads this library with `LD_PRELOAD`.
 //!
-//! The file named by `WALL_CLOCK_OFFSET` contains the offset in seconds. It is read on every clock call, so writing it
-//! makes the clock jump. Monotonic clocks do not change, as when an administrator sets the time.
+//! The environment variable `WALL_CLOCK_OFFSET` names a file that contains the offset in seconds. Each call of
+//! [`clock_gettime`] reads this file, so a write to the file makes the clock jump. Monotonic clocks do not change, as
+//! when an administrator sets the time.
 //!
-//! The test that uses this file compiles it separately; it is not part of the test binary.
+//! `wall_clock.rs` compiles the library during the test. The library is not part of the test binary.
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::sync::OnceLock;
 
 const CLOCK_REALTIME: c_int = 0;
 const CLOCK_REALTIME_COARSE: c_int = 5;
-/// Pseudo-handle for the next library with the symbol.
+/// The pseudo-handle with which `dlsym` searches the libraries after this one.
 const RTLD_NEXT: *mut c_void = -1_isize as *mut c_void;
 
 #[repr(C)]
@@ -25,7 +26,7 @@ unsafe extern "C" {
     fn dlsym(library: *mut c_void, symbol: *const c_char) -> *mut c_void;
 }
 
-/// Returns `clock_gettime` of the C library.
+/// Returns the function `clock_gettime` of the C library.
 fn real_clock_gettime() -> ClockGettime {
     static FOUND: OnceLock<ClockGettime> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -46,7 +47,7 @@ fn offset() -> i64 {
     text.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Replacement for `clock_gettime` of the C library that moves the wall clock.
+/// Replaces `clock_gettime` of the C library, and adds the offset to the wall clock.
 ///
 /// # Safety
 /// `time` must point to a valid `timespec`, as for the original function.

@@ -1,17 +1,17 @@
-//! Adjustable wall clock for processes of a test.
+//! A wall clock that a test can set for a process. The library in `shim.rs` implements it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A wall clock that a test can set for a process.
+/// An adjustable wall clock.
 pub(crate) struct Clock {
     library: PathBuf,
     offset: PathBuf,
 }
 
 impl Clock {
-    /// Compiles the preloaded library, and sets the offset to zero.
+    /// Compiles the library, and sets the offset to zero.
     pub(crate) fn make(folder: &Path) -> Self {
         let clock = Self {
             library: folder.join("libwall_clock.so"),
@@ -29,14 +29,15 @@ impl Clock {
         clock
     }
 
-    /// Sets the offset from the machine's clock in seconds. The rename is atomic for readers.
+    /// Sets the offset from the machine's clock in seconds. The file is renamed into place, so that a reader never sees
+    /// a part of it.
     pub(crate) fn jump_to(&self, seconds: i64) {
         let next = self.offset.with_extension("next");
         fs::write(&next, seconds.to_string()).unwrap();
         fs::rename(&next, &self.offset).unwrap();
     }
 
-    /// Returns the environment variables for the process.
+    /// Returns the environment variables with which a process uses this clock.
     pub(crate) fn environment(&self) -> [(&'static str, &Path); 2] {
         [
             ("LD_PRELOAD", self.library.as_path()),

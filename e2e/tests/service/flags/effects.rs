@@ -1,4 +1,4 @@
-//! Effects of flags on running processes.
+//! Tests of the effects of flags on running processes, and of the errors for invalid arguments.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::assertions::{engine_decisions, is_settled, targets, wait_until_all_pl
 use crate::objects::{binding, by_available_replicas, cluster, fleet, mixed, on_cluster};
 use crate::process::{ANY_PORT, Process, run};
 
-/// Returns the response of an HTTP server.
+/// Sends a GET request to an HTTP server, and returns the response with its headers.
 async fn get(address: &str, path: &str) -> std::io::Result<String> {
     let mut stream = tokio::net::TcpStream::connect(address).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -40,6 +40,7 @@ async fn placement(bare: &BareControlPlane, name: &str) -> Vec<(String, i32)> {
     .await
 }
 
+/// The exit code is 2, and the error names the invalid argument.
 #[test]
 fn invalid_arguments_are_reported_in_one_line() {
     let wrong = [
@@ -84,6 +85,8 @@ fn the_program_named_karmada_scheduler_runs_as_a_scheduler() {
     assert!(String::from_utf8_lossy(&help.stdout).contains("--leader-elect-resource-name"));
 }
 
+/// The scheduler places the bindings with its own name, holds the lease with its own name, and exports Karmada's
+/// metrics.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn arguments_of_karmadas_deployment_are_accepted() {
     let bare = BareControlPlane::start(&fleet(2)).await;
@@ -128,7 +131,7 @@ async fn arguments_of_karmadas_deployment_are_accepted() {
         "karmada_build_info{",
         "process_resident_memory_bytes ",
     ];
-    // An attempt is counted after its last write.
+    // The scheduler counts an attempt after its last write.
     eventually("the metrics", async || {
         let metrics = get(&address, "/metrics").await.unwrap();
         let is_missing = |sample: &&&str| !metrics.lines().any(|line| line.starts_with(**sample));
@@ -153,6 +156,7 @@ async fn arguments_of_karmadas_deployment_are_accepted() {
     bare.stop().await;
 }
 
+/// The kubeconfig contains a wrong address, which `--master` corrects.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn flags_for_plugins_empty_workloads_master_and_log_format_take_effect() {
     let mut tainted = cluster("m2", 10);
@@ -222,7 +226,7 @@ async fn the_request_rate_limit_applies() {
     program.wait_for_log("caches are filled").await;
     let began = Instant::now();
     wait_until_all_placed(&bare, &expected).await;
-    // 20 bindings need 40 patches, and the burst covers 5 of them. Events also count.
+    // 20 bindings need 40 patches. The burst covers 5 of them. Events count towards the limit as well.
     let took = began.elapsed();
     assert!(
         took > Duration::from_millis(35 * 1000 / 20 - 200),

@@ -1,4 +1,4 @@
-//! Table of all flags and their effect on the options of the service.
+//! A table of all flags with the options that they set, and the tests of this table.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use berth_scheduler::Options;
 use berth_scheduler::QueueOrder;
 use berth_scheduler::config::flags::SchedulerArgs;
 use berth_scheduler::config::{BindAddress, Mode};
-use berth_scheduler::connect::Rate;
+use berth_component_base::connect::Rate;
 use berth_scheduler::estimator::{ClientIdentity, EstimatorOptions, Tls};
 use clap::{CommandFactory as _, Parser};
 
@@ -23,12 +23,12 @@ fn options(flags: &str) -> Options {
     Options::try_from(parsed.flags).unwrap_or_else(|error| panic!("{flags}: {error}"))
 }
 
-/// Parses an address in the format of flags.
+/// Parses an address in the format of the flags.
 fn address(text: &str) -> BindAddress {
     text.parse().unwrap()
 }
 
-/// The client identity of the certificate flags in the table.
+/// Returns the client identity that the certificate flags in the table set.
 fn identity() -> ClientIdentity {
     ClientIdentity {
         certificate: "cert".into(),
@@ -36,7 +36,7 @@ fn identity() -> ClientIdentity {
     }
 }
 
-/// Reports whether the only profile enables a plugin.
+/// Reports whether the scheduler's only profile enables a plugin.
 fn enables(options: &Options, plugin: &str) -> bool {
     let profiles = options
         .declared
@@ -48,9 +48,10 @@ fn enables(options: &Options, plugin: &str) -> bool {
 
 type Row = (&'static str, fn(&Options) -> bool);
 
-/// Flags, each with a condition that is true with them and false without them.
+/// Rows of flags and a condition. The condition is true for the options with these flags, and false for the default
+/// options.
 const TABLE: &[Row] = &[
-    // The arguments of the Deployment in Karmada's guide to custom schedulers.
+    // This row contains the arguments of the Deployment in Karmada's guide to custom schedulers.
     (
         "--kubeconfig=/etc/kubeconfig --bind-address=0.0.0.0 --secure-port=10351 \
          --enable-scheduler-estimator=true --leader-elect-resource-name=my-scheduler \
@@ -118,7 +119,7 @@ const TABLE: &[Row] = &[
     ("--plugins=-ClusterAffinity", |o| {
         berth_core::IN_TREE.iter().all(|name| !enables(o, name))
     }),
-    // The path is relative to the package folder, where tests run.
+    // The path is relative to the folder of the package, in which the tests run.
     ("--config=../examples/test-filter/config.yaml", |o| {
         o.declared.first_name() == "my-scheduler"
             && o.declared.is_by_file()
@@ -240,6 +241,7 @@ const TABLE: &[Row] = &[
     ),
 ];
 
+/// Each row of the table contains a condition that only its flags fulfil.
 #[test]
 fn each_flag_changes_the_options() {
     let without = options("");
@@ -249,6 +251,7 @@ fn each_flag_changes_the_options() {
     }
 }
 
+/// A flag with an empty value has the same effect as an absent flag.
 #[test]
 fn empty_values_count_as_unset() {
     let empty = options("--kubeconfig= --master=");
@@ -261,7 +264,7 @@ fn every_flag_is_in_the_table() {
     let missing: Vec<&str> = command
         .get_arguments()
         .filter_map(|argument| argument.get_long())
-        // Tracing is no option of the service: the program starts it.
+        // The flags for tracing set no option of the scheduler: the program starts the tracing.
         .filter(|name| *name != "help" && !name.starts_with("tracing-"))
         .filter(|name| {
             let flag = format!("--{name}");

@@ -1,11 +1,11 @@
-//! Tables fitted to a terminal: columns that do not fit are printed below their row.
+//! Tables fitted to the width of a terminal. The cells of columns that do not fit are printed below their row.
 
 use crate::columns::align;
 
 /// Indentation of the lines below a row.
 const INDENT: usize = 4;
 
-/// Aligns a table. If it is wider than `width`, the last columns are printed below their rows.
+/// Aligns a table. If the table is wider than `width`, the cells of its last columns are printed below their rows.
 pub(super) fn fit(header: &[&str], rows: &[Vec<String>], width: Option<usize>) -> String {
     let table = align(header, rows);
     let Some(width) = width.filter(|width| !fits(&table, *width)) else {
@@ -43,7 +43,7 @@ fn fits(table: &str, width: usize) -> bool {
     table.lines().all(|line| line.chars().count() <= width)
 }
 
-/// Wraps a text between words. A word that is longer than a line gets its own line.
+/// Wraps a text between words. A word that is longer than `width` gets its own line.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = " ".repeat(INDENT);

@@ -1,4 +1,4 @@
-//! Tables with one row per binding.
+//! The format `-o table`: one row per binding.
 
 use berth_scheduler::binding::BindingKey;
 
@@ -7,7 +7,7 @@ use super::listed;
 use crate::columns::cell;
 use crate::what_if::{Decision, Move};
 
-/// Maximum number of clusters in a cell. `-o wide` names all.
+/// Maximum number of clusters in a cell. The format `-o wide` names all clusters.
 const MAX_CLUSTERS: usize = 6;
 
 /// Returns the table of decisions.
@@ -63,7 +63,7 @@ pub(super) fn moves(moves: &[Move], width: Option<usize>) -> String {
     )
 }
 
-/// Fits a table, without `column` if it is empty in all rows.
+/// Fits a table to the width. Removes `column` if all of its cells are empty.
 fn fit_non_empty(
     header: &[&str],
     mut rows: Vec<Vec<String>>,
@@ -84,7 +84,8 @@ fn namespace(key: &BindingKey) -> String {
     cell(key.namespace.as_deref())
 }
 
-/// Returns the reason of a failure, or the summary of the reasons against other clusters.
+/// Returns the reason of a failure. For a successful decision, summarizes why the scheduler rejected the other
+/// clusters.
 fn reason(decision: &Decision) -> String {
     if let Some(failure) = &decision.failure {
         return failure.message.clone();

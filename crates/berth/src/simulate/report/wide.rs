@@ -1,4 +1,5 @@
-//! Tables with one row per binding and cluster: the last stage that the cluster passed, and the reason against it.
+//! The format `-o wide`: for each binding, a block with one row per cluster. A row shows the last stage of scheduling
+//! that the cluster reached, and the reason for which a plugin rejected the cluster.
 
 use std::fmt::Write as _;
 
@@ -101,7 +102,8 @@ fn row(name: &str, cluster: &ClusterExplanation) -> Vec<String> {
     ]
 }
 
-/// Returns the answer of the member's estimator, with its age or the reason why it is missing; none without a query.
+/// Formats the estimate of the member's accurate estimator. Adds the age of an outdated estimate, or the reason for a
+/// missing one. Returns `None` if the scheduler did not query the estimator.
 fn accurate(cluster: &ClusterExplanation) -> Option<String> {
     let basis = cluster.bases.get(AccurateEstimator::NAME)?;
     let answer = cluster.estimates.get(AccurateEstimator::NAME);
@@ -113,7 +115,7 @@ fn accurate(cluster: &ClusterExplanation) -> Option<String> {
     })
 }
 
-/// Formats an estimate. Estimators without a limit return the maximum.
+/// Formats an estimate. Estimators return `i32::MAX` for a cluster without a limit.
 fn estimate_text(estimate: i32) -> String {
     if estimate == i32::MAX {
         "any".to_owned()

@@ -1,4 +1,4 @@
-//! JSON and YAML format of the results. Fields are only added, never removed.
+//! The formats `-o json` and `-o yaml`. For compatibility, later versions may add fields and must keep these fields.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use crate::what_if::{self, Failure, Move, Share};
 
-/// Result for a binding.
+/// The decision about a binding.
 #[derive(Debug, Serialize)]
 pub(super) struct Decision<'a> {
     binding: Binding<'a>,
-    /// Previous clusters, for moves.
+    /// Previous clusters, if the simulation compares two states.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<&'a [Share]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,7 +22,7 @@ pub(super) struct Decision<'a> {
     explanation: BTreeMap<&'a str, &'a ClusterExplanation>,
 }
 
-/// Name of a binding; the namespace of a ClusterResourceBinding is empty.
+/// Namespace and name of a binding. The namespace of a ClusterResourceBinding is empty.
 #[derive(Debug, Serialize)]
 struct Binding<'a> {
     namespace: &'a str,

@@ -41,7 +41,8 @@ fn each_change_of_a_binding_is_a_line() {
     for (event, expected) in [
         (
             binding(&none, &none, &json!({})),
-            &["shop/web-deployment  there       Deployment of policy web, 2 replicas: nowhere"][..],
+            &["shop/web-deployment  exists      Deployment of policy web, 2 replicas: no clusters"]
+                [..],
         ),
         (
             binding(&none, &none, &unfit),
@@ -88,7 +89,7 @@ fn each_change_of_a_binding_is_a_line() {
 }
 
 #[test]
-fn duplicated_replicas_count_for_each_cluster() {
+fn duplicated_replicas_are_shown_as_replicas_in_each_cluster() {
     let binding = |placement: Value| {
         let binding: ResourceBinding = serde_json::from_value(json!({
             "metadata": { "name": "web", "namespace": "shop" },
@@ -111,7 +112,7 @@ fn duplicated_replicas_count_for_each_cluster() {
 }
 
 #[test]
-fn a_required_resource_is_in_the_clusters_of_its_binding() {
+fn a_required_resource_is_shown_in_the_clusters_of_the_binding_that_depends_on_it() {
     let mut dashboard = Dashboard::default();
     let settings = |clusters: &Value| {
         let binding: ResourceBinding = serde_json::from_value(json!({
@@ -127,7 +128,7 @@ fn a_required_resource_is_in_the_clusters_of_its_binding() {
     for (event, expected) in [
         (
             settings(&on("m1")),
-            "shop/settings-configmap  there       ConfigMap follows web-deployment: m1",
+            "shop/settings-configmap  exists      ConfigMap follows web-deployment: m1",
         ),
         (
             settings(&on("m2")),
@@ -139,7 +140,7 @@ fn a_required_resource_is_in_the_clusters_of_its_binding() {
 }
 
 #[test]
-fn changes_of_a_clusters_readiness_are_lines() {
+fn each_change_of_a_clusters_readiness_is_a_line() {
     let mut dashboard = Dashboard::default();
     let cluster = |ready: &str| {
         let cluster = json!({ "metadata": { "name": "m1" }, "spec": { "syncMode": "Push" },

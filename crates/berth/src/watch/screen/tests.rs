@@ -51,7 +51,7 @@ fn events(count: usize) -> Events {
 }
 
 #[test]
-fn everything_is_shown_on_a_large_terminal() {
+fn a_large_terminal_shows_all_panes() {
     let lines = render(
         &dashboard_with(1),
         &events(1),
@@ -74,7 +74,7 @@ fn everything_is_shown_on_a_large_terminal() {
 }
 
 #[test]
-fn replicas_per_cluster_are_marked() {
+fn duplicated_replicas_are_marked_with_each() {
     let mut dashboard = dashboard_with(1);
     let row = dashboard.rows.values_mut().next().unwrap();
     row.desired = Some(DesiredReplicas::InEach(2));
@@ -86,7 +86,7 @@ fn replicas_per_cluster_are_marked() {
 }
 
 #[test]
-fn clusters_are_shown_on_a_narrow_terminal_too() {
+fn a_narrow_terminal_shows_the_clusters_of_a_binding() {
     for (columns, last) in [(80, "POLICY"), (65, "KIND"), (50, "CLUSTERS")] {
         let lines = bindings(&dashboard_with(1), &View::default(), columns);
         assert!(lines[0].ends_with(last), "{columns}: {lines:?}");

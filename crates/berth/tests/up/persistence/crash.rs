@@ -1,4 +1,5 @@
-//! Tests of a kill during thousands of writes: acknowledged writes and watch events survive, and watches continue.
+//! Tests that kill `berth up` during thousands of writes and start it again. Acknowledged writes must still exist, and
+//! a resumed watch must report every change once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,12 +14,14 @@ use serde_json::json;
 
 use super::{Installation, TIMEOUT};
 
-/// Number of writes without a kill.
+/// Number of writes after which the writers stop. The test kills the server earlier.
 const WRITES: usize = 10_000;
+/// Number of concurrent writers.
 const WRITERS: usize = 8;
+/// Number of object names for each writer.
 const NAMES: u64 = 150;
 
-/// A pseudo-random generator.
+/// A generator of pseudo-random numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -31,10 +34,10 @@ impl Numbers {
     }
 }
 
-/// Version and content of an object; none if it does not exist.
+/// Version and content of an object. `None` if the object does not exist.
 type State = Option<(u64, String)>;
 
-/// Result of an unacknowledged write, if it succeeded.
+/// A write that the server has not acknowledged. The server may have stored it or not.
 #[derive(Debug)]
 enum Attempt {
     Content(String),
@@ -42,7 +45,7 @@ enum Attempt {
 }
 
 impl Attempt {
-    /// Returns the content afterwards.
+    /// Returns the content of the object if the server has stored the write. Returns `None` for a deletion.
     fn content(&self) -> Option<&str> {
         match self {
             Self::Content(content) => Some(content),
@@ -51,12 +54,12 @@ impl Attempt {
     }
 }
 
-/// Responses that a writer received for an object.
+/// The responses that a writer received for one object.
 #[derive(Default)]
 struct Record {
-    /// Last acknowledged state.
+    /// State of the object after the last acknowledged write.
     state: State,
-    /// Write without a response.
+    /// The write that has no response yet.
     attempted: Option<Attempt>,
     /// Versions of acknowledged creations and changes.
     versions: Vec<u64>,
@@ -64,10 +67,10 @@ struct Record {
     deletions: usize,
 }
 
-/// Events that a watch received.
+/// The events that a watch received.
 #[derive(Default)]
 struct Observed {
-    /// Latest state of each object.
+    /// State of each object in its last event.
     states: BTreeMap<String, State>,
     /// Versions of the changes, in order of arrival.
     versions: Vec<u64>,
@@ -97,7 +100,8 @@ fn version(map: &ConfigMap) -> u64 {
     map.resource_version().unwrap().parse().unwrap()
 }
 
-/// Creates, changes and deletes the writer's own objects until the server is gone.
+/// Creates, changes and deletes the objects of one writer until the server does not respond. Returns the responses for
+/// each object.
 async fn write(
     client: Client,
     writer: usize,
@@ -138,14 +142,15 @@ async fn write(
                 done.fetch_add(1, Ordering::Relaxed);
             }
             Err(kube::Error::Api(status)) => panic!("{name}: {status:?}"),
-            // The server is gone.
+            // The server does not respond, because the test has killed it.
             Err(_) => break,
         }
     }
     records
 }
 
-/// Records the events of a watch after the version `from`, until it ends.
+/// Watches after the version `from`, and records the events until the watch ends. Returns the version of the last
+/// event.
 async fn follow(client: Client, mut from: String, observed: &mut Observed) -> (String, Ended) {
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     let Ok(stream) = maps.watch(&WatchParams::default().timeout(5), &from).await else {
@@ -170,10 +175,12 @@ async fn follow(client: Client, mut from: String, observed: &mut Observed) -> (S
     }
 }
 
-/// End of a watch.
+/// Reason for the end of a watch.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
+    /// The server closed the watch after the timeout of the request.
     Closed,
+    /// The connection failed.
     Aborted,
 }
 
@@ -186,6 +193,7 @@ async fn list_states(client: &Client) -> (u64, BTreeMap<String, State>) {
     (version, ours.collect())
 }
 
+/// Kills `berth up` during the writes, starts it again, and compares the stored objects with the responses and events.
 #[expect(clippy::too_many_lines, reason = "one scenario")]
 async fn kill_during_writes(seed: u64, flags: &[&str]) {
     let installation = Installation::new(flags);
@@ -234,7 +242,7 @@ async fn kill_during_writes(seed: u64, flags: &[&str]) {
     assert_eq!(
         std::fs::read_to_string(again.kubeconfig()).unwrap(),
         kubeconfig,
-        "the kubeconfig stays valid"
+        "the kubeconfig has changed"
     );
     let (version_now, now) = list_states(&client).await;
     let mut unanswered = 0;
@@ -255,10 +263,10 @@ async fn kill_during_writes(seed: u64, flags: &[&str]) {
     }
     assert!(
         now.keys().all(|name| records.contains_key(name)),
-        "unknown objects exist"
+        "objects exist that no writer has created"
     );
     assert!(unanswered <= WRITERS);
-    // No object returned to a state before the last event of the watch.
+    // No object has an older state than in the last event that the watch received.
     for (name, observed) in &observed.states {
         let found = now.get(name).cloned().flatten();
         match (observed, &found) {
@@ -281,7 +289,7 @@ async fn kill_during_writes(seed: u64, flags: &[&str]) {
     let highest = highest.max().unwrap();
     assert!(version_now >= highest, "{version_now} is before {highest}");
 
-    // Versions continue, and the resumed watch reports every change once.
+    // New versions are higher than all old versions, and the resumed watch reports every change once.
     let object = serde_json::from_value(json!({"metadata": {"name": "w-new"}})).unwrap();
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let new = maps.create(&PostParams::default(), &object).await.unwrap();

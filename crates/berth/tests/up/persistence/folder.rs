@@ -1,4 +1,4 @@
-//! Tests of the data folder: restart, permissions, refused folders and a full disk.
+//! Tests of the folder of `--data-dir`: restart, permissions, unusable folders, a full disk and damaged credentials.
 
 use berth_test_requirements::needs;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::program::{Up, berth, line, refused, until};
 
 #[needs(kubectl)]
 #[test]
-fn a_restart_brings_members_and_objects_back() {
+fn members_and_objects_exist_after_a_restart() {
     let installation = Installation::new(&["--members=2"]);
     let up = installation.start();
     up.kubectl(&["create", "configmap", "kept"]);
@@ -79,7 +79,7 @@ fn only_the_owner_can_read_the_data_folder() {
 }
 
 #[test]
-fn an_unusable_folder_is_named_with_the_reason() {
+fn the_error_about_an_unusable_folder_contains_the_folder_and_the_reason() {
     let installation = Installation::new(&["--members=0"]);
     let up = installation.start();
     let other_home = tempfile::tempdir().unwrap();
@@ -115,10 +115,10 @@ fn fsync_requires_a_data_folder() {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }
 
-/// Size limit of files that simulates a full disk.
+/// Maximum file size in bytes. Writes beyond this limit fail, as on a full disk.
 const FILE_SIZE_LIMIT: usize = 12 << 20;
 
-/// Sets the size limit of the files of a process.
+/// Sets the maximum file size of a process. Reports whether this succeeded.
 fn set_file_size_limit(process: u32, size: &str) -> bool {
     let limit = format!("--fsize={size}:unlimited");
     let pid = format!("--pid={process}");
@@ -127,10 +127,10 @@ fn set_file_size_limit(process: u32, size: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_refuses_writes_until_there_is_set_file_size_limit() {
+async fn writes_fail_while_the_disk_is_full_and_succeed_again_afterwards() {
     let installation = Installation::new(&["--members=1"]);
     let mut command = Command::new("bash");
-    // Exceeding the limit is then an error instead of a signal.
+    // Without the trap, a write beyond the limit would kill the process with a signal. With it, the write fails.
     let script = "trap '' XFSZ; exec \"$@\"";
     command
         .args(["-c", script, "bash", env!("CARGO_BIN_EXE_berth")])
@@ -198,7 +198,7 @@ async fn a_full_disk_refuses_writes_until_there_is_set_file_size_limit() {
 }
 
 #[test]
-fn damaged_credentials_are_named() {
+fn the_error_about_damaged_credentials_contains_the_file() {
     let installation = Installation::new(&["--members=0"]);
     drop(installation.start());
     let folder = installation

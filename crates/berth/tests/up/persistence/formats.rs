@@ -1,4 +1,4 @@
-//! Data folders that earlier versions wrote, recorded by `hack/record-data-folder.sh`.
+//! Tests with data folders that earlier versions of Berth wrote. The script `hack/record-data-folder.sh` recorded them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Installation;
 use crate::program::Up;
 
-/// Returns the recorded folders, one for each format.
+/// Returns the paths of the recorded folders, one archive for each format.
 fn recorded() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/up/persistence/data");
     let entries = fs::read_dir(folder).unwrap();
@@ -53,7 +53,7 @@ fn data_of_every_format_is_read_and_kept() {
         let error = up.refused(&["get", "configmap", "deleted"]);
         assert!(error.contains("NotFound"), "{error}");
 
-        // Versions continue, so that clients of the recorded server observe only what changes.
+        // New resource versions are higher than the recorded ones, so that a client can resume a watch.
         let version = |object: &Value| {
             let version = object["metadata"]["resourceVersion"].as_str();
             version.unwrap().parse::<u64>().unwrap()

@@ -1,4 +1,4 @@
-//! Tests of memory and disk use after many updates.
+//! A test of the memory and disk use of `berth up --data-dir` after many updates of one object.
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Installation;
 
-/// Size of the object, so that a few hundred updates fill the history of a table.
+/// Size of the object in bytes. A few hundred updates of this size fill the server's history of watch events.
 const SIZE: usize = 100_000;
 
 /// Returns the resident memory of a process in MiB.
@@ -43,7 +43,7 @@ async fn updates_do_not_accumulate_in_memory_or_on_disk() {
 
     update(&maps, 0..600).await;
     let early = resident(up.child.id());
-    // Several times the memory of the process.
+    // The total size of these updates is several times the memory of the process.
     update(&maps, 600..2600).await;
     let late = resident(up.child.id());
     assert!(late < early + 40, "{early} MiB became {late} MiB");

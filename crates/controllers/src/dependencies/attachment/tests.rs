@@ -8,7 +8,7 @@ fn read(object: Value) -> BindingRecord {
     BindingRecord::read(&object).unwrap()
 }
 
-/// An independent binding with these clusters and more fields in its spec.
+/// Returns an independent binding with these clusters. `more` contains further fields of the spec.
 fn independent(name: &str, clusters: Value, more: Value) -> BindingRecord {
     let mut spec = json!({ "propagateDeps": true, "clusters": clusters, "placement": {},
         "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": name } });
@@ -130,16 +130,16 @@ fn the_attached_binding_follows_its_independent_bindings() {
         let plan = plan(&input(Some(read(stored.clone())), parents));
         (carried_out(Some(stored), &plan), plan)
     };
-    // Up to date.
+    // The attached binding is up to date.
     assert_eq!(after(&stored, &[&web]).1, Plan::default());
-    // Another placement.
+    // The independent binding moves to another cluster.
     let moved = independent("web", json!([{ "name": "m2", "new": 1 }]), json!({}));
     let synced;
     (stored, Plan { synced, .. }) = after(&stored, &[&moved]);
     assert_eq!(synced, std::slice::from_ref(&web.key));
     let clusters = &stored["spec"]["requiredBy"][0]["clusters"];
     assert_eq!(*clusters, json!([{ "name": "m2", "new": 1 }]));
-    // Another independent binding with more settings.
+    // A second independent binding with other settings depends on the object.
     let api = independent(
         "api",
         json!([]),
@@ -161,14 +161,14 @@ fn the_attached_binding_follows_its_independent_bindings() {
     };
     assert_eq!(names(&both), ["web-deployment", "api-deployment"]);
     assert_eq!(both["spec"]["requiredBy"][1].get("clusters"), None);
-    // Without the first one.
+    // The first independent binding no longer depends on the object.
     let (one, _) = after(&both, &[&api]);
     assert_eq!(names(&one), ["api-deployment"]);
     assert_eq!(
         one["metadata"]["labels"],
         json!({ (label("api")): "id-api" })
     );
-    // Without the last one.
+    // No independent binding depends on the object any more.
     let (none, last) = after(&one, &[]);
     assert!(last.synced.is_empty());
     assert_eq!(none["metadata"]["labels"], json!({}));
@@ -180,7 +180,7 @@ fn the_attached_binding_follows_its_independent_bindings() {
 }
 
 #[test]
-fn changes_of_the_object_are_passed_on() {
+fn changes_of_the_object_reach_its_attached_binding() {
     let web = independent("web", json!([{ "name": "m1" }]), json!({}));
     let stored = carried_out(None, &plan(&input(None, &[&web])));
     let mut input = input(Some(read(stored.clone())), &[&web]);
@@ -217,7 +217,7 @@ fn fields_of_a_policy_are_not_changed() {
 }
 
 #[test]
-fn snapshots_of_others_are_kept() {
+fn snapshots_by_other_controllers_are_kept() {
     let by_hand = json!({ "metadata": { "name": "settings-configmap", "namespace": "shop", "labels": {} },
         "spec": { "requiredBy": [{ "namespace": "shop", "name": "mine", "clusters": [{ "name": "m9" }] }],
             "conflictResolution": "Overwrite",

@@ -109,7 +109,7 @@ fn stored_dependencies_are_used_until_they_are_resolved() {
     let web = independent("web", Some(&stored));
     index.put_binding(Arc::clone(&web));
     assert_eq!(index.dependencies_of(&web.key), [key("settings")]);
-    // Without stored dependencies, nothing is detached yet.
+    // A binding without stored dependencies remains unresolved until its dependencies are set.
     let api = independent("api", None);
     index.put_binding(Arc::clone(&api));
     let label = reference_label(&api.key);
@@ -140,6 +140,6 @@ fn only_independent_bindings_have_dependencies() {
     assert_eq!(
         unscheduled.role(),
         Role::Unrelated,
-        "it was never scheduled"
+        "the binding was never scheduled"
     );
 }

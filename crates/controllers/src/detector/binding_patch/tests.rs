@@ -20,7 +20,7 @@ fn desired(namespace: &str, spec: &Value) -> DesiredBinding {
     }
 }
 
-/// Returns the patch of a binding with the stored spec and more fields for the desired spec.
+/// Creates a binding with the spec fields `stored` and `more`. Returns the patch for the desired spec `wanted`.
 fn patch(namespace: &str, stored: &Value, more: &Value, wanted: &Value) -> Option<Value> {
     let mut binding = new_binding(&desired(namespace, stored), "id");
     for (field, value) in more.as_object().unwrap() {

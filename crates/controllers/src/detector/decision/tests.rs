@@ -5,13 +5,14 @@ use crate::detector::desired_binding::binding_for;
 use crate::detector::policy::PolicyRecord;
 use crate::resource_type::ResourceType;
 
-/// A policy with one selector for Deployments with these fields: a PropagationPolicy in `default`, or with the prefix
-/// `c-` a ClusterPropagationPolicy.
+/// Returns a policy with a selector for Deployments. `selector` and `spec` contain further fields. The policy is a
+/// ClusterPropagationPolicy if its name has the prefix `c-`, and otherwise a PropagationPolicy in the namespace
+/// `default`.
 fn policy(name: &str, selector: &Value, spec: &Value) -> PolicyRecord {
     annotated_policy(name, selector, spec, &json!({}))
 }
 
-/// The same policy with annotations.
+/// Returns a policy as [`policy`] does, with these annotations.
 fn annotated_policy(
     name: &str,
     selector: &Value,
@@ -89,7 +90,7 @@ fn unclaimed() -> Template {
     deployment(&json!({"app": "web"}), &json!({}))
 }
 
-/// The template with the claim of a policy.
+/// Returns a template that this policy has claimed.
 fn claimed(policy: &str) -> Template {
     claimed_with_id(policy, &format!("id-of-{policy}"))
 }
@@ -379,7 +380,7 @@ fn a_policy_waits_for_all_its_override_policies_in_its_namespace() {
             name.to_owned(),
         )
     };
-    // The winning policy waits; no other one replaces it.
+    // The policy `a` wins the template and waits. The policy `b` does not replace it.
     assert_eq!(now(&index), "await overrides");
     index.put_override(namespaced("default", "one"));
     index.put_override(namespaced("elsewhere", "two"));
@@ -449,7 +450,7 @@ fn a_binding_gets_the_preemptible_annotation_of_its_policy() {
 }
 
 #[test]
-fn the_kind_of_policy_precedes_its_priority() {
+fn the_kind_of_a_policy_counts_before_its_priority() {
     use PolicyKind::{Cluster, Namespaced};
     for (challenger, owner, expected) in [
         ((Namespaced, 2), (Namespaced, 1), true),

@@ -1,4 +1,4 @@
-//! The fields that policies and templates give to bindings.
+//! Tests of the fields that a binding gets from its policy and its template.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn policy(raw_spec: &Value) -> Policy {
 }
 
 #[test]
-fn values_that_go_omits_are_not_copied() {
+fn values_that_omitempty_drops_are_not_copied() {
     let raw_spec = json!({
         "resourceSelectors": [],
         "schedulerName": "",

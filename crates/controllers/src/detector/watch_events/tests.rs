@@ -12,7 +12,7 @@ use crate::detector::state::QueueKey;
 use crate::detector::writer::Writer;
 use crate::monitor::queue_meter::QueueMeter;
 
-/// A detector without a server, with the Deployment `web`.
+/// Returns a detector that uses no server and knows the Deployment `web`, and the queue key of this Deployment.
 fn detector() -> (Detector, QueueKey) {
     let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
     let client = kube::Client::try_from(config).unwrap();
@@ -51,7 +51,7 @@ fn object(value: Value) -> DynamicObject {
     serde_json::from_value(value).unwrap()
 }
 
-/// Applies a version of the binding of `web` with this suspension.
+/// Handles a watch event for the binding of `web` with this resource version and suspension.
 fn apply_binding(detector: &mut Detector, version: &str, suspension: Value) {
     let binding = object(json!({
         "metadata": {"name": "web-deployment", "namespace": "default", "resourceVersion": version},
@@ -73,7 +73,7 @@ async fn a_changed_binding_is_examined_even_while_its_template_is_written() {
     let (mut detector, web) = detector();
     apply_binding(&mut detector, "1", json!(null));
     assert_eq!(next_key(&mut detector), Some(web.clone()));
-    // The running write may have decided by the earlier version that nothing differs.
+    // The running write may have compared the desired binding with the earlier version.
     detector.state.queue.start(web.clone());
     apply_binding(&mut detector, "2", json!({"dispatching": false}));
     assert_eq!(next_key(&mut detector), None);

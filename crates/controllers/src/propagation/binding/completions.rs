@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use berth_api::binding::TargetCluster;
 
-/// A cluster that competes for the next completion.
+/// A cluster that competes for the next completion. `votes` are its replicas, and `seats` are its completions so far.
 #[derive(Debug, PartialEq, Eq)]
 struct Candidate<'a> {
     votes: i64,
     seats: i64,
     name: &'a str,
-    /// The greater name wins a tie.
+    /// True if the greater name wins a tie.
     greater_first: bool,
 }
 
@@ -43,8 +43,8 @@ impl PartialOrd for Candidate<'_> {
     }
 }
 
-/// Returns the completions of each cluster; nothing when no cluster has replicas. A hash of the template's UID decides
-/// ties.
+/// Returns the completions of each cluster, or an empty map if no cluster has replicas. A hash of the template's UID
+/// decides ties.
 pub(super) fn divide(
     completions: i32,
     clusters: &[TargetCluster],
@@ -77,7 +77,7 @@ pub(super) fn divide(
         .collect()
 }
 
-/// 32-bit FNV-1a.
+/// Returns the 32-bit FNV-1a hash of a text.
 fn fnv1a(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)

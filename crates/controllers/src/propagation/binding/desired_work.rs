@@ -1,4 +1,6 @@
-//! Rendering of Works: template, replicas, overrides and marks become the Work of a binding in one cluster.
+//! The content of the Work of a binding in one cluster. [`desired_work`] renders the Work from the template: it sets
+//! the replicas, applies the overrides, and adds the marks. Marks are the labels and annotations that identify a
+//! managed object and its origin.
 
 use std::collections::BTreeMap;
 
@@ -19,18 +21,18 @@ use super::targets::is_suspended;
 use crate::overrides::{AppliedOverrides, OverrideError, OverrideSet};
 use berth_apimachinery::json_fields::{generation, kind_of, text_at};
 
-/// A Work that cannot be rendered.
+/// An error of rendering a Work.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RenderError {
-    /// The replicas cannot be set.
+    /// The interpreter cannot set the replicas.
     #[error(transparent)]
     Interpret(#[from] InterpretError),
-    /// An override does not fit the template.
+    /// An override policy cannot be applied to the template.
     #[error(transparent)]
     Override(#[from] OverrideError),
 }
 
-/// A rendered Work. Its manifest lacks the marks that depend on the Work's permanent ID.
+/// A rendered Work. Its manifest lacks the marks that depend on the permanent id of the Work.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DesiredWork {
     pub(crate) cluster: String,
@@ -39,9 +41,9 @@ pub(crate) struct DesiredWork {
     pub(crate) annotations: BTreeMap<String, String>,
     /// The object to apply in the cluster.
     pub(crate) manifest: Value,
-    /// Dispatching is suspended.
+    /// True if dispatching to the cluster is suspended.
     pub(crate) suspended: bool,
-    /// The object stays in the cluster when the Work is deleted.
+    /// True if the object stays in the cluster when the Work is deleted.
     pub(crate) preserved: bool,
 }
 
@@ -57,7 +59,8 @@ impl DesiredWork {
     }
 }
 
-/// Returns the completions of a Job in each cluster; nothing unless the binding's replicas are divided.
+/// Returns the completions of a Job in each cluster. Returns an empty map for other kinds, and if the binding's
+/// replicas are not divided.
 pub(crate) fn divided_completions(
     binding: &Binding,
     template: &Value,
@@ -80,10 +83,10 @@ pub(crate) fn divided_completions(
     }
 }
 
-/// Renders the Work of a binding for a cluster. Returns it with the overrides that were applied.
+/// Renders the Work of a binding for a cluster. Returns the Work and the applied overrides.
 ///
 /// # Errors
-/// When the replicas cannot be set, or an override does not fit the template.
+/// When the replicas cannot be set, or when an override policy cannot be applied to the template.
 pub(crate) fn desired_work(
     binding: &Binding,
     template: &Value,
@@ -94,14 +97,15 @@ pub(crate) fn desired_work(
     interpreter: &Interpreter,
 ) -> Result<(DesiredWork, AppliedOverrides), RenderError> {
     let mut manifest = template.clone();
-    // The scheduled replicas win over the template's current ones: the scheduler has checked quota and capacity.
+    // The scheduled replicas replace the template's replicas, because the scheduler has checked their quota and
+    // capacity.
     if binding.spec.is_workload() {
         interpreter.revise_replicas(&mut manifest, target.replicas)?;
     }
     if let Some(completions) = completions {
         revise_completions(&mut manifest, completions);
     }
-    // Overrides come last, so that they can change the replicas too.
+    // Overrides are applied last, so that they can also change the replicas.
     let applied = overrides.apply(&mut manifest, cluster)?;
     let name = names::work_name(
         kind_of(&manifest).1,
@@ -161,7 +165,7 @@ pub(crate) fn desired_work(
     Ok((work, applied))
 }
 
-/// Returns the conflict resolution: the template's annotation wins over the policy.
+/// Returns the conflict resolution. The annotation of the template takes precedence over the policy.
 fn conflict_resolution(binding: &Binding, manifest: &Value) -> &'static str {
     let annotations = manifest.pointer("/metadata/annotations");
     let annotation =

@@ -1,4 +1,4 @@
-//! Events about the Works of a binding, with Karmada's reasons and messages.
+//! The Kubernetes events about the Works of a binding, with Karmada's reasons and messages.
 
 use berth_events::{Event, EventRecorder, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use super::Binding;
 use crate::binding_key::BindingKind;
 
-/// Returns the name of Karmada's controller for the binding's kind.
+/// Returns the name of the Karmada controller that writes the Works of bindings of this kind.
 fn component(binding: &Binding) -> &'static str {
     match binding.kind() {
         BindingKind::Namespaced => "binding-controller",
@@ -14,14 +14,14 @@ fn component(binding: &Binding) -> &'static str {
     }
 }
 
-/// Records on binding and template that Works were written.
+/// Records an event about the binding and its template: the Works were written.
 pub(super) fn works_synced(events: &EventRecorder, binding: &Binding, template: &ObjectReference) {
     let message = format!("Sync work of {} successful.", binding.title());
     let (severity, reason) = (Severity::Normal, "SyncWorkSucceed");
     record_on_both(events, binding, template, severity, reason, &message);
 }
 
-/// Records on binding and template that Works could not be written.
+/// Records an event about the binding and its template: the Works could not be written.
 pub(super) fn sync_failed(
     events: &EventRecorder,
     binding: &Binding,

@@ -1,12 +1,14 @@
-//! Application state that a failover preserved, injected as labels into the application in the next cluster.
+//! The state that failover has preserved for an evicted application. This state becomes labels of the application in
+//! its next cluster.
 
 use std::collections::BTreeMap;
 
 use berth_api::binding::{BindingSpec, TargetCluster};
 use berth_api::policy::PurgeMode;
 
-/// Returns the labels preserved by the last eviction task, for an application with a single target cluster that was
-/// purged directly from another one.
+/// Returns the state preserved by the last eviction task, as labels for the application in `cluster`. The state is
+/// returned only if `cluster` is the only target cluster, if the application was purged directly from its former
+/// cluster, and if it did not run in `cluster` before.
 pub(super) fn preserved_labels<'a>(
     spec: &'a BindingSpec,
     targets: &[TargetCluster],

@@ -1,4 +1,4 @@
-//! Requests for the Works of a binding: creates, updates and deletes them on the control plane.
+//! Requests that create, update and delete the Works of a binding on the control plane.
 
 use berth_apimachinery::api_error::{api_error_message, has_code};
 use std::collections::BTreeMap;
@@ -25,10 +25,10 @@ use crate::overrides::{OverrideError, OverrideSet};
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::{KindError, RestMapper};
 
-/// Attempts per write while other clients change the same object.
+/// Maximum number of attempts to write one object that other clients change at the same time.
 const CONFLICT_TRIES: usize = 5;
 
-/// The state that a sync starts from.
+/// The observed state on which a sync is based.
 #[derive(Clone, Debug)]
 pub(crate) struct SyncInput {
     pub(crate) binding: Arc<Binding>,
@@ -39,13 +39,13 @@ pub(crate) struct SyncInput {
     pub(crate) overrides: OverrideSet,
 }
 
-/// A failed sync.
+/// An error of a sync.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SyncError {
     /// A request failed.
     #[error("{}", api_error_message(.0))]
     Api(#[from] kube::Error),
-    /// The server does not serve the template's kind.
+    /// The resource of the template's kind cannot be found.
     #[error(transparent)]
     Kind(#[from] KindError),
     /// The template is malformed.
@@ -54,7 +54,7 @@ pub(crate) enum SyncError {
     /// An override policy cannot be applied.
     #[error(transparent)]
     Override(#[from] OverrideError),
-    /// The replicas cannot be set.
+    /// The interpreter cannot set the replicas.
     #[error(transparent)]
     Interpret(#[from] InterpretError),
     /// A target cluster is being deleted and gets no new Work.
@@ -86,7 +86,7 @@ fn distinct_messages(errors: &[SyncError]) -> String {
 }
 
 impl SyncError {
-    /// Reports whether the error passes by itself and needs no warning.
+    /// Reports whether the error is expected to disappear without an action by a user, so that it needs no warning.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::WorkTerminating(_) | Self::Conflicts(_) | Self::ClusterTerminating(_) => true,
@@ -97,18 +97,18 @@ impl SyncError {
     }
 }
 
-/// A writer of Works. Cheap to clone.
+/// A writer of Works. Clones are cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkSyncer {
     kinds: RestMapper,
     events: EventRecorder,
     interpreter: ResourceInterpreter,
-    /// Adds preserved state as labels; Karmada's gate `StatefulFailoverInjection`.
+    /// True to add preserved state as labels, as Karmada's feature gate `StatefulFailoverInjection` does.
     inject_state: bool,
 }
 
 impl WorkSyncer {
-    /// Creates a syncer for the control plane behind `kinds`.
+    /// Creates a syncer for the control plane whose kinds `kinds` discovers.
     pub(crate) fn new(
         kinds: RestMapper,
         events: EventRecorder,
@@ -123,8 +123,8 @@ impl WorkSyncer {
         }
     }
 
-    /// Brings the Works of a binding in line with it. Adds each Work that the server returned to `written`, also when a
-    /// later request fails.
+    /// Creates, updates and deletes the Works of a binding. Adds each written Work to `written`, even if a later
+    /// request fails.
     pub(crate) async fn sync(
         &self,
         input: SyncInput,
@@ -147,7 +147,7 @@ impl WorkSyncer {
             events::cleanup_failed(&self.events, binding, &error.to_string());
             return Err(error);
         }
-        // Wait until the purged clusters have no Work; its deletion starts the next sync.
+        // No Work is written while a purged cluster has a Work. The deletion of that Work starts the next sync.
         let purged = directly_purged(&binding.spec);
         if input
             .works
@@ -261,7 +261,7 @@ impl WorkSyncer {
         result
     }
 
-    /// Creates or updates a Work. Returns it as written; none when it was up to date.
+    /// Creates or updates a Work. Returns the written Work, or `None` if the stored Work was up to date.
     async fn write(
         &self,
         desired: &DesiredWork,
@@ -308,7 +308,7 @@ impl WorkSyncer {
         }
     }
 
-    /// Creates the execution namespace of a cluster that does not have it yet.
+    /// Creates the execution namespace of a cluster if it does not exist.
     async fn create_execution_namespace(&self, cluster: &str) -> Result<(), kube::Error> {
         let namespace: Namespace = serde_json::from_value(json!({ "metadata": {
             "name": names::execution_namespace(cluster), "labels": { (SYSTEM): "true" } } }))
@@ -339,7 +339,7 @@ impl WorkSyncer {
         Ok(())
     }
 
-    /// Lists the Works of a binding from the server, because the index may lack the newest ones.
+    /// Lists the Works of a binding from the server, because the index may lack the newest Works.
     async fn list_works(&self, binding: &Binding) -> Result<Vec<Arc<Work>>, SyncError> {
         if binding.id.is_empty() {
             return Ok(Vec::new());
@@ -350,7 +350,8 @@ impl WorkSyncer {
         Ok(listed.items.into_iter().map(Arc::new).collect())
     }
 
-    /// Removes our finalizer from a deleted binding. Its deleted Works clean up the members on their own.
+    /// Removes the controller's finalizer from a deleted binding. The deleted Works have their own finalizer, which the
+    /// execution controller removes after it has deleted the objects in the members.
     async fn remove_finalizer(&self, binding: &Binding) -> Result<(), SyncError> {
         let own = binding.kind().finalizer();
         if !binding.finalizers.iter().any(|name| name == own) {
@@ -362,7 +363,7 @@ impl WorkSyncer {
         self.patch(binding, &patch).await
     }
 
-    /// Adds a missing permanent ID or finalizer to a binding. Reports whether it wrote.
+    /// Adds the permanent id and the finalizer to a binding that lacks them. Reports whether the binding was written.
     async fn initialize(&self, binding: &Binding) -> Result<bool, SyncError> {
         let own = binding.kind().finalizer();
         let has_finalizer = binding.finalizers.iter().any(|name| name == own);
@@ -400,7 +401,7 @@ impl WorkSyncer {
         }
     }
 
-    /// Reads the template; none if it is deleted, which deletes its binding as well.
+    /// Reads the template. Returns `None` if it does not exist: the garbage collector then deletes the binding.
     async fn template(&self, binding: &Binding) -> Result<Option<DynamicObject>, SyncError> {
         let resource = &binding.spec.resource;
         let namespace = resource.namespace.as_deref().unwrap_or_default();
@@ -411,7 +412,7 @@ impl WorkSyncer {
         let Some(mut template) = api.get_opt(&resource.name).await? else {
             return Ok(None);
         };
-        // The response may lack the requested kind.
+        // The response may lack `apiVersion` and `kind`.
         template.types.get_or_insert_with(|| kube::core::TypeMeta {
             api_version: resource.api_version.clone(),
             kind: resource.kind.clone(),

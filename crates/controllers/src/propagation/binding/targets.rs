@@ -1,11 +1,13 @@
-//! Target clusters of a binding: where its resource runs, may still run, and must be removed first.
+//! The clusters of a binding: the target clusters, the clusters that may still have a Work, and the clusters whose Work
+//! must be deleted before other clusters get a Work.
 
 use std::collections::BTreeSet;
 
 use berth_api::binding::{BindingSpec, TargetCluster};
 use berth_api::policy::PurgeMode;
 
-/// Returns the target clusters: the scheduler's choice, then the clusters of the bindings in `requiredBy`.
+/// Returns the target clusters: the clusters that the scheduler selected, then the clusters of the bindings in
+/// `requiredBy`.
 pub(crate) fn targets(spec: &BindingSpec) -> Vec<TargetCluster> {
     let mut targets: Vec<TargetCluster> = spec.clusters.clone();
     let mut known: BTreeSet<String> = targets.iter().map(|t| t.name.clone()).collect();
@@ -28,7 +30,7 @@ pub(crate) fn expected_clusters(spec: &BindingSpec) -> BTreeSet<String> {
     targets.chain(leaving).collect()
 }
 
-/// Returns the clusters whose Work must be gone before any other cluster gets one.
+/// Returns the clusters whose Work must be deleted before another cluster gets a Work.
 pub(crate) fn directly_purged(spec: &BindingSpec) -> BTreeSet<&str> {
     spec.graceful_eviction_tasks
         .iter()

@@ -1,4 +1,4 @@
-//! Requests that create a Work or bring a stored one in line with its rendering.
+//! The content of new Works, and minimal merge patches for stored Works.
 
 use berth_api::well_known::{
     APPLIED_CLUSTER_OVERRIDES, APPLIED_OVERRIDES, EXECUTION_FINALIZER, WORK_PERMANENT_ID,
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::desired_work::DesiredWork;
 
-/// Returns a new Work with this permanent ID.
+/// Returns the content of a new Work with this permanent id.
 pub(crate) fn new_work(desired: &DesiredWork, id: &str) -> Value {
     let mut labels = json!(desired.labels);
     labels[WORK_PERMANENT_ID] = json!(id);
@@ -26,7 +26,7 @@ pub(crate) fn new_work(desired: &DesiredWork, id: &str) -> Value {
     })
 }
 
-/// Returns the merge patch that updates a Work to its rendering; none when it is up to date.
+/// Returns the merge patch that updates a stored Work to the desired Work, or `None` if the two are equal.
 pub(crate) fn patch_for(work: &Work, desired: &DesiredWork) -> Option<Value> {
     let meta = &work.metadata;
     let mut metadata = Map::new();
@@ -80,7 +80,7 @@ pub(crate) fn patch_for(work: &Work, desired: &DesiredWork) -> Option<Value> {
     Some(Value::Object(patch))
 }
 
-/// Returns the permanent ID of a Work; empty if it has none.
+/// Returns the permanent id of a Work, or an empty string if the Work has none.
 fn permanent_id(work: &Work) -> &str {
     let labels = work.metadata.labels.as_ref();
     labels

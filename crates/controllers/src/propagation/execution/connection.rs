@@ -1,4 +1,4 @@
-//! The connection to a member.
+//! The connection to a member, and the fields of the Cluster on which the connection depends.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::rest_mapper::RestMapper;
 /// The state of the connection.
 #[derive(Debug)]
 pub(super) enum Connection {
-    /// Not attempted yet.
+    /// No attempt to connect has finished.
     None,
-    /// The last attempt failed for this reason.
+    /// The last attempt to connect failed for this reason.
     Failed(String),
-    /// A client exists.
+    /// A client for the member exists.
     Established(RestMapper),
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Returns the address of a Cluster; none without an endpoint.
+    /// Returns the address of a Cluster, or `None` if the Cluster has no API endpoint.
     pub(super) fn of(cluster: &Cluster) -> Option<Self> {
         let spec = &cluster.spec;
         let endpoint = spec.api_endpoint.as_deref()?;

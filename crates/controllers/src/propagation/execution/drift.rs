@@ -1,4 +1,5 @@
-//! The drift decision: compares a manifest with the object in the member.
+//! The decision about an object in a member. [`decide`] compares the object with its manifest, and decides how to
+//! correct drift. Drift is a change of the object by another client.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -12,18 +13,18 @@ use berth_apimachinery::json_fields::is_deleting;
 /// The action for an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
-    /// Do nothing: the object is up to date, or must be deleted completely first.
+    /// Do nothing, because the object is up to date or is being deleted.
     None,
     /// Create the object.
     Create,
-    /// Replace the object by this one.
+    /// Replace the object with this object.
     Update(Box<Value>),
-    /// Report a conflict: the object is not managed by us.
+    /// Report a conflict, because no control plane manages the object.
     Reject,
 }
 
-/// Hashes of a manifest and of the object that resulted from applying it. While neither changes there is no drift,
-/// although the two differ by the server's defaults.
+/// Hashes of a manifest and of the object that resulted from applying the manifest. The object also contains the
+/// server's defaults, which are no drift: the object is up to date while both hashes stay equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AppliedState {
     manifest: u64,
@@ -31,7 +32,7 @@ pub(crate) struct AppliedState {
 }
 
 impl AppliedState {
-    /// Returns the state after a manifest was applied with this result.
+    /// Returns the state after a manifest was applied and the member returned this object.
     pub(crate) fn of(manifest: &Value, object: &Value) -> Self {
         Self {
             manifest: hash(manifest),
@@ -40,10 +41,11 @@ impl AppliedState {
     }
 }
 
-/// Decides the action for an object. `observed` is the object in the member, `applied` the state after the last write.
+/// Decides the action for an object. `observed` is the object in the member, and `applied` is the state after the last
+/// write.
 ///
 /// # Errors
-/// When the fields that the member owns cannot be retained.
+/// When the interpreter cannot retain the fields that the member owns.
 pub(crate) fn decide(
     manifest: &Value,
     observed: Option<&Value>,
@@ -63,7 +65,8 @@ pub(crate) fn decide(
     let retained = interpreter.retain(&mut desired, observed);
     let mut current = observed.clone();
     prune(&mut current);
-    // Both are computed before either is checked, so that a webhook gets both requests at once.
+    // Both results are computed before their errors are checked, so that both webhook requests are sent at the same
+    // time.
     let normalized = interpreter.retain(&mut current, observed);
     retained.and(normalized)?;
     Ok(if desired == current {
@@ -73,7 +76,7 @@ pub(crate) fn decide(
     })
 }
 
-/// Reports whether an object is managed by a control plane, and so may be changed and deleted.
+/// Reports whether a control plane manages an object, so that the object may be changed and deleted.
 pub(crate) fn is_managed(object: &Value) -> bool {
     let labels = object.pointer("/metadata/labels");
     labels.and_then(|labels| labels.get(MANAGED)) == Some(&json!(MANAGED_VALUE))

@@ -1,4 +1,4 @@
-//! Events about Works and their templates, with Karmada's reasons and messages.
+//! The Kubernetes events about Works and their templates, with Karmada's reasons and messages.
 
 use berth_api::Work;
 use berth_api::binding::ResourceHealth;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::work_status::{FailedOperation, Failure, ManifestOutcome, StatusChanges};
 use crate::condition;
 
-/// Records the changes in the status of a Work.
+/// Records events about the changes in the status of a Work.
 pub(super) fn record_work(
     events: &EventRecorder,
     work: &Work,
@@ -85,7 +85,7 @@ pub(super) fn record_work(
     }
 }
 
-/// Records the objects of a Work that could not be interpreted.
+/// Records an event for each object of a Work that could not be interpreted.
 pub(super) fn record_failures(events: &EventRecorder, work: &Work, failures: &[Failure]) {
     let events = events.of("work-status-controller");
     for failure in failures {
@@ -113,8 +113,8 @@ fn is_unknown(report: &ManifestStatus) -> bool {
     report.health == Some(ResourceHealth::Unknown)
 }
 
-/// Records on the templates of a Work that they were written to the member, or failed. A failure is recorded only
-/// together with a change of the condition `Applied`.
+/// Records an event for each template of a Work that was written to the member or could not be written. A failure is
+/// recorded only if the condition `Applied` changed.
 pub(super) fn record_templates(
     events: &EventRecorder,
     manifests: &[Value],
@@ -160,7 +160,7 @@ pub(super) fn record_templates(
     }
 }
 
-/// Returns a reference to the template of a manifest; none if the manifest lacks the template's UID.
+/// Returns a reference to the template of a manifest, or `None` if the manifest lacks the template's UID.
 fn template_reference(manifest: &Value) -> Option<ObjectReference> {
     let text = |from: Option<&Value>| from.and_then(Value::as_str).map(str::to_owned);
     let metadata = manifest.get("metadata")?;

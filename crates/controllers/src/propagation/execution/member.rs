@@ -1,7 +1,8 @@
-//! The task of one member, which owns its Cluster, its Works and the cache of its objects.
+//! The task of one member. It owns the observed Cluster, the Works of the member, and the cache of the member's
+//! objects.
 //!
-//! The task never waits for the member: workers send the requests, a bounded number at a time, and watches send
-//! events. So it always accepts messages, however slow the member is.
+//! The task never waits for the member: a bounded number of workers sends the requests, and watches send events to the
+//! task. Therefore the task always accepts messages, even if the member is slow.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,22 +29,22 @@ use crate::resource_type::ResourceType;
 use crate::rest_mapper::RestMapper;
 use berth_apimachinery::json_fields::kind_of;
 
-/// The name of the queues of all members in metrics.
+/// The name of the members' queues in metrics.
 const QUEUE: &str = "execution-controller";
-/// Capacity of the channel from the watches, which wait while it is full.
+/// Capacity of the channel from the watches to the task. The watches wait while the channel is full.
 const CHANNEL_CAPACITY: usize = 1024;
-/// Maximum messages or events handled before jobs are started.
+/// Maximum number of messages or events handled before jobs are started.
 const MAX_BATCH: usize = 256;
-/// Delay that batches the events of an object before its Work is reconciled: the status of a workload changes several
-/// times while its pods start.
+/// Delay between the event of an object and the reconciliation of its Work, so that several events cause one
+/// reconciliation. The status of a workload changes several times while its pods start.
 const EVENT_BATCH_DELAY: Duration = Duration::from_millis(100);
-/// Maximum delay of a retry.
+/// Maximum delay before a retry.
 const MAX_RETRY_DELAY: Duration = Duration::from_mins(1);
 
 /// A message to a member's task.
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
-    /// The Cluster changed; `None` after its deletion.
+    /// The Cluster was created or changed. `None` if it was deleted.
     Cluster(Option<Arc<Cluster>>),
     /// A Work was created or changed.
     Work(Arc<Work>),
@@ -54,13 +55,13 @@ pub(crate) enum Message {
 /// A watch event of the member.
 #[derive(Debug)]
 struct MemberEvent {
-    /// The connection it came from; events of former connections are ignored.
+    /// The connection that sent the event. Events of former connections are ignored.
     connection_id: u64,
     kind: KindKey,
     event: WatchEvent,
 }
 
-/// A queued unit of work.
+/// A queued job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Job {
     /// Connect to the member.
@@ -85,7 +86,7 @@ struct Member {
     state: ClusterState,
     address: Option<Address>,
     connection: Connection,
-    /// Incremented with every new connection.
+    /// Incremented when a connection ends.
     connection_id: u64,
     works: HashMap<String, WorkRecord>,
     objects: ObjectCache,
@@ -105,7 +106,7 @@ pub(crate) async fn run(
     messages: mpsc::UnboundedReceiver<Message>,
     shutdown: CancellationToken,
 ) {
-    // The watches end with this call.
+    // The watches end when this function returns.
     let shutdown = shutdown.child_token();
     let _guard = shutdown.clone().drop_guard();
     let (event_sender, member_events) = mpsc::channel(CHANNEL_CAPACITY);
@@ -226,7 +227,7 @@ impl Member {
         self.enqueue(name, Lane::Fast);
     }
 
-    /// Drops the cached objects and everything derived from them.
+    /// Removes the cached objects and the applied states, and ignores further events of the current connection.
     fn clear_objects(&mut self) {
         self.connection_id += 1;
         self.objects.clear();
@@ -246,8 +247,8 @@ impl Member {
         }
     }
 
-    /// Updates the cache and enqueues the Works of the affected objects. A complete list enqueues all Works with
-    /// objects of its kind.
+    /// Updates the cache, and enqueues the Works of the affected objects. A complete list also enqueues all Works with
+    /// objects of the listed kind.
     fn handle_watch_event(&mut self, event: MemberEvent) {
         if event.connection_id != self.connection_id {
             return;
@@ -281,7 +282,7 @@ impl Member {
     fn finish_job(&mut self, result: JobResult) {
         match result {
             JobResult::Connect(Ok(client)) => {
-                // Keep the count of failures: the member may still reject the credentials.
+                // The count of failures is kept, because the member may still reject the credentials.
                 self.queue.release(&Job::Connect);
                 self.connection = Connection::Established(RestMapper::new(client));
                 self.enqueue_all();
@@ -291,20 +292,25 @@ impl Member {
         }
     }
 
-    /// Marks the connection as failed. A new reason is logged and reported in the Works.
+    /// Marks the connection as failed. A new reason is logged, and reported in the status of the Works.
     fn fail_connection(&mut self, reason: &str) {
         self.queue.fail(&Job::Connect, ());
         let cluster = &self.name;
         let message = format!("no connection to cluster {cluster}: {reason}");
         if !matches!(&self.connection, Connection::Failed(known) if *known == message) {
-            tracing::warn!(cluster, reason, "no connection, trying again later");
+            tracing::warn!(
+                cluster,
+                reason,
+                "no connection to the member, trying again later"
+            );
             self.connection = Connection::Failed(message);
             self.enqueue_all();
         }
     }
 
     fn finish_work(&mut self, name: &str, result: WorkResult) {
-        // The written Work may be newer than the last watch event, which then never counts as a change.
+        // The written Work may contain a change whose watch event has not arrived yet. That event will not count as a
+        // change, so the Work is enqueued here.
         let mut newer = false;
         if let Some(record) = self.works.get_mut(name) {
             newer = result
@@ -329,7 +335,7 @@ impl Member {
                 let failures = self.queue.fail(&job, ());
                 tracing::debug!(
                     cluster = self.name, work = name, failures, %error,
-                    "not done, trying again later"
+                    "work not finished, trying again later"
                 );
             }
         }
@@ -345,7 +351,7 @@ impl Member {
         }
     }
 
-    /// Starts a watch of a kind's managed objects, if none runs yet.
+    /// Starts a watch of the managed objects of a kind, unless it is already running.
     fn watch(&mut self, resource: Arc<ResourceType>) {
         let Connection::Established(kinds) = &self.connection else {
             return;
@@ -414,7 +420,7 @@ impl Member {
         let member = match &self.connection {
             Connection::Established(kinds) => Ok(kinds.clone()),
             Connection::Failed(reason) => Err(reason.clone()),
-            // The end of the attempt to connect enqueues the Work again.
+            // The Work is enqueued again when the attempt to connect ends.
             Connection::None if action.needs_member() => {
                 self.queue.finish(&job);
                 self.queue.push(Job::Connect, (), Lane::Fast);

@@ -1,4 +1,5 @@
-//! Requests about one object in a member: apply, delete, and release.
+//! Requests that apply, delete or release one object in a member. A released object stays in the member without
+//! Karmada's marks.
 
 use berth_apimachinery::api_error::{api_error_message, has_code};
 use std::sync::Arc;
@@ -16,10 +17,10 @@ use crate::resource_type::ResourceType;
 use crate::rest_mapper::{KindError, RestMapper};
 use berth_apimachinery::json_fields::{is_deleting, kind_of, text_at};
 
-/// Attempts per write while other clients change the same object.
+/// Maximum number of attempts to write one object that other clients change at the same time.
 pub(super) const CONFLICT_TRIES: usize = 5;
 
-/// A failed request about an object.
+/// An error of a request about an object.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ObjectError {
     #[error("{}", api_error_message(.0))]
@@ -29,7 +30,7 @@ pub(super) enum ObjectError {
     #[error("cannot decode the manifest: {0}")]
     Manifest(#[from] serde_json::Error),
     #[error(
-        "resource(kind={kind}, {name}) already exists in the cluster {cluster} and did not come from here; to take it over, set conflictResolution: Overwrite in the policy, or the annotation work.karmada.io/conflict-resolution: overwrite on the resource"
+        "resource(kind={kind}, {name}) already exists in the cluster {cluster} and is not managed by this control plane; to take it over, set conflictResolution: Overwrite in the policy, or the annotation work.karmada.io/conflict-resolution: overwrite on the resource"
     )]
     Unmanaged {
         kind: String,
@@ -56,14 +57,14 @@ impl ObjectError {
 pub(super) enum Applied {
     /// The object was up to date.
     Unchanged(Arc<MemberObject>),
-    /// The object was written and returned.
+    /// The object was written, and the member returned this object.
     Written(MemberObject),
     /// The former object is still being deleted.
     Terminating,
 }
 
 impl Applied {
-    /// Returns the object as it is in the member.
+    /// Returns the object in the member, or `None` while a former object is being deleted.
     pub(super) fn object(&self) -> Option<&MemberObject> {
         match self {
             Self::Unchanged(object) => Some(object),
@@ -73,7 +74,7 @@ impl Applied {
     }
 }
 
-/// Counts the writes of one object.
+/// A counter for the writes of one object.
 pub(super) struct WriteCounter<'a> {
     pub(super) monitor: &'a Monitor,
     pub(super) of: MemberKind<'a>,
@@ -86,7 +87,7 @@ impl WriteCounter<'_> {
     }
 }
 
-/// Applies a manifest, starting from its cached object.
+/// Applies a manifest. The object is read from the member only if its kind is not cached yet, or after a conflict.
 pub(super) async fn apply(
     member: &RestMapper,
     manifest: &Value,
@@ -161,7 +162,7 @@ pub(super) async fn apply(
     }
 }
 
-/// Reports whether the object was created, changed or deleted since it was read.
+/// Reports whether the error means that the object was created, changed or deleted since it was read.
 fn is_race(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => {
@@ -172,7 +173,7 @@ fn is_race(error: &kube::Error) -> bool {
     }
 }
 
-/// Reports whether a create failed because the kind is no longer served.
+/// Reports whether a request to create an object failed because the member no longer serves the kind.
 fn is_kind_unserved(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404 && !is_namespace_missing(status))
 }
@@ -182,7 +183,7 @@ fn is_namespace_missing(status: &Status) -> bool {
     kind == Some("namespaces") || status.message.contains("namespaces")
 }
 
-/// Deletes a managed object.
+/// Deletes the object of a manifest if the object is managed.
 pub(super) async fn delete(
     member: &RestMapper,
     manifest: &Value,
@@ -199,7 +200,8 @@ pub(super) async fn delete(
     for _ in 0..CONFLICT_TRIES {
         let object = match cached {
             Cached::Present(object) => object.value.clone(),
-            // An object missing from the cache may exist: the response to its creation may be lost, and the watch late.
+            // An object that is missing in the cache may exist: the response to its creation may be lost, and its watch
+            // event may be late.
             Cached::Absent | Cached::Unknown => match api.get_opt(&name).await? {
                 None => return Ok(()),
                 Some(object) => serde_json::to_value(object)?,
@@ -231,7 +233,7 @@ pub(super) async fn delete(
     Err(ObjectError::Conflicts)
 }
 
-/// Removes our marks from an object and leaves it in the member.
+/// Removes Karmada's marks from an object, which stays in the member.
 pub(super) async fn release(
     member: &RestMapper,
     manifest: &Value,

@@ -1,4 +1,5 @@
-//! A cache of the managed objects in a member, fed by watches and by the responses to our own writes.
+//! A cache of the managed objects in a member. It is filled by watch events and by the responses to writes of this
+//! process.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,15 +17,15 @@ use berth_apimachinery::json_fields::{kind_of, text_at};
 /// An object in a member.
 #[derive(Debug)]
 pub(super) struct MemberObject {
-    /// The object, with its kind.
+    /// The object, with `apiVersion` and `kind`.
     pub(super) value: Value,
     uid: String,
-    /// The resource version; 0 if it is not a number.
+    /// The resource version, or 0 if the version is not a number.
     version: u64,
 }
 
 impl MemberObject {
-    /// Converts an object of a kind.
+    /// Converts an object of a resource type.
     pub(super) fn new(resource: &ResourceType, mut object: DynamicObject) -> Option<Self> {
         object.metadata.managed_fields = None;
         object.types = Some(TypeMeta {
@@ -72,14 +73,14 @@ impl ObjectKey {
     }
 }
 
-/// The result of a lookup.
+/// The result of a lookup in the cache.
 #[derive(Clone, Debug)]
 pub(super) enum Cached {
-    /// The kind is not listed yet; the object must be read.
+    /// The objects of the kind are not listed yet, so the object must be read from the member.
     Unknown,
     /// The member has no such managed object.
     Absent,
-    /// The cached object.
+    /// The member has this managed object.
     Present(Arc<MemberObject>),
 }
 
@@ -91,7 +92,7 @@ pub(super) type KindKey = (String, String);
 pub(super) struct ObjectCache(HashMap<KindKey, KindCache>);
 
 impl ObjectCache {
-    /// Drops all objects and ends their watches.
+    /// Removes all objects and stops their watches.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
@@ -106,13 +107,13 @@ impl ObjectCache {
         }
     }
 
-    /// Reports whether a kind is cached as it is served now.
+    /// Reports whether the kind is cached with this resource type.
     pub(super) fn has_kind(&self, resource: &ResourceType) -> bool {
         let cached = self.0.get(&kind_key(resource));
         cached.is_some_and(|objects| *objects.resource == *resource)
     }
 
-    /// Adds an empty cache for a kind. Dropping the cache cancels `watch`.
+    /// Adds an empty cache for a kind. The token `watch` is cancelled when this cache is dropped.
     pub(super) fn add_kind(
         &mut self,
         resource: Arc<ResourceType>,
@@ -124,7 +125,7 @@ impl ObjectCache {
         key
     }
 
-    /// Handles a watch event of a kind. Returns the affected objects; none if the kind is not cached.
+    /// Handles a watch event of a kind. Returns the affected objects, or `None` if the kind is not cached.
     pub(super) fn handle_watch_event(
         &mut self,
         kind: &KindKey,
@@ -190,14 +191,14 @@ impl KindCache {
                 let deleted =
                     objects.extract_if(|key, _| !listing.contains(&key.namespace, &key.name));
                 let deleted: Vec<(ObjectKey, Arc<MemberObject>)> = deleted.collect();
-                // Objects deleted before the previous list have no response in flight any more.
+                // Earlier deletions are dropped, because no late response about these objects is expected any more.
                 self.deleted = deleted
                     .iter()
                     .map(|(key, object)| (key.clone(), object.uid.clone()))
                     .collect();
                 deleted.into_iter().map(|(_, object)| object).collect()
             }
-            // A kind that is not served has no objects; their deletion may have gone unobserved.
+            // A kind that is not served has no objects. The watch may have missed their deletion.
             WatchEvent::Unserved => self.handle_watch_event(WatchEvent::Listed(Listing::default())),
             WatchEvent::Applied(object) => MemberObject::new(&self.resource, *object)
                 .and_then(|object| self.store(object))
@@ -216,7 +217,7 @@ impl KindCache {
         }
     }
 
-    /// Stores an object unless a later version is cached.
+    /// Stores an object, unless the same or a later version is cached. Returns the stored object.
     fn store(&mut self, object: MemberObject) -> Option<Arc<MemberObject>> {
         let key = object.key();
         if let Some(cached) = self.objects.get(&key)
@@ -231,7 +232,7 @@ impl KindCache {
         Some(object)
     }
 
-    /// Removes a deleted object unless a new one of the same name is cached.
+    /// Removes a deleted object, unless a new object of the same name is cached. Returns the removed object.
     fn remove(&mut self, object: &MemberObject) -> Option<Arc<MemberObject>> {
         let key = object.key();
         self.deleted.insert(key.clone(), object.uid.clone());
@@ -346,7 +347,7 @@ mod tests {
                 .handle_watch_event(WatchEvent::Applied(object("a", "1", "4")))
                 .is_empty()
         );
-        // The object was recreated before the deletion of the former one is reported.
+        // The object is recreated before the deletion of the former object is reported.
         assert_eq!(
             cache
                 .handle_watch_event(WatchEvent::Applied(object("a", "2", "7")))

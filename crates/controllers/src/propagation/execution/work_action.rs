@@ -1,4 +1,4 @@
-//! The action for a Work, given the state of its cluster.
+//! The decision which action a Work needs. It depends on the Work and on the state of its cluster.
 
 use berth_api::cluster::SyncMode;
 use berth_api::well_known::{CONDITION_READY, EXECUTION_FINALIZER};
@@ -13,7 +13,7 @@ pub(crate) enum ClusterState {
     Deleted,
     /// An agent in the member applies the Works.
     Pull,
-    /// The Cluster has no API endpoint, so nothing was ever sent there.
+    /// The Cluster has no API endpoint, so no request was ever sent to the member.
     NoEndpoint,
     /// The member is ready.
     Ready,
@@ -51,17 +51,17 @@ impl ClusterState {
 pub(crate) enum WorkAction {
     /// Do nothing.
     None,
-    /// Apply the manifests to the member and collect their status.
+    /// Apply the manifests to the member, and report the status of the objects.
     Apply,
-    /// Report suspended dispatching and collect the status.
+    /// Report that dispatching is suspended, and report the status of the cached objects.
     Suspend,
-    /// Keep the Work until the member is ready, and collect the cached status.
+    /// Wait until the member is ready, and report the status of the cached objects.
     AwaitMember,
     /// Report that the cluster has no API endpoint.
     ReportNoEndpoint,
-    /// Delete or release the objects in the member, then remove the finalizer.
+    /// Delete or release the objects in the member, and then remove the finalizer.
     Delete,
-    /// Remove the finalizer without touching the member.
+    /// Remove the finalizer without a request to the member.
     RemoveFinalizer,
 }
 
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn cluster_states() {
+    fn the_state_of_a_cluster_follows_from_its_spec_and_status() {
         let push = json!({"syncMode": "Push", "apiEndpoint": "https://a"});
         for (spec, ready, deleting, expected) in [
             (push.clone(), "True", false, ClusterState::Ready),

@@ -1,4 +1,5 @@
-//! A Work of a member, with the applied state of its manifests.
+//! The record of a Work in the task of its member: the newest version of the Work, and the state of its applied
+//! manifests.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use berth_api::Work;
 
 use super::drift::AppliedState;
 
-/// The newest version of a Work, and the applied state of each manifest.
+/// The newest version of a Work, and the [`AppliedState`] of each manifest.
 #[derive(Debug)]
 pub(super) struct WorkRecord {
     work: Arc<Work>,
@@ -28,8 +29,8 @@ impl WorkRecord {
         &self.applied
     }
 
-    /// Stores a Work unless a later version is stored. Reports whether it must be reconciled; a change of nothing but
-    /// the status need not.
+    /// Stores a Work, unless a later version is stored. Reports whether the Work must be reconciled. If only the status
+    /// changed, no reconciliation is needed.
     pub(super) fn update(&mut self, work: Arc<Work>) -> bool {
         if version(&work) < version(&self.work) {
             return false;
@@ -45,7 +46,7 @@ impl WorkRecord {
         self.applied.resize(manifest_count(&self.work), None);
     }
 
-    /// Drops the applied states, so that every object is compared again.
+    /// Removes the applied states, so that every object is compared again.
     pub(super) fn clear_applied(&mut self) {
         self.applied.fill(None);
     }

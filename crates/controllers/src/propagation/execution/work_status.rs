@@ -1,4 +1,4 @@
-//! The next status of a Work, from the observations of a reconciliation.
+//! The computation of the next status of a Work from the observations of one reconciliation.
 
 use berth_api::binding::ResourceHealth;
 use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING};
@@ -19,7 +19,7 @@ pub(crate) enum ApplyOutcome {
     Failed {
         /// The number of applied manifests.
         done: usize,
-        /// The errors of the others.
+        /// The errors of the other manifests.
         reasons: Vec<String>,
     },
 }
@@ -38,49 +38,49 @@ pub(crate) enum ManifestOutcome {
 /// The observations of one reconciliation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Observations {
-    /// Dispatching is active; `None` leaves the condition as it is.
+    /// True if dispatching is active, and false if it is suspended. `None` keeps the stored condition.
     pub(crate) dispatching: Option<bool>,
-    /// The outcome of applying the Work, if it was tried.
+    /// The outcome of applying the Work, or `None` if the Work was not applied.
     pub(crate) applied: Option<ApplyOutcome>,
-    /// The outcome of each manifest, if the Work was applied.
+    /// The outcome of each manifest. Empty if the Work was not applied.
     pub(crate) outcomes: Vec<ManifestOutcome>,
     /// The object of each manifest in the member, if known.
     pub(crate) objects: Vec<Option<Value>>,
 }
 
-/// The changed parts of a status.
+/// The parts of a status that have changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StatusChanges {
-    /// The condition `Dispatching`.
+    /// True if the condition `Dispatching` changed.
     pub(crate) dispatching: bool,
-    /// The condition `Applied`.
+    /// True if the condition `Applied` changed.
     pub(crate) applied: bool,
-    /// The reports about the objects.
+    /// True if the reports about the objects changed.
     pub(crate) manifest_statuses: bool,
 }
 
 impl StatusChanges {
-    /// Reports whether anything changed.
+    /// Reports whether any part changed.
     pub(crate) fn any(self) -> bool {
         self.dispatching || self.applied || self.manifest_statuses
     }
 }
 
-/// An operation of the interpreter on an object in a member.
+/// An operation of the interpreter that failed for an object in a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailedOperation {
-    /// Selecting the status to report.
+    /// The selection of the status to report.
     Reflection,
-    /// Judging the health.
+    /// The interpretation of the health.
     Health,
 }
 
-/// An object that could not be interpreted.
+/// A failed interpretation of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) operation: FailedOperation,
     pub(crate) message: String,
-    /// True if the job is retried. An unknown health is a report, unless a webhook may judge later.
+    /// True if the job is retried. A failed interpretation of the health is retried only if a webhook failed.
     pub(crate) is_retried: bool,
 }
 
@@ -89,14 +89,14 @@ pub(crate) struct Failure {
 pub(crate) struct NextStatus {
     /// The status.
     pub(crate) status: WorkStatus,
-    /// Its changed parts.
+    /// The changed parts of the status.
     pub(crate) changes: StatusChanges,
-    /// The objects that could not be interpreted.
+    /// The failed interpretations of objects.
     pub(crate) failures: Vec<Failure>,
 }
 
 impl NextStatus {
-    /// Reports whether the objects have to be interpreted again.
+    /// Reports whether the objects must be interpreted again.
     pub(crate) fn must_retry(&self) -> bool {
         self.failures.iter().any(|failure| failure.is_retried)
     }
@@ -108,7 +108,7 @@ impl NextStatus {
     }
 }
 
-/// Returns the next status of a Work.
+/// Computes the next status of a Work.
 pub(crate) fn next_status(
     work: &Work,
     observations: &Observations,
@@ -189,7 +189,7 @@ pub(crate) fn next_status(
     }
 }
 
-/// Builds the reports about the objects of a Work.
+/// A builder of the reports about the objects of a Work.
 struct Reporter<'a> {
     interpreter: &'a Interpreter,
     /// The former reports.
@@ -198,8 +198,8 @@ struct Reporter<'a> {
 }
 
 impl Reporter<'_> {
-    /// Returns the report about an object. The manifest provides the name, because a member may return another one. A
-    /// status that cannot be interpreted stays as it was.
+    /// Returns the report about an object. The report contains the name in the manifest, because a member may return
+    /// another name. If the status cannot be interpreted, the former status is reported again.
     fn report(
         &mut self,
         ordinal: usize,

@@ -1,4 +1,5 @@
-//! The worker: carries out the action for a Work, first in the member, then on the control plane.
+//! The worker. It executes the action for a Work: first the requests to the member, and then the requests to the
+//! control plane.
 
 use berth_apimachinery::api_error::has_code;
 use std::sync::Arc;
@@ -26,38 +27,38 @@ use berth_apimachinery::json_fields::kind_of;
 /// Time limit for the requests to a member about one object.
 const MEMBER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// An action for a Work, with the state that it starts from.
+/// The action for a Work, and the observed state on which the action is based.
 #[derive(Debug)]
 pub(super) struct WorkJob {
     pub(super) work: Arc<Work>,
     pub(super) cluster: String,
     pub(super) action: WorkAction,
-    /// The connection to the member, or the reason why there is none.
+    /// The connection to the member, or the reason for which there is no connection.
     pub(super) member: Result<RestMapper, String>,
     /// The cached object of each manifest.
     pub(super) cached: Vec<Cached>,
-    /// The applied state of each manifest, once applied.
+    /// The applied state of each manifest, or `None` for a manifest that was not applied yet.
     pub(super) applied: Vec<Option<AppliedState>>,
 }
 
 /// The result of a job.
 #[derive(Debug, Default)]
 pub(super) struct WorkResult {
-    /// The Work, if it was written.
+    /// The written Work, or `None` if its status was not written.
     pub(super) work: Option<Work>,
-    /// The resource types of the manifests, as far as they were looked up.
+    /// The resource types of the manifests that were found.
     pub(super) kinds: Vec<Arc<ResourceType>>,
     /// Objects that the member returned.
     pub(super) objects: Vec<(Arc<ResourceType>, MemberObject)>,
     /// The applied state of each manifest.
     pub(super) applied: Vec<Option<AppliedState>>,
-    /// The member rejected our credentials, which may have changed.
+    /// True if the member rejected the credentials of the connection. The Secret may contain new credentials.
     pub(super) unauthorized: bool,
     /// The error, if the job must be retried.
     pub(super) failure: Option<WorkError>,
 }
 
-/// A failed job, which is retried.
+/// An error after which a job is retried.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorkError {
     /// A request to the control plane failed.
@@ -66,7 +67,7 @@ pub(super) enum WorkError {
     /// The member rejected requests or did not respond.
     #[error("{}", .0.join("; "))]
     Member(Vec<String>),
-    /// A status cannot be reported.
+    /// An object cannot be interpreted.
     #[error("{}", .0.join("; "))]
     Interpret(Vec<String>),
     /// Other clients kept changing the Work.
@@ -74,7 +75,7 @@ pub(super) enum WorkError {
     Conflicts,
 }
 
-/// A worker for Works. Cheap to clone.
+/// A worker that executes jobs. Clones are cheap.
 #[derive(Clone)]
 pub(crate) struct Worker {
     pub(crate) control_plane: kube::Client,
@@ -84,7 +85,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Carries out a job.
+    /// Executes a job.
     pub(super) async fn run(&self, job: WorkJob) -> WorkResult {
         let since = Instant::now();
         let writes_member = matches!(job.action, WorkAction::Apply | WorkAction::Delete);
@@ -215,7 +216,7 @@ impl Worker {
         }
     }
 
-    /// Removes our finalizer from a Work.
+    /// Removes the execution finalizer from a Work.
     async fn remove_finalizer(&self, work: &Work) -> Result<(), WorkError> {
         let api = self.works(work);
         let name = work.metadata.name.as_deref().unwrap_or_default();
@@ -261,7 +262,8 @@ impl Worker {
         }
     }
 
-    /// Deletes the objects of a Work from the member. Objects of a preserved Work stay and only lose our marks.
+    /// Deletes the objects of a Work from the member. If the Work preserves its objects, the objects stay and lose only
+    /// Karmada's marks.
     async fn delete_objects(&self, job: &WorkJob, result: &mut WorkResult) -> Result<(), String> {
         let member = job.member.as_ref().map_err(Clone::clone)?;
         let manifests = &job.work.spec.workload.manifests;
@@ -336,7 +338,7 @@ impl Worker {
                 }
                 Err(error) => {
                     result.unauthorized |= error.is_unauthorized();
-                    // Watch the kind also after a failure: the conflicting object may be deleted.
+                    // The kind is watched even after a failure, because the conflicting object may be deleted later.
                     if let Ok(resource) = member_object::resource_type(member, manifest).await {
                         result.kinds.push(resource);
                     }
@@ -366,7 +368,8 @@ impl Worker {
     }
 }
 
-/// Records the span of an application that wrote an object or failed. It belongs to the trace that the Work names.
+/// Records a span for an application of a Work that wrote an object or failed. The parent of the span is in an
+/// annotation of the Work.
 fn trace_application(
     job: &WorkJob,
     start: SystemTime,

@@ -1,3 +1,5 @@
+//! Tests of the declared profiles and of the positions in errors.
+
 use super::*;
 use crate::framework::{Enablement, Plugin};
 
@@ -19,7 +21,7 @@ fn declared(text: &str, flags: ProfileFlags) -> Result<Declared, ConfigError> {
     Declared::from_document(document, configuration, flags)
 }
 
-/// Returns the names of the profiles with their plugins.
+/// Returns the name and the plugins of each profile.
 fn profiles(declared: Declared) -> Result<Vec<(String, Vec<String>)>, ConfigError> {
     let profiles = declared.profiles(&registry())?.into_iter().map(|profile| {
         let plugins = profile.plugins.multi_point.enabled;

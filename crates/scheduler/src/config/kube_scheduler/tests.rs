@@ -1,8 +1,8 @@
-//! Conversion of files of each version.
+//! Tests of the conversion of kube-scheduler files in several versions.
 
 use super::*;
 
-/// Returns the configuration of a file, and the warnings.
+/// Returns the converted configuration of a file, and the warnings.
 fn read(text: &str) -> (Value, Vec<String>) {
     let document = Document::read("f", text).unwrap();
     let (configuration, warnings) = converted(&document).unwrap();
@@ -88,7 +88,7 @@ profiles:
 }
 
 #[test]
-fn v1alpha1_files_are_a_single_profile() {
+fn v1alpha1_files_become_a_single_profile() {
     let (configuration, warnings) = read(
         "apiVersion: kubescheduler.config.k8s.io/v1alpha1
 kind: KubeSchedulerConfiguration

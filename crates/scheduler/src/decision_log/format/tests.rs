@@ -1,4 +1,4 @@
-//! Round trips of entries.
+//! Tests of the serialization of entries.
 
 use serde_json::json;
 

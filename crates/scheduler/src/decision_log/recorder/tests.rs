@@ -1,4 +1,4 @@
-//! A channel that is full: decisions are dropped, and the fleet stays complete.
+//! A test of a full channel: the recorder drops decisions, and sends all changes of clusters later.
 
 use std::sync::mpsc::sync_channel;
 
@@ -42,7 +42,7 @@ fn describe(message: &Message) -> String {
 }
 
 #[test]
-fn a_full_channel_drops_decisions_and_keeps_the_fleet() {
+fn a_full_channel_drops_decisions_and_delays_changes_of_clusters() {
     let (sender, messages) = sync_channel(3);
     let mut recorder = Recorder {
         sender,
@@ -69,7 +69,8 @@ fn a_full_channel_drops_decisions_and_keeps_the_fleet() {
 
     let mut log: Vec<String> = messages.try_iter().map(|m| describe(&m)).collect();
     assert_eq!(log, ["configuration", "m1 true", "decision"]);
-    // The next decision does not fit behind the gap and the two changes, and the one after it does.
+    // The gap and the two changes of clusters fill the channel, so the next decision is dropped. The decision after it
+    // fits.
     recorder.decision(input());
     assert_eq!(recorder.dropped().get(), 3);
     log = messages.try_iter().map(|m| describe(&m)).collect();

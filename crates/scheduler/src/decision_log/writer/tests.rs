@@ -1,4 +1,4 @@
-//! Files: bounds, completeness of each, and truncation.
+//! Tests of the written files: their size, their number, their content, and the reading of truncated files.
 
 use berth_api::{Cluster, ResourceBinding};
 use berth_core::{Assumed, AssumedWorkload, Outcome, Placement, ResourceRequest, WorkloadPeers};
@@ -130,7 +130,7 @@ fn clusters_and_assumed_workloads_are_written_as_changes() {
 #[test]
 fn files_are_bounded_and_each_starts_with_the_complete_state() {
     let folder = TempDir::new().unwrap();
-    // Every decision fills a file, because the encoder has written its header at least.
+    // Every decision fills a file: the maximum size is one byte, and the header of the compressed file is larger.
     let decisions = (0..10).map(|n| decision(&format!("web-{n}"), &[("m1", 1)]));
     write(
         options(&folder, 1, 3),
@@ -163,14 +163,14 @@ fn a_truncated_file_is_read_up_to_the_break() {
     assert!((2..501).contains(&lengths[1]), "{lengths:?}");
     assert_eq!(lengths[2..], [0, 0, 0]);
 
-    // A broken line is no truncation.
+    // A malformed line is an error, in contrast to a truncated file.
     std::fs::write(&path, "{\"decision\":7}\n").unwrap();
     let error = Reader::open(&path).unwrap().next_entry().unwrap_err();
     assert!(matches!(error, ReadError::Line { line: 1, .. }), "{error}");
 }
 
 #[test]
-fn merge_patches_lead_from_old_to_new() {
+fn merge_patches_change_old_to_new() {
     for (old, new) in [
         (
             json!({ "a": 1, "b": { "c": [1] } }),

@@ -1,4 +1,4 @@
-//! The accurate estimator in explanations.
+//! A test of the explanation of a decision that uses answers of accurate estimators.
 
 use std::time::Duration;
 
@@ -82,7 +82,11 @@ fn explanations_show_the_answer_of_each_estimator() {
         reason: "cluster m3 has no estimate".to_owned(),
     };
     assert_eq!(shown("m3"), (None, Some(missing)));
-    assert_eq!(shown("m4"), (None, None), "it has not been called");
+    assert_eq!(
+        shown("m4"),
+        (None, None),
+        "the estimator of m4 has not been called"
+    );
     assert_eq!(unanswered.unwrap().clusters, ["m4".into()].into());
     let json = serde_json::to_value(cluster("m2")).unwrap();
     assert_eq!(json["bases"]["scheduler-estimator"]["stale"]["seconds"], 42);

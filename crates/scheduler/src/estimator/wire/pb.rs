@@ -2,7 +2,7 @@
 /// The nodes that replicas can run on.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NodeClaim {
-    /// v1.NodeSelector, up to 1.18.
+    /// v1.NodeSelector in protobuf, for Karmada 1.18 and older.
     #[prost(bytes = "vec", tag = "1")]
     pub node_affinity: ::prost::alloc::vec::Vec<u8>,
     /// Required node labels.
@@ -11,13 +11,13 @@ pub struct NodeClaim {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
-    /// v1.Toleration, up to 1.18.
+    /// v1.Toleration in protobuf, for Karmada 1.18 and older.
     #[prost(bytes = "vec", repeated, tag = "3")]
     pub tolerations: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
-    /// v1.NodeSelector, from 1.18.
+    /// v1.NodeSelector in protobuf, for Karmada 1.18 and newer.
     #[prost(bytes = "vec", tag = "4")]
     pub node_affinity_bytes: ::prost::alloc::vec::Vec<u8>,
-    /// v1.Toleration, from 1.18.
+    /// v1.Toleration in protobuf, for Karmada 1.18 and newer.
     #[prost(bytes = "vec", repeated, tag = "5")]
     pub tolerations_bytes: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
 }
@@ -27,7 +27,7 @@ pub struct ReplicaRequirements {
     /// The nodes that replicas can run on.
     #[prost(message, optional, tag = "1")]
     pub node_claim: ::core::option::Option<NodeClaim>,
-    /// resource.Quantity by resource name, up to 1.18.
+    /// resource.Quantity in protobuf by resource name, for Karmada 1.18 and older.
     #[prost(btree_map = "string, bytes", tag = "2")]
     pub resource_request: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
@@ -39,7 +39,7 @@ pub struct ReplicaRequirements {
     /// The priority class.
     #[prost(string, tag = "4")]
     pub priority_class_name: ::prost::alloc::string::String,
-    /// resource.Quantity by resource name, from 1.18.
+    /// resource.Quantity in protobuf by resource name, for Karmada 1.18 and newer.
     #[prost(btree_map = "string, bytes", tag = "5")]
     pub resource_request_bytes: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
@@ -52,7 +52,7 @@ pub struct ComponentReplicaRequirements {
     /// The nodes that replicas can run on.
     #[prost(message, optional, tag = "1")]
     pub node_claim: ::core::option::Option<NodeClaim>,
-    /// resource.Quantity by resource name, up to 1.18.
+    /// resource.Quantity in protobuf by resource name, for Karmada 1.18 and older.
     #[prost(btree_map = "string, bytes", tag = "2")]
     pub resource_request: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
@@ -61,14 +61,14 @@ pub struct ComponentReplicaRequirements {
     /// The priority class.
     #[prost(string, tag = "3")]
     pub priority_class_name: ::prost::alloc::string::String,
-    /// resource.Quantity by resource name, from 1.18.
+    /// resource.Quantity in protobuf by resource name, for Karmada 1.18 and newer.
     #[prost(btree_map = "string, bytes", tag = "4")]
     pub resource_request_bytes: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         ::prost::alloc::vec::Vec<u8>,
     >,
 }
-/// One pod template of a workload that has several.
+/// One pod template of a workload with several pod templates.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Component {
     /// The name.
@@ -81,7 +81,7 @@ pub struct Component {
     #[prost(int32, tag = "3")]
     pub replicas: i32,
 }
-/// A workload that was placed in the cluster but is not reported there yet.
+/// A workload that was placed in the cluster and that the cluster does not report yet.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AssumedWorkload {
     /// The namespace.
@@ -91,7 +91,7 @@ pub struct AssumedWorkload {
     #[prost(message, repeated, tag = "2")]
     pub components: ::prost::alloc::vec::Vec<Component>,
 }
-/// Requests the number of replicas that fit.
+/// A request for the number of replicas that fit into the cluster.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MaxAvailableReplicasRequest {
     /// The name of the cluster.
@@ -100,7 +100,7 @@ pub struct MaxAvailableReplicasRequest {
     /// The requirements of each replica; absent if there are none.
     #[prost(message, optional, tag = "2")]
     pub replica_requirements: ::core::option::Option<ReplicaRequirements>,
-    /// Workloads that take capacity but are not reported yet.
+    /// Workloads that were placed in the cluster and that the cluster does not report yet.
     #[prost(message, repeated, tag = "3")]
     pub assumed_workloads: ::prost::alloc::vec::Vec<AssumedWorkload>,
 }
@@ -111,7 +111,7 @@ pub struct MaxAvailableReplicasResponse {
     #[prost(int32, tag = "1")]
     pub max_replicas: i32,
 }
-/// Requests the number of complete sets of components that fit.
+/// A request for the number of complete sets of components that fit into the cluster.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MaxAvailableComponentSetsRequest {
     /// The name of the cluster.
@@ -123,7 +123,7 @@ pub struct MaxAvailableComponentSetsRequest {
     /// The namespace whose quota applies.
     #[prost(string, tag = "3")]
     pub namespace: ::prost::alloc::string::String,
-    /// Workloads that take capacity but are not reported yet.
+    /// Workloads that were placed in the cluster and that the cluster does not report yet.
     #[prost(message, repeated, tag = "4")]
     pub assumed_workloads: ::prost::alloc::vec::Vec<AssumedWorkload>,
 }
@@ -137,7 +137,7 @@ pub struct MaxAvailableComponentSetsResponse {
 /// A reference to a resource.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ObjectReference {
-    /// For example `apps/v1`.
+    /// The API version, for example `apps/v1`.
     #[prost(string, tag = "1")]
     pub api_version: ::prost::alloc::string::String,
     /// The kind.
@@ -150,7 +150,7 @@ pub struct ObjectReference {
     #[prost(string, tag = "4")]
     pub name: ::prost::alloc::string::String,
 }
-/// Requests the number of unschedulable replicas of a resource.
+/// A request for the number of unschedulable replicas of a resource.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UnschedulableReplicasRequest {
     /// The name of the cluster.
@@ -159,7 +159,7 @@ pub struct UnschedulableReplicasRequest {
     /// The resource.
     #[prost(message, optional, tag = "2")]
     pub resource: ::core::option::Option<ObjectReference>,
-    /// The time a pod must have been unschedulable to count, in nanoseconds.
+    /// The minimum time for which a counted pod has been unschedulable, in nanoseconds.
     #[prost(int64, tag = "3")]
     pub unschedulable_threshold: i64,
 }

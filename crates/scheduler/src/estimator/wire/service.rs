@@ -10,7 +10,7 @@ pub mod estimator_client {
     )]
     use tonic::codegen::http::Uri;
     use tonic::codegen::*;
-    /// Estimates how much of a workload fits into a cluster.
+    /// Estimates the amount of a workload that fits into the cluster.
     #[derive(Debug, Clone)]
     pub struct EstimatorClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -79,7 +79,7 @@ pub mod estimator_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Returns the number of replicas of one pod template that fit.
+        /// Returns the number of replicas of one pod template that fit into the cluster.
         pub async fn max_available_replicas(
             &mut self,
             request: impl tonic::IntoRequest<super::super::pb::MaxAvailableReplicasRequest>,
@@ -101,7 +101,7 @@ pub mod estimator_client {
             ));
             self.inner.unary(req, path, codec).await
         }
-        /// Returns the number of sets of several pod templates that fit.
+        /// Returns the number of sets that fit into the cluster. A set contains the pods of several pod templates.
         pub async fn max_available_component_sets(
             &mut self,
             request: impl tonic::IntoRequest<super::super::pb::MaxAvailableComponentSetsRequest>,
@@ -160,7 +160,7 @@ pub mod estimator_server {
     /// Generated trait containing gRPC methods that should be implemented for use with EstimatorServer.
     #[async_trait]
     pub trait Estimator: std::marker::Send + std::marker::Sync + 'static {
-        /// Returns the number of replicas of one pod template that fit.
+        /// Returns the number of replicas of one pod template that fit into the cluster.
         async fn max_available_replicas(
             &self,
             request: tonic::Request<super::super::pb::MaxAvailableReplicasRequest>,
@@ -168,7 +168,7 @@ pub mod estimator_server {
             tonic::Response<super::super::pb::MaxAvailableReplicasResponse>,
             tonic::Status,
         >;
-        /// Returns the number of sets of several pod templates that fit.
+        /// Returns the number of sets that fit into the cluster. A set contains the pods of several pod templates.
         async fn max_available_component_sets(
             &self,
             request: tonic::Request<super::super::pb::MaxAvailableComponentSetsRequest>,
@@ -185,7 +185,7 @@ pub mod estimator_server {
             tonic::Status,
         >;
     }
-    /// Estimates how much of a workload fits into a cluster.
+    /// Estimates the amount of a workload that fits into the cluster.
     #[derive(Debug)]
     pub struct EstimatorServer<T> {
         inner: Arc<T>,

@@ -10,7 +10,7 @@ fn decoded(request: &Request, response: &Value) -> Result<Answer, String> {
     decode(request, 2, false, response.to_string().as_bytes()).map_err(|error| error.to_string())
 }
 
-/// Returns the rejected clusters with their reasons, by name.
+/// Returns the rejected clusters with their reasons, sorted by name.
 fn rejected(sent: &[&str], response: &Value) -> Vec<(String, String)> {
     let Ok(Answer::Rejected(rejected)) = decoded(&Request::Filter(names(sent)), response) else {
         panic!("{response} is not a filter response");
@@ -66,7 +66,7 @@ fn clusters_missing_in_the_response_are_rejected() {
 }
 
 #[test]
-fn responses_name_clusters_in_the_form_of_the_request() {
+fn clusters_are_read_from_the_field_that_the_request_used() {
     let request = Request::Filter(names(&["a", "b"]));
     let answer = json!({ "clusterNames": ["a"], "clusters": { "items": [{ "metadata": { "name": "b" } }] } });
     for (names_only, passes) in [(true, "a"), (false, "b")] {

@@ -1,4 +1,4 @@
-//! The bind verb, which stores decisions.
+//! Tests of the bind verb, with which an extender stores decisions.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ async fn decisions_about_other_resources_are_skipped() {
 }
 
 #[tokio::test]
-async fn failures_fail_the_binding_unless_ignorable() {
+async fn a_failed_call_fails_the_binding_unless_the_extender_is_ignorable() {
     let refuses = Fake::with_json(|_, _| json!({ "error": "no licences left in m1" })).await;
     assert_eq!(
         bind(&refuses, json!({})).await,

@@ -1,4 +1,4 @@
-//! Reuse and limit of connections.
+//! Tests of the reuse of connections to extenders, and of the limit of concurrent calls.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ async fn a_slow_extender_does_not_delay_others() {
     for call in calls {
         assert_eq!(soon(call).await.unwrap().calls(), 1);
     }
-    // No more than the limit of concurrent calls.
+    // At most 64 calls run at the same time, so there are at most 64 connections.
     let connections: BTreeSet<u16> = slow.requests().iter().map(|request| request.peer).collect();
     assert_eq!(slow.requests().len(), 100);
     assert!(connections.len() <= 64, "{} connections", connections.len());

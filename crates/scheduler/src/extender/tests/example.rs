@@ -1,4 +1,4 @@
-//! The example extender `licences.py`, run as a process.
+//! Tests of the example extender `licences.py`, which runs as a process.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/extender/licences.py")
 }
 
-/// Starts the example. Returns `None`, and prints why, if Python is missing.
+/// Starts the example extender. If Python is missing, prints a message and returns `None`.
 fn licences(stock: serde_json::Value) -> Option<Licences> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("stock.json");
@@ -77,7 +77,7 @@ async fn workloads_are_placed_in_clusters_with_licences() {
         assert_eq!(
             harness.decide(&to_one()).await.clusters().unwrap(),
             ["m3"],
-            "it has the most left"
+            "m3 has the most licences"
         );
         let expected = format!(
             "scheduler_extender_connections_total{{extender=\"{}\"}} 1",

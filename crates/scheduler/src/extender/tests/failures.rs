@@ -1,4 +1,4 @@
-//! Failing extenders, with and without `ignorable`.
+//! Tests of failing extenders, with and without `ignorable`.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -7,7 +7,8 @@ use super::fake::{Fake, config};
 use super::harness::{Harness, everywhere};
 use crate::extender::ExtenderConfig;
 
-/// Returns the error without `ignorable`, the clusters with it, and the metrics of the former.
+/// Decides with an extender that is not ignorable, and again with an ignorable extender. Returns the error of the first
+/// decision, the clusters of the second decision, and the metrics of the first decision.
 async fn outcomes(
     config: impl Fn(Value) -> ExtenderConfig,
     fields: Value,
@@ -25,7 +26,7 @@ async fn outcomes(
 const ALL: [&str; 4] = ["m1", "m2", "m3", "m4"];
 
 #[tokio::test]
-async fn invalid_responses_fail_the_binding_unless_ignorable() {
+async fn invalid_responses_fail_the_binding_unless_the_extender_is_ignorable() {
     for (status, body, reason, message) in [
         (
             500,
@@ -79,7 +80,7 @@ async fn invalid_responses_fail_the_binding_unless_ignorable() {
 }
 
 #[tokio::test]
-async fn invalid_scores_fail_the_binding_unless_ignorable() {
+async fn invalid_scores_fail_the_binding_unless_the_extender_is_ignorable() {
     let extender = Fake::with_json(|_, _| json!([{ "host": "m9", "score": 1 }])).await;
     let fields = json!({ "prioritizeVerb": "prioritize", "weight": 1 });
     let (error, without, _) = outcomes(|fields| extender.config(fields), fields).await;
@@ -102,7 +103,7 @@ async fn hanging_extenders_time_out() {
 
 #[tokio::test]
 async fn unreachable_extenders_are_reported() {
-    // The port was free a moment ago.
+    // Dropping the listener leaves a port on which no server listens.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/s", listener.local_addr().unwrap());
     drop(listener);

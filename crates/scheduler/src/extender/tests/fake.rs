@@ -1,4 +1,4 @@
-//! A fake extender with scripted responses, which records its requests.
+//! A fake extender for tests. A script returns the responses, and the fake records the requests.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::extender::ExtenderConfig;
 
-/// A request as received.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
     pub(crate) verb: String,
@@ -26,7 +26,7 @@ pub(crate) struct Received {
 type Reply = (StatusCode, String);
 type Script = dyn Fn(String, Value) -> BoxFuture<'static, Reply> + Send + Sync;
 
-/// An extender. Dropping it stops the server.
+/// A running fake extender. Dropping it stops the server.
 pub(crate) struct Fake {
     pub(crate) address: SocketAddr,
     requests: Arc<Mutex<Vec<Received>>>,
@@ -40,14 +40,14 @@ impl Drop for Fake {
 }
 
 impl Fake {
-    /// Starts an extender that responds with JSON.
+    /// Starts an extender that responds with status 200 and the JSON that the script returns.
     pub(crate) async fn with_json(
         script: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
     ) -> Self {
         Self::with_reply(move |verb, body| (StatusCode::OK, script(verb, body).to_string())).await
     }
 
-    /// Starts an extender that responds with any status and body.
+    /// Starts an extender that responds with the status and body that the script returns.
     pub(crate) async fn with_reply(
         script: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static,
     ) -> Self {
@@ -58,7 +58,7 @@ impl Fake {
         .await
     }
 
-    /// Starts an extender whose responses may take time.
+    /// Starts an extender that responds when the future of the script completes.
     pub(crate) async fn with_async_reply(
         script: impl Fn(String, Value) -> BoxFuture<'static, Reply> + Send + Sync + 'static,
     ) -> Self {
@@ -91,7 +91,7 @@ impl Fake {
         }
     }
 
-    /// Returns all requests so far.
+    /// Returns all requests that the extender has received.
     pub(crate) fn requests(&self) -> Vec<Received> {
         self.requests.lock().unwrap().clone()
     }
@@ -100,7 +100,7 @@ impl Fake {
         format!("http://{}/s", self.address)
     }
 
-    /// Returns the configuration of this extender, with the given fields.
+    /// Returns a configuration of this extender with these fields.
     pub(crate) fn config(&self, fields: Value) -> ExtenderConfig {
         config(&self.url(), fields)
     }
@@ -111,7 +111,7 @@ pub(crate) fn config(url: &str, mut fields: Value) -> ExtenderConfig {
     serde_json::from_value(fields).unwrap()
 }
 
-/// Returns the names of the clusters in a request, sent as names or as objects.
+/// Returns the names of the clusters in a request that contains either names or Cluster objects.
 pub(crate) fn sent(body: &Value) -> Vec<String> {
     let name = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match (
@@ -123,6 +123,6 @@ pub(crate) fn sent(body: &Value) -> Vec<String> {
             .iter()
             .map(|item| name(&item["metadata"]["name"]))
             .collect(),
-        _ => panic!("either names or items: {body}"),
+        _ => panic!("the request must contain either names or objects: {body}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Filter chains, added scores and managed resources.
+//! Tests of filter calls, prioritize calls and `managedResources`, with one or several extenders.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::fake::{Fake, sent};
 use super::harness::{Harness, everywhere, placed, to_one};
 
 #[tokio::test]
-async fn each_filter_receives_the_clusters_that_the_previous_one_left() {
+async fn each_filter_receives_the_clusters_that_passed_the_previous_filter() {
     let by_items = Fake::with_json(|_, body| {
         let items = body["clusters"]["items"].as_array().unwrap();
         let passing: Vec<_> = items.iter().filter(|item| item["metadata"]["labels"]["number"] != "1").collect();
@@ -38,7 +38,7 @@ async fn each_filter_receives_the_clusters_that_the_previous_one_left() {
 }
 
 #[tokio::test]
-async fn reasons_of_extenders_are_shown_by_cluster() {
+async fn the_reason_for_each_rejected_cluster_is_shown() {
     let none = Fake::with_json(|_, _| {
         json!({ "clusterNames": [], "failedClusters": { "m1": "full", "m2": "full" }, "failedAndUnresolvableClusters": { "m3": "no licence" } })
     })
@@ -60,7 +60,7 @@ async fn reasons_of_extenders_are_shown_by_cluster() {
 }
 
 #[tokio::test]
-async fn each_affinity_term_is_a_request_of_its_own() {
+async fn each_affinity_term_has_its_own_request() {
     let extender = Fake::with_json(|_, body| json!({ "clusterNames": sent(body).iter().filter(|name| *name == "m4").collect::<Vec<_>>() })).await;
     let mut harness = Harness::new(&[
         extender.config(json!({ "filterVerb": "filter", "clusterCacheCapable": true }))
@@ -81,7 +81,8 @@ async fn each_affinity_term_is_a_request_of_its_own() {
 
 #[tokio::test]
 async fn scores_are_scaled_weighted_and_added() {
-    // m1: 10·3·10 = 300; m2: 4·3·10 + 10·2·10 = 320.
+    // Each score is multiplied by the weight and by 10. If the second extender has the weight 2, m1 has 10·3·10 = 300
+    // and m2 has 4·3·10 + 10·2·10 = 320.
     let one = Fake::with_json(
         |_, _| json!([{ "host": "m1", "score": 10 }, { "host": "m2", "score": 4 }]),
     )
@@ -103,7 +104,7 @@ async fn scores_are_scaled_weighted_and_added() {
 
 #[tokio::test]
 async fn scores_of_several_extenders_are_requested_concurrently() {
-    // Neither responds before both are called.
+    // Each extender responds only after both extenders have received a request.
     let both = Arc::new(Barrier::new(2));
     let start = |both: Arc<Barrier>| {
         Fake::with_async_reply(move |_, _| {

@@ -1,4 +1,5 @@
-//! An engine with extenders, which decides in rounds as the scheduler does.
+//! A harness for tests: an engine with extenders. As in the scheduler, a decision is repeated until the extenders have
+//! answered all its requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,15 +29,17 @@ pub(crate) struct Harness {
     engine: Engine,
 }
 
-/// A final decision, with the rounds and calls that it took.
+/// A final decision.
 pub(crate) struct Decision {
     pub(crate) outcome: Outcome,
+    /// The number of runs of the engine.
     pub(crate) rounds: usize,
+    /// The number of calls to extenders.
     pub(crate) calls: usize,
 }
 
 impl Decision {
-    /// Returns the names of the clusters, or the error.
+    /// Returns the names of the chosen clusters, or the error.
     pub(crate) fn clusters(&self) -> Result<Vec<String>, String> {
         match &self.outcome.result {
             Ok(placed) => {
@@ -89,14 +92,14 @@ impl Harness {
         self.engine.schedule(&self.snapshot, &request(binding))
     }
 
-    /// Returns the unanswered requests of a decision's first round.
+    /// Runs the engine once without answers. Returns the requests that the decision needs.
     pub(crate) fn first_requests(&mut self, binding: &Binding) -> Unanswered {
         let extenders = self.extenders.clone();
         let (_, _, unanswered) = extenders.decide(Answers::default(), || self.decide_once(binding));
         unanswered.unwrap()
     }
 
-    /// Decides and calls the extenders until no lookup is unanswered.
+    /// Runs the engine and calls the extenders until the decision has all answers.
     pub(crate) async fn decide(&mut self, binding: &Arc<Binding>) -> Decision {
         let request = request(binding);
         let (mut answers, mut rounds) = (Answers::default(), 0);
@@ -127,7 +130,7 @@ pub(crate) fn request(binding: &Binding) -> Request {
     Request::new(namespace, &binding.key.name, &binding.spec, &binding.status).unwrap()
 }
 
-/// Returns a binding of a Deployment that is placed in all clusters that pass.
+/// Returns a binding of a Deployment that is placed in all clusters that pass the filters.
 pub(crate) fn everywhere() -> Arc<Binding> {
     placed(json!({}))
 }

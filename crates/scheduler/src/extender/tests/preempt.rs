@@ -1,4 +1,4 @@
-//! The preempt verb, which narrows nominations.
+//! Tests of the preempt verb, with which an extender removes victims from a nomination.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::binding::{Binding, BindingKey};
 use crate::extender::Answers;
 use crate::framework::{Bindings, Nomination, PostFilter, PostFilterContext, Victim};
 
-/// A PostFilter plugin that nominates the first assignment it finds.
+/// A PostFilter plugin that nominates the first assignment that it finds.
 #[derive(Debug, Default)]
 struct NominatesFirst;
 
@@ -56,7 +56,8 @@ fn other(name: &str, clusters: &[&str]) -> Arc<Binding> {
     Arc::new(binding)
 }
 
-/// Decides until no lookup is unanswered. Returns the victims as `name@cluster`, and the number of rounds of calls.
+/// Calls the plugin and the extender until the plugin has all answers. Returns the victims as `name@cluster`, and the
+/// number of calls to the extender.
 async fn nominated(extender: &Fake, fields: Value) -> (Result<Option<Vec<String>>, String>, usize) {
     let harness = Harness::new(&[extender.config(fields)]);
     let plugin = harness.extenders.narrow(Arc::new(NominatesFirst));
@@ -73,7 +74,7 @@ async fn nominated(extender: &Fake, fields: Value) -> (Result<Option<Vec<String>
     let (mut answers, mut rounds) = (Answers::default(), 0);
     loop {
         let (nomination, known, unanswered) = harness.extenders.decide(answers, || {
-            let mut attempt = |_: &[Victim]| unreachable!("the plugin makes no attempt");
+            let mut attempt = |_: &[Victim]| unreachable!("the plugin makes no trial decision");
             let mut context = PostFilterContext {
                 binding: &binding,
                 request: &request,
@@ -130,7 +131,7 @@ async fn nothing_is_preempted_if_all_victims_are_spared() {
 }
 
 #[tokio::test]
-async fn failures_stop_the_preemption_unless_ignorable() {
+async fn a_failed_call_stops_the_preemption_unless_the_extender_is_ignorable() {
     let extender = Fake::with_json(|_, _| json!([])).await;
     let (result, _) = nominated(&extender, json!({ "preemptVerb": "preempt" })).await;
     let error = result.unwrap_err();

@@ -1,4 +1,4 @@
-//! TLS: authorities, server names, client certificates and renewal.
+//! Tests of TLS: authorities, server names, client certificates, and renewed certificate files.
 
 use std::sync::Arc;
 
@@ -41,7 +41,8 @@ impl Authority {
     }
 }
 
-/// Starts an extender over TLS with a certificate for `name`, which lets `m1` pass. Returns its URL.
+/// Starts an extender that serves TLS with a certificate for `name`, and returns its URL. Only cluster `m1` passes the
+/// extender's filter.
 async fn extender(authority: &Authority, name: &str, verifies_clients: bool) -> String {
     let (certificate, key) = authority.signed(name);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -163,7 +164,7 @@ async fn renewed_files_are_used_without_a_restart() {
     let mut harness = Harness::new(&[config(&url, fields)]);
     let refused = harness.decide(&everywhere()).await.clusters();
     assert!(refused.is_err(), "{refused:?}");
-    // The key is renewed, but not its certificate yet.
+    // The key is renewed first. It does not match the old certificate.
     std::fs::write(
         file("key.pem"),
         KeyPair::generate().unwrap().serialize_pem(),

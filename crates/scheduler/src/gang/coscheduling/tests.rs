@@ -1,4 +1,4 @@
-//! Admission of gangs: waiting, placement and rejection of their members.
+//! Tests of the plugin Coscheduling: members of a gang wait, are placed together, and are rejected together.
 
 use berth_api::ResourceBinding;
 use berth_core::Fleet;
@@ -18,7 +18,7 @@ fn binding(name: &str, labels: Value, clusters: Value) -> Binding {
     .into()
 }
 
-/// Returns a member of gang g, which needs three.
+/// Returns an unplaced member of gang `g`, which needs three members.
 fn member(name: &str) -> Binding {
     binding(
         name,
@@ -72,7 +72,7 @@ impl Fixture {
         fixture
     }
 
-    /// Runs Reserve and Permit for a member; also returns the messages about parked bindings.
+    /// Runs Reserve and Permit for a member. Returns the permission, and the plugin's messages about parked decisions.
     fn permit(&mut self, binding: Binding) -> (Permission, Vec<(String, PermitDecision)>) {
         let decided = decided(binding);
         let mut state = CycleState::new();
@@ -92,7 +92,7 @@ impl Fixture {
         (permission, messages)
     }
 
-    /// Returns the bindings that are requeued.
+    /// Returns the names of the bindings that the plugin has requeued.
     fn woken(&mut self) -> Vec<String> {
         let mut woken = Vec::new();
         while let Ok(message) = self.messages.try_recv() {
@@ -124,7 +124,7 @@ fn a_member_is_gated_until_enough_members_exist() {
         closed("1 of 3 members of group \"g\" exist")
     );
     fixture.gangs.present(&member("b"));
-    assert_eq!(fixture.woken(), ["a"], "its message is outdated");
+    assert_eq!(fixture.woken(), ["a"], "the message of a is outdated");
     assert_eq!(
         gate(&fixture, "b"),
         closed("2 of 3 members of group \"g\" exist")
@@ -186,7 +186,7 @@ fn decisions_of_a_gang_wait_for_each_other_and_pass_together() {
     let mut fixture = Fixture::with(&["a", "b", "c", "d"]);
     let wait = Permission::Wait(Duration::from_mins(1));
     assert_eq!(fixture.permit(member("a")), (wait.clone(), vec![]));
-    assert_eq!(fixture.woken(), ["b", "c", "d"], "they may be asleep");
+    assert_eq!(fixture.woken(), ["b", "c", "d"], "these may be waiting");
     assert_eq!(fixture.permit(member("b")), (wait, vec![]));
     let all = vec![
         ("a".to_owned(), PermitDecision::Allow),
@@ -200,7 +200,7 @@ fn decisions_of_a_gang_wait_for_each_other_and_pass_together() {
     assert_eq!(
         fixture.permit(member("d")).0,
         Permission::Allow,
-        "beyond the minimum"
+        "the gang already has the minimum number of members"
     );
     assert_eq!(fixture.permit(placed("a")).0, Permission::Allow);
 }
@@ -217,7 +217,7 @@ fn a_gang_that_cannot_be_complete_does_not_wait() {
         permission,
         Permission::Deny("n/b of group \"g\" does not fit".to_owned())
     );
-    // It fits now, so the other members are requeued.
+    // Member b fits now, so the other members are requeued.
     let (permission, _) = fixture.permit(member("b"));
     assert!(matches!(permission, Permission::Wait(_)));
     assert_eq!(fixture.woken(), ["a", "c"]);
@@ -247,7 +247,7 @@ fn a_rejected_member_rejects_its_gang() {
         messages: Vec::new(),
     };
     fixture.gangs.rejected(&member("a"), &mut waiting);
-    let why = "n/a of group \"g\" was sent back while it waited for the others".to_owned();
+    let why = "n/a of group \"g\" was rejected while it waited for the other members".to_owned();
     assert_eq!(
         decisions(waiting.messages),
         [("b".to_owned(), PermitDecision::Reject(why))]

@@ -21,7 +21,8 @@ impl QueueSort for Both {
     }
 }
 
-/// Creates a plugin: `Sort…` serves QueueSort, all others serve PreEnqueue.
+/// Creates a plugin. A plugin whose name starts with `Sort` implements QueueSort. Every other plugin implements
+/// PreEnqueue.
 fn make(name: &str, args: &Args) -> Result<Plugin, FactoryError> {
     args.expect_none()?;
     Ok(if name.starts_with("Sort") {
@@ -48,7 +49,7 @@ fn registry() -> Registry {
     registry
 }
 
-/// Returns the plugins at PreEnqueue and QueueSort. Select and Assign have no plugins here.
+/// Returns the names of the plugins at PreEnqueue and QueueSort. No plugin of these tests implements Select or Assign.
 fn selected(profile: Value) -> Result<Vec<String>, ProfileError> {
     let profile: ProfileConfig = serde_json::from_value(profile).unwrap();
     let registry = registry();
@@ -98,7 +99,8 @@ fn profiles_are_composed_as_in_kube_scheduler() {
             json!({ "multiPoint": { "enabled": refs(&["B", "SortBase"]), "disabled": refs(&["*"]) } }),
             vec!["B", "SortBase"],
         ),
-        // Plugins that are also named at the point go first, with the order and weight given there.
+        // A plugin that is enabled in multiPoint and also at the point comes first. The point sets its order and
+        // weight.
         (
             json!({
                 "multiPoint": { "enabled": [{ "name": "B", "weight": 7 }] },
@@ -118,7 +120,7 @@ fn profiles_are_composed_as_in_kube_scheduler() {
             json!({ "preEnqueue": { "disabled": refs(&["*"]), "enabled": refs(&["B", "A"]) } }),
             vec!["B", "A", "SortBase"],
         ),
-        // A base plugin is replaced.
+        // The enabled plugin SortOther replaces the base plugin SortBase.
         (
             json!({ "queueSort": { "enabled": refs(&["SortOther"]) } }),
             vec!["A", "B", "SortOther"],
@@ -155,7 +157,7 @@ fn invalid_profiles_are_refused_with_the_path_of_the_error() {
         (
             json!({ "plugins": { "queueSort": { "enabled": [{ "name": "C" }] } } }),
             "plugins.queueSort.enabled[0].name",
-            "C does not serve this point, but PreEnqueue",
+            "C does not implement this extension point, only PreEnqueue",
         ),
         (
             json!({ "plugins": { "multiPoint": { "disabled": [{ "name": "*" }] } } }),
@@ -175,7 +177,7 @@ fn invalid_profiles_are_refused_with_the_path_of_the_error() {
     ] {
         let result = selected(profile.clone());
         if path.is_empty() {
-            // The filter point is not checked here.
+            // The function `selected` does not check the point Filter.
             assert!(result.is_ok(), "{profile}");
             continue;
         }

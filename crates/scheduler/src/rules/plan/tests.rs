@@ -1,4 +1,4 @@
-//! Writes of a cycle, case by case.
+//! Tests of the plans for new, scheduled and failed bindings.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn binding(changes: Value) -> Binding {
         .into()
 }
 
-/// Returns a binding that [`placed`] does not change.
+/// Returns the changes that turn [`binding`] into a binding that is scheduled on m1 and m2.
 fn scheduled() -> Value {
     json!({
         "metadata": { "generation": 2, "annotations": { APPLIED_PLACEMENT: PLACEMENT } },
@@ -98,7 +98,7 @@ fn a_new_binding_gets_annotation_clusters_condition_and_an_event() {
 }
 
 #[test]
-fn a_stored_result_is_not_written_again_in_any_order() {
+fn an_equal_result_in_another_order_is_not_written_again() {
     let plan = plan(&binding(scheduled()), &placed(&[("m1", 0), ("m2", 0)]));
     assert!(plan.is_empty(), "{plan:?}");
 }
@@ -126,13 +126,13 @@ fn a_requested_reschedule_is_recorded_even_if_nothing_changes() {
 }
 
 #[test]
-fn a_result_that_fits_nowhere_is_withdrawn_and_the_binding_waits() {
+fn without_a_fitting_cluster_the_result_is_removed_and_the_binding_waits() {
     let error = FitError::new(1, vec![("m1".into(), "no room".into())]);
     let outcome = Outcome {
         failed_terms: Vec::new(),
         result: Err(error.into()),
     };
-    // Withdrawn results are decided again: filters accept the clusters that a binding already uses.
+    // After the removal of the result, the scheduler decides again, because filters accept the clusters of a result.
     let withdrawn = plan(&binding(scheduled()), &outcome);
     let cleared = json!({ "spec": { "clusters": null } });
     assert_eq!(
@@ -202,7 +202,7 @@ fn every_failed_affinity_group_gets_an_event() {
             "Binding has been scheduled successfully. Result: {m1:1}",
         ]
     );
-    // If all groups failed for other reasons than no fit, only their events are recorded.
+    // If every group lacks capacity, the plan records only the events of the groups.
     outcome.result = Err(unschedulable("too few"));
     let failed = plan(&binding(json!({})), &outcome);
     assert_eq!(failed.notes.len(), 1);

@@ -8,7 +8,7 @@ use super::*;
 use crate::extender::tests::fake::Fake;
 use crate::extender::tests::harness::{Harness, everywhere, soon};
 
-/// Estimates with an extender that waits for a permit of `gate` before each response.
+/// An [`AsyncEstimates`] with one extender, which waits for a permit of `gate` before each response.
 struct Fixture {
     extender: Fake,
     harness: Harness,
@@ -82,7 +82,7 @@ async fn a_decision_is_repeated_with_the_answer() {
         fixture.decide(&binding, round.unwrap().for_generation_of(&binding));
     assert!(clusters == 1 && wanted.is_none());
 
-    // Answers for an older generation do not count.
+    // The answers for an older generation are not used.
     let mut newer = Binding::clone(&binding);
     newer.metadata.generation = Some(2);
     let (_, _, wanted) = fixture.decide(&newer, round.for_generation_of(&newer));

@@ -1,4 +1,4 @@
-//! Search for capacity with the real plugin and engine.
+//! Tests of the search for victims with the real plugin and engine.
 
 use berth_api::binding::GracefulEvictionTask;
 use berth_api::well_known::PREEMPTIBLE;
@@ -11,7 +11,7 @@ use crate::framework::extension_points::Named;
 use crate::framework::preempt::PREEMPTED;
 use crate::preemption::DefaultPreemption;
 
-/// Returns a cluster with this number of cores, of which some are taken.
+/// Returns a cluster with `cores` cores, of which `taken` cores are allocated.
 fn cluster(name: &str, cores: i32, taken: i32) -> Cluster {
     serde_json::from_value(json!({
         "metadata": { "name": name },
@@ -29,7 +29,7 @@ fn cluster(name: &str, cores: i32, taken: i32) -> Cluster {
     .unwrap()
 }
 
-/// Returns a binding whose replicas need a core each, divided by available capacity.
+/// Returns a binding whose replicas need one core each. The scheduler divides the replicas by available capacity.
 fn binding(name: &str, priority: i32, replicas: i32, clusters: &[(&str, i32)]) -> Binding {
     let clusters: Vec<Value> = clusters
         .iter()
@@ -123,7 +123,7 @@ impl Fixture {
     }
 }
 
-/// Returns the victims as `name@cluster`.
+/// Returns the victims as `name@cluster`, or the name of another result.
 fn victims(room: &Room) -> Vec<String> {
     match room {
         Room::Nominated(_, nomination, _) => nomination
@@ -225,13 +225,13 @@ fn nothing_more_is_preempted_while_evictions_are_pending() {
     assert_eq!(
         victims(&fixture.room_for(new())),
         ["low@m1"],
-        "and no other"
+        "the binding `other` is not evicted"
     );
     assert_eq!(
         victims(&fixture.room_for(binding("new", 9, 3, &[]))),
         ["other@m1", "low@m1"]
     );
-    // The task is complete, and the cluster has not reported yet.
+    // The eviction task is complete, but the cluster has not reported the freed capacity yet.
     let mut gone = going.clone();
     gone.spec.graceful_eviction_tasks.clear();
     fixture.book.binding_changed(&going, &gone, Instant::now());
@@ -248,7 +248,7 @@ fn a_healthy_workload_that_counts_twice_causes_no_eviction() {
     healthy.status.aggregated_status =
         serde_json::from_value(json!([{ "clusterName": "m1", "health": "Healthy" }])).unwrap();
     let now = Instant::now();
-    // The report includes the workload, but precedes its health.
+    // The report of the cluster includes the workload, and it is older than the health of the workload.
     let mut fixture = Fixture::new(&[cluster("m1", 4, 2)], vec![healthy.clone()]);
     let targets = placed.spec.clusters.clone();
     let new = binding("low", 0, 2, &[]);
