@@ -23,6 +23,10 @@ lint:
 words *ARGS:
     hack/check-words.sh {{ARGS}}
 
+# Check that build and tests use the same features of dependencies
+features:
+    hack/check-features.sh
+
 # Check links and paths in the pages
 pages:
     hack/check-docs.sh
