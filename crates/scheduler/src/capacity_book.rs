@@ -53,17 +53,18 @@ impl CapacityBook {
     }
 
     /// Adds a binding that this process receives for the first time. If the binding was scheduled shortly before the
-    /// process started, the capacity of its replicas is assumed.
-    pub(crate) fn binding_added(&mut self, binding: &Binding) {
+    /// process started, the capacity of its replicas is assumed. `time` and `now` are the same time on the wall clock
+    /// and on the monotonic clock.
+    pub(crate) fn binding_added(&mut self, binding: &Binding, time: jiff::Timestamp, now: Instant) {
         if let Some(groups) = &mut self.groups {
             groups.replace(None, Some(binding));
         }
         if let Some(assumed) = &mut self.assumed
             && let Some(scheduled) = &binding.status.last_scheduled_time
         {
-            let age = jiff::Timestamp::now().duration_since(scheduled.0);
+            let age = time.duration_since(scheduled.0);
             let age = Duration::try_from(age).unwrap_or_default();
-            assumed.restore(binding, age, Instant::now());
+            assumed.restore(binding, age, now);
         }
     }
 
@@ -137,10 +138,15 @@ impl CapacityBook {
         }
     }
 
-    /// Reserves the capacity of the placement `place` for a binding that preempts other bindings. If `place` is `None`,
+    /// Reserves the capacity of a placement for a binding that preempts other bindings. If `placement` is `None`,
     /// removes the reservation of the binding.
-    pub(crate) fn reserve(&mut self, binding: &Binding, place: Option<&Placement>, now: Instant) {
-        self.reservations.set(binding, place, now);
+    pub(crate) fn reserve(
+        &mut self,
+        binding: &Binding,
+        placement: Option<&Placement>,
+        now: Instant,
+    ) {
+        self.reservations.set(binding, placement, now);
     }
 
     /// Removes expired entries. Returns the clusters on which assumed capacity is released.
@@ -182,12 +188,12 @@ impl CapacityBook {
         assumed: bool,
         now: Instant,
     ) -> (Assumed, bool) {
-        let (mut taken, unclear) = match &self.assumed {
+        let (mut taken, left_out_healthy) = match &self.assumed {
             Some(book) if assumed => book.unhealthy_total(now),
             _ => (Assumed::default(), false),
         };
         self.reservations.add_to(&mut taken, binding, now);
-        (taken, unclear)
+        (taken, left_out_healthy)
     }
 
     /// Iterates over the assumed workloads and their clusters. The workloads are encoded for requests to the accurate

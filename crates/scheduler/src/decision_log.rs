@@ -1,5 +1,5 @@
 //! The decision log, which records all decisions with their inputs in files. `berth replay` repeats the decisions of a
-//! log. [`crate::decision_record`] keeps only the last decision about each binding, in memory.
+//! log. The module `recent_decisions` keeps only the last decision about each binding, in memory.
 //!
 //! ```text
 //! Scheduler ──> Recorder ──(bounded channel)──> writer thread ──> DIR/decisions-*.jsonl.gz ──> reader
@@ -8,14 +8,14 @@
 //! Decisions never wait for the log. A decision that does not fit into the channel is dropped and counted, and the log
 //! contains a gap entry instead. This module must not depend on the code that makes decisions.
 
-pub mod files;
-pub mod flags;
+mod files;
+mod flags;
 pub mod format;
-pub mod message;
+mod message;
 pub mod reader;
-pub mod recorder;
+mod recorder;
 mod writer;
 
 pub use flags::{DecisionLogFlags, DecisionLogOptions};
-pub use message::{DecisionInput, DroppedEntries};
-pub use recorder::Recorder;
+pub(crate) use message::{DecisionInput, DroppedDecisions};
+pub(crate) use recorder::Recorder;

@@ -10,7 +10,7 @@
 //! - [`EstimatorClient`] calls the estimators of all clusters of a decision at the same time, with one deadline. If the
 //!   call for a cluster fails, the scheduler uses the last answer for this cluster. If there is no last answer, it uses
 //!   the general estimate, which depends only on the status of the Cluster object.
-//! - [`Connections`] keeps one connection to the estimator of each cluster. Each connection has its own task.
+//! - [`ConnectionPool`] keeps one connection to the estimator of each cluster. Each connection has its own task.
 //! - [`AnswerCache`] passes the answers to the engine, which runs synchronously and never waits for a call.
 //! - [`wire`] contains the generated types of the gRPC protocol, and `request` builds the messages from a binding.
 //!
@@ -19,12 +19,12 @@
 mod answer_cache;
 mod answers;
 mod client;
-mod connect;
 mod connection;
-mod connections;
+mod connection_pool;
 mod kubernetes_types;
 mod last_known;
 mod metrics;
+mod open_connection;
 mod options;
 mod request;
 mod resolve;
@@ -34,6 +34,6 @@ pub mod wire;
 pub use answer_cache::{AccurateEstimator, AnswerCache, Unanswered};
 pub use answers::{Answer, Answers, NoAnswer, NoAnswerKind};
 pub use client::EstimatorClient;
-pub use connections::{ConnectionCounts, Connections};
+pub use connection_pool::{ConnectionCounts, ConnectionPool};
 pub use options::{ClientIdentity, EstimatorArgs, EstimatorOptions, EstimatorOptionsError, Tls};
 pub use request::{AssumedWork, EstimateRequest, EstimateRequestError};

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-pub use berth_expression::{Expression, ExpressionArgs};
+pub use berth_expression::Expression;
+use berth_expression::ExpressionArgs;
 
 use crate::framework::{Args, ArgsError, EventKind, FactoryError, Handle, Plugin, Registration};
 
@@ -12,7 +13,7 @@ use crate::framework::{Args, ArgsError, EventKind, FactoryError, Handle, Plugin,
 /// # Errors
 /// If the arguments or an expression are invalid. The error contains the path of the argument. For an expression, the
 /// error also contains the position of the mistake.
-pub fn plugin(args: &Args, _: &Handle) -> Result<Plugin, FactoryError> {
+pub(crate) fn plugin(args: &Args, _: &Handle) -> Result<Plugin, FactoryError> {
     let expression = Arc::new(expression(args)?);
     let mut plugin = Plugin::new(Expression::NAME)
         .reads_objects()

@@ -12,7 +12,7 @@
 //! response. Filter requests are sent one after the other, because each filter request contains only the clusters that
 //! passed the previous extender. The prioritize requests of all extenders are sent concurrently.
 //!
-//! - [`config`] contains the configuration and its validation, [`wire`] the protocol, and [`schema`] the JSON Schemas
+//! - [`config`] contains the configuration and its validation, [`wire`] the protocol, and `schema` the JSON Schemas
 //!   of the protocol.
 //! - `client` calls one extender. `messages` encodes requests and decodes responses. `http` and `tls` connect to the
 //!   extender.
@@ -23,17 +23,18 @@
 mod answer_cache;
 mod answers;
 mod client;
-pub mod config;
+pub(crate) mod config;
 #[cfg(fuzzing)]
-pub mod fuzzing;
+pub(crate) mod fuzzing;
 mod http;
 mod messages;
 mod metrics;
 mod plugin;
 mod post_filter;
-pub mod schema;
+#[cfg(test)]
+mod schema;
 mod tls;
-pub mod wire;
+pub(crate) mod wire;
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -50,11 +51,10 @@ use self::post_filter::NarrowingPostFilter;
 use crate::binding::Binding;
 use crate::framework::{Plugin, PostFilter};
 
-pub use answer_cache::Unanswered;
-pub use answers::{Answers, CallError};
-pub use config::{ExtenderConfig, ExtenderConfigError};
-pub use metrics::ExtenderMetrics;
-pub use tls::TlsError;
+pub(crate) use answer_cache::Unanswered;
+pub(crate) use answers::Answers;
+use config::{ExtenderConfig, ExtenderConfigError};
+pub(crate) use metrics::ExtenderMetrics;
 
 /// Number of additional rounds of calls that a decision may use because clusters change. In a round, extenders are
 /// called concurrently.
@@ -65,7 +65,7 @@ const SPARE_ROUNDS: usize = 8;
 /// All profiles share the extenders and one answer cache. One cache is enough, because the scheduler makes one decision
 /// at a time.
 #[derive(Clone, Debug)]
-pub struct Extenders(Arc<Shared>);
+pub(crate) struct Extenders(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -80,7 +80,7 @@ impl Extenders {
     ///
     /// # Errors
     /// If a field is invalid or a certificate file cannot be used.
-    pub fn new(
+    pub(crate) fn new(
         configs: &[ExtenderConfig],
         metrics: &ExtenderMetrics,
     ) -> Result<Option<Self>, ExtenderConfigError> {
@@ -114,7 +114,7 @@ impl Extenders {
 
     /// Returns one plugin for each extender. These plugins run after the other plugins of each profile. Their score
     /// weight is 1, because the scores are already multiplied by the weight from the configuration.
-    pub fn plugins(&self) -> Vec<Plugin> {
+    pub(crate) fn plugins(&self) -> Vec<Plugin> {
         let clients = self.0.clients.iter().enumerate();
         clients
             .map(|(index, client)| {
@@ -143,7 +143,7 @@ impl Extenders {
 
     /// Wraps a PostFilter plugin so that extenders can remove victims from the plugin's nominations. Returns the plugin
     /// unchanged if no extender has a preempt verb.
-    pub fn narrow(&self, plugin: Arc<dyn PostFilter>) -> Arc<dyn PostFilter> {
+    pub(crate) fn narrow(&self, plugin: Arc<dyn PostFilter>) -> Arc<dyn PostFilter> {
         let clients = self.0.clients.iter().enumerate();
         let clients: Vec<_> = clients
             .filter(|(_, client)| client.preempt.is_some())
@@ -164,7 +164,7 @@ impl Extenders {
     ///
     /// If [`Unanswered`] requests are returned, the decision is provisional: the caller sends the requests with
     /// [`Self::call`], and decides again with the answers.
-    pub fn decide<T>(
+    pub(crate) fn decide<T>(
         &self,
         answers: Answers,
         decision: impl FnOnce() -> T,
@@ -183,12 +183,12 @@ impl Extenders {
     /// Reports whether a decision with this number of affinity terms may call extenders again. The limit is necessary
     /// because a request contains the current clusters. If clusters change faster than the extenders respond, every
     /// repeated decision needs new requests.
-    pub fn may_call(&self, answers: &Answers, terms: usize) -> bool {
+    pub(crate) fn may_call(&self, answers: &Answers, terms: usize) -> bool {
         answers.rounds < (terms + 1) * (self.0.clients.len() + 1) + SPARE_ROUNDS
     }
 
     /// Sends all unanswered requests concurrently. Returns `answers` with the new answers added.
-    pub fn call(
+    pub(crate) fn call(
         &self,
         unanswered: Unanswered,
         binding: Arc<Binding>,

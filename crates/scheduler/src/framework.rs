@@ -6,33 +6,25 @@
 //! decisions. It hides queues, watches and leases.
 
 pub(crate) mod args;
-mod decided;
 pub(crate) mod events;
-pub(crate) mod extension_points;
-pub(crate) mod follow;
 pub(crate) mod handle;
-pub(crate) mod permit;
 pub(crate) mod plugin;
-pub(crate) mod points;
-pub(crate) mod preempt;
-pub(crate) mod priority_sort;
+pub(crate) mod plugin_calls;
+pub(crate) mod plugin_messages;
 pub(crate) mod registry;
 pub(crate) mod state;
+pub(crate) mod traits;
 
 pub use args::{Args, ArgsError};
-pub use decided::Decided;
 pub use events::{Event, EventKind, Hint, Registration};
-pub use follow::Follow;
 pub use handle::Handle;
-pub use permit::{Bindings, Permits, Waiting};
 pub use plugin::Plugin;
-pub use points::{
-    Bind, Bound, Gate, Permission, Permit, PostBind, PostFilter, PreBind, PreEnqueue, QueueSort,
-    Rank, Reserve,
-};
-pub use preempt::{Nomination, PostFilterContext, Victim};
-pub use priority_sort::PrioritySort;
+pub use plugin_messages::Permits;
 pub use registry::{Enablement, Factory, FactoryError, Registry, RegistryError, UnknownPlugin};
 pub use state::State;
+pub use traits::{
+    Bind, Bindings, Bound, Decided, Follow, Gate, Nomination, Permission, Permit, PostBind,
+    PostFilter, PostFilterContext, PreBind, PreEnqueue, QueueSort, Rank, Reserve, Victim, Waiting,
+};
 
 pub use crate::writer::Report;

@@ -1,15 +1,12 @@
 //! Gang scheduling. A gang is a group of bindings that are placed together or not at all. Labels of a binding, or of
 //! its template, name the gang of the binding.
 //!
-//! The plugin [`GroupQueueSort`] orders the bindings in the queue by their gang labels. The plugin [`Coscheduling`]
-//! places at least the minimum number of members of a gang, or none. A label of the binding overrides the same label of
-//! its template.
+//! The plugin [`Coscheduling`] places at least the minimum number of members of a gang, or none. A label of the binding
+//! overrides the same label of its template.
 
 mod coscheduling;
 mod gang_state;
 mod membership;
-mod queue_sort;
 
 pub(crate) use self::coscheduling::Coscheduling;
 pub(crate) use self::membership::gang_by_labels;
-pub(crate) use self::queue_sort::GroupQueueSort;

@@ -2,7 +2,7 @@
 
 use berth_core::Gates;
 
-use self::Effect::{Elsewhere, Set};
+use self::Effect::{OtherComponents, Set};
 use berth_component_base::go_bool::go_bool;
 
 /// The values of all feature gates that have an effect in this program.
@@ -77,7 +77,7 @@ enum Effect {
     Set(fn(&mut FeatureGates, bool)),
     /// No effect on this program, because only other components of the control plane use the gate. The gate is accepted
     /// so that all components can share one list of gates.
-    Elsewhere,
+    OtherComponents,
 }
 
 impl Effect {
@@ -145,7 +145,7 @@ const GATES: &[(&str, Stage, Effect)] = &[
         Stage::Alpha,
         Set(|gates, on| gates.controllers.policy_preemption = on),
     ),
-    ("MultiClusterService", Stage::Alpha, Elsewhere),
+    ("MultiClusterService", Stage::Alpha, OtherComponents),
     (
         "ResourceQuotaEstimate",
         Stage::Alpha,
@@ -156,11 +156,11 @@ const GATES: &[(&str, Stage, Effect)] = &[
         Stage::Alpha,
         Set(|gates, on| gates.controllers.stateful_failover_injection = on),
     ),
-    ("FederatedQuotaEnforcement", Stage::Alpha, Elsewhere),
-    ("ControllerPriorityQueue", Stage::Beta, Elsewhere),
-    ("LoggingAlphaOptions", Stage::Alpha, Elsewhere),
-    ("LoggingBetaOptions", Stage::Beta, Elsewhere),
-    ("ContextualLogging", Stage::Beta, Elsewhere),
+    ("FederatedQuotaEnforcement", Stage::Alpha, OtherComponents),
+    ("ControllerPriorityQueue", Stage::Beta, OtherComponents),
+    ("LoggingAlphaOptions", Stage::Alpha, OtherComponents),
+    ("LoggingBetaOptions", Stage::Beta, OtherComponents),
+    ("ContextualLogging", Stage::Beta, OtherComponents),
 ];
 
 /// Returns the names of all gates.

@@ -9,11 +9,9 @@ use futures::FutureExt as _;
 use http::StatusCode;
 
 use crate::config::Effective;
-use crate::decision_log::DroppedEntries;
-use crate::decision_record::format::{
-    API_VERSION, ActiveConfiguration, CONFIGURATION_PATH, DECISIONS_PATH,
-};
-use crate::decision_record::query::DebugClient;
+use crate::debug_api::query::DebugClient;
+use crate::debug_api::{API_VERSION, ActiveConfiguration, CONFIGURATION_PATH, DECISIONS_PATH};
+use crate::decision_log::DroppedDecisions;
 use crate::estimator::EstimatorClient;
 use crate::extender::ExtenderMetrics;
 use crate::metrics::{Metrics, ShadowMetrics};
@@ -27,10 +25,10 @@ pub(crate) struct Probes {
     estimators: Arc<OnceLock<EstimatorClient>>,
     extenders: ExtenderMetrics,
     shadow: Arc<OnceLock<(Arc<ShadowMetrics>, Differences)>>,
-    decision_log: Arc<OnceLock<DroppedEntries>>,
+    decision_log: Arc<OnceLock<DroppedDecisions>>,
     configuration: Effective,
     settings: DecisionSettings,
-    /// A client of the decision record. `None` if decisions are not recorded.
+    /// A client of the debug API. `None` if decisions are not recorded.
     decisions: Option<DebugClient>,
 }
 
@@ -63,7 +61,7 @@ impl Probes {
         Self { settings, ..self }
     }
 
-    /// Adds the decision record.
+    /// Adds the recorded decisions.
     pub(crate) fn with_decisions(self, decisions: Option<DebugClient>) -> Self {
         Self { decisions, ..self }
     }
@@ -81,7 +79,7 @@ impl Probes {
     }
 
     /// Adds the metric of the decision log.
-    pub(crate) fn show_decision_log(&self, dropped: DroppedEntries) {
+    pub(crate) fn show_decision_log(&self, dropped: DroppedDecisions) {
         // This function is called once per process, so the value is always set.
         let _ = self.decision_log.set(dropped);
     }
@@ -112,7 +110,7 @@ impl Probes {
             kind: "ActiveConfiguration".to_owned(),
             configuration: self.configuration.document(),
             feature_gates: self.settings.gates,
-            enable_empty_workload_propagation: self.settings.empty_workload_propagation,
+            empty_workload_propagation: self.settings.empty_workload_propagation,
             enable_scheduler_estimator: self.settings.estimators,
         }
     }

@@ -47,27 +47,31 @@
 //!
 //! # Modules
 //!
+//! Authors of plugins use `SchedulerCommand` and the modules [`framework`], [`template`] and [`binding`]. The other
+//! public modules are for programs that run a scheduler, explain its decisions or make decisions without a scheduler.
+//!
 //! The table lists the modules from the highest to the lowest. A module never imports a module of a higher row.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `command` | [`SchedulerCommand`], the program |
 //! | `setup` | [`run`]: clients, watches, leader election, HTTP endpoints |
-//! | `scheduler` | the task that owns the state and decides |
 //! | `shadow` | comparison with the decisions of another scheduler, without writes |
-//! | `shadow_differences` | decisions that differ in shadow mode, for `/debug/shadow` |
+//! | `scheduler` | the task that owns the state and decides |
 //! | [`replay`] | repetition of the decisions in a decision log |
 //! | [`offline`] | profiles of a configuration without a running scheduler |
 //! | `clusters` | the known clusters, in the forms that decisions and rules need |
 //! | `capacity_book` | capacity and placements that clusters do not report yet |
-//! | `profiles` | plugins and engine of each profile, and reload of the configuration |
-//! | [`expression`], `gang`, `preemption` | in-tree plugins that are not part of the engine |
+//! | `profiles` | plugins and engine of each profile, and the watch of the ConfigMap |
+//! | `expression`, `gang`, `queue_sort`, `default_preemption` | in-tree plugins that are not part of the engine |
 //! | `health` | HTTP endpoints for probes, metrics and configuration |
+//! | `shadow_differences` | decisions that differ in shadow mode, for `/debug/shadow` |
+//! | [`debug_api`] | documents of the debug endpoints |
 //! | [`config`] | flags, configuration file and ConfigMap |
-//! | `decision_record` | the last decisions with their inputs, in memory |
-//! | [`decision_log`] | log of decisions with their inputs |
-//! | [`extender`], [`estimator`] | clients of HTTP extenders and of the members' accurate estimators |
-//! | [`framework`], [`template`] | plugin API |
+//! | `recent_decisions` | the last decision about each binding with its inputs, in memory |
+//! | [`decision_log`] | log of decisions with their inputs, in files |
+//! | `extender`, [`estimator`] | clients of HTTP extenders and of the members' accurate estimators |
+//! | [`framework`], [`template`] | API for plugins |
 //! | `writer`, `watch` | requests to the API server |
 //! | `metrics` | Prometheus metrics |
 //! | [`rules`], `queue` | choice of the bindings to schedule, their order, and the content of writes |
@@ -79,21 +83,23 @@ mod capacity_book;
 mod clusters;
 mod command;
 pub mod config;
+pub mod debug_api;
 pub mod decision_log;
-pub mod decision_record;
+mod default_preemption;
 pub mod estimator;
-pub mod expression;
-pub mod extender;
+mod expression;
+mod extender;
 pub mod framework;
 mod gang;
 pub mod gates;
 mod health;
 mod lazy_object;
-pub mod metrics;
+mod metrics;
 pub mod offline;
-mod preemption;
 mod profiles;
 mod queue;
+mod queue_sort;
+mod recent_decisions;
 pub mod replay;
 pub mod rules;
 mod scheduler;
@@ -108,5 +114,8 @@ pub use berth_component_base::connect::Timeouts;
 pub use capacity_book::AffinityGroups;
 pub use command::{CommandError, SchedulerCommand};
 pub use config::{Options, OptionsError};
+pub use expression::Expression;
+#[cfg(fuzzing)]
+pub use extender::fuzzing::decode_response as decode_extender_response;
 pub use queue::QueueOrder;
 pub use setup::{ServiceError, run, run_with_client};

@@ -27,9 +27,9 @@ use crate::binding::BindingKey;
 use crate::queue::Depth;
 use crate::rules::schedule_trigger::ScheduleType;
 
-pub use decision::{DecisionTimes, Stages};
-pub use labels::{CycleResult, Incoming, PluginResult};
-pub use shadow::ShadowMetrics;
+pub(crate) use decision::{DecisionTimes, Stages};
+pub(crate) use labels::{CycleResult, Incoming, PluginResult};
+pub(crate) use shadow::ShadowMetrics;
 
 /// Single plugins are measured in one of this number of decisions, because reading the clock takes longer than most
 /// plugins.
@@ -37,7 +37,7 @@ const PLUGIN_SAMPLE_INTERVAL: u64 = 10;
 
 /// The metrics of one scheduler. Clones share the metrics.
 #[derive(Clone, Debug, Default)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     families: Arc<Mutex<Families>>,
     decisions: Arc<AtomicU64>,
     requests: Option<Requests>,
@@ -46,7 +46,7 @@ pub struct Metrics {
 impl Metrics {
     /// Adds the metrics of the requests of a client.
     #[must_use]
-    pub fn with_requests(mut self, requests: Requests) -> Self {
+    pub(crate) fn with_requests(mut self, requests: Requests) -> Self {
         self.requests = Some(requests);
         self
     }
@@ -57,18 +57,23 @@ impl Metrics {
 
     /// Records a completed scheduling cycle. `duration` is the time from taking the key off the queue to the last
     /// response of the API server.
-    pub fn cycle(&self, result: CycleResult, schedule_type: ScheduleType, duration: Duration) {
+    pub(crate) fn cycle(
+        &self,
+        result: CycleResult,
+        schedule_type: ScheduleType,
+        duration: Duration,
+    ) {
         self.with(|families| families.cycle(result, schedule_type, duration));
     }
 
     /// Returns an observer that measures one decision.
-    pub fn clock(&self) -> DecisionTimes {
+    pub(crate) fn clock(&self) -> DecisionTimes {
         let previous = self.decisions.fetch_add(1, Ordering::Relaxed);
         DecisionTimes::new(previous.is_multiple_of(PLUGIN_SAMPLE_INTERVAL))
     }
 
     /// Records the durations of a decision.
-    pub fn decision(&self, times: DecisionTimes) {
+    pub(crate) fn decision(&self, times: DecisionTimes) {
         let DecisionTimes { steps, points } = times;
         self.with(|families| {
             for (step, duration) in steps.durations {
@@ -84,32 +89,38 @@ impl Metrics {
     }
 
     /// Records a run of all plugins at an extension point.
-    pub fn extension_point(&self, point: Point, result: PluginResult, duration: Duration) {
+    pub(crate) fn extension_point(&self, point: Point, result: PluginResult, duration: Duration) {
         self.with(|families| families.point(point, result, duration));
     }
 
     /// Records a run of one plugin at an extension point.
-    pub fn plugin(&self, plugin: &str, point: Point, result: PluginResult, duration: Duration) {
+    pub(crate) fn plugin(
+        &self,
+        plugin: &str,
+        point: Point,
+        result: PluginResult,
+        duration: Duration,
+    ) {
         self.with(|families| families.plugin(plugin, point, result, duration));
     }
 
     /// Counts a key that entered the queue.
-    pub fn incoming(&self, event: Incoming) {
+    pub(crate) fn incoming(&self, event: Incoming) {
         self.with(|families| families.incoming(event));
     }
 
     /// Records that a key left the queue. `waited` is the time for which the key was ready.
-    pub fn taken(&self, key: &BindingKey, waited: Duration, now: Instant) {
+    pub(crate) fn taken(&self, key: &BindingKey, waited: Duration, now: Instant) {
         self.with(|families| families.work.taken(key, waited, now));
     }
 
     /// Records that the processing of a key ended. If `retried`, the key returns after a delay.
-    pub fn ended(&self, key: &BindingKey, retried: bool, now: Instant) {
+    pub(crate) fn ended(&self, key: &BindingKey, retried: bool, now: Instant) {
         self.with(|families| families.work.ended(key, retried, now));
     }
 
     /// Sets the depth of the queue and the age of its oldest ready key.
-    pub fn queue(&self, depth: Depth, oldest_ready: Duration) {
+    pub(crate) fn queue(&self, depth: Depth, oldest_ready: Duration) {
         self.with(|families| {
             families.set_depth(depth);
             families.oldest_ready = oldest_ready;
@@ -117,12 +128,12 @@ impl Metrics {
     }
 
     /// Sets whether this process is the leader.
-    pub fn leading(&self, leading: bool) {
+    pub(crate) fn leading(&self, leading: bool) {
         self.with(|families| families.leading = leading);
     }
 
     /// Renders all metrics in the Prometheus text format 0.0.4.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut out = String::with_capacity(32 * 1024);
         self.with(|families| families.encode(&mut out));
         if let Some(requests) = &self.requests {

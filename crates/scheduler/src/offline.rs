@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::binding::Binding;
 use crate::capacity_book::assumed_capacity::assumed_workload;
-use crate::config::{ConfigError, Declared, Document, ProfileFlags, kube_scheduler};
+use crate::config::{ConfigError, DeclaredProfiles, Document, ProfileFlags, kube_scheduler};
 use crate::extender::ExtenderMetrics;
 use crate::framework::{PostFilterContext, Registry, RegistryError, State, Victim};
 use crate::gang::{Coscheduling, gang_by_labels};
@@ -102,17 +102,18 @@ impl OfflineScheduler {
                 extender.url_prefix
             ));
         }
-        let declared = Declared::from_document(document, configuration, config.flags.clone())?;
+        let declared =
+            DeclaredProfiles::from_document(document, configuration, config.flags.clone())?;
         let state = State::default();
         // No decision uses this channel.
-        let (permits, _) = mpsc::unbounded_channel();
+        let (messages, _) = mpsc::unbounded_channel();
         let builder = FrameworkBuilder {
             registry,
             gates: config.gates,
             empty_workload_propagation: config.empty_workload_propagation,
             estimators: config.estimators.clone(),
             client: unreachable_client(),
-            permits,
+            messages,
             plugin_state: state.clone(),
             metrics: Metrics::default(),
             extender_metrics: ExtenderMetrics::default(),

@@ -1,11 +1,12 @@
 //! The profiles of the scheduler configuration at run time. Each profile has an engine, which makes decisions, and the
 //! plugins that run before and after a decision.
 //!
-//! [`builder`] creates the profiles from a configuration. [`reload`] builds new profiles when the ConfigMap changes.
+//! [`builder`] creates the profiles from a configuration. [`config_map_watch`] builds new profiles when the ConfigMap
+//! changes.
 
 pub(crate) mod builder;
+pub(crate) mod config_map_watch;
 mod in_tree;
-pub(crate) mod reload;
 mod selection;
 
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ use berth_core::{Engine, PluginError};
 
 use crate::binding::Binding;
 use crate::framework::QueueSort;
-use crate::framework::extension_points::ExtensionPoints;
+use crate::framework::plugin_calls::ExtensionPoints;
 use crate::queue::Rank;
 use crate::rules::responsibility;
 

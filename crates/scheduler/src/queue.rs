@@ -2,11 +2,11 @@
 //! cluster change.
 //!
 //! The queue contains the keys of bindings. Each key is in one state: ready, in processing, in backoff, or waiting.
-//! Ready keys are in one of two lanes. The lane `fresh` contains new, changed and retried keys. The lane `woken`
+//! Ready keys are in one of two lanes. The lane `fresh` contains new, changed and retried keys. The lane `activated`
 //! contains keys that waited and may fit now. Fresh keys come first, but after every few fresh keys the queue returns
-//! one woken key. Therefore an unstable cluster with thousands of waiting bindings does not delay new bindings. Within
-//! a lane, the key with the higher rank comes first, then the older key. The queue has no clock: the caller passes the
-//! current time.
+//! one activated key. Therefore an unstable cluster with thousands of waiting bindings does not delay new bindings.
+//! Within a lane, the key with the higher rank comes first, then the older key. The queue has no clock: the caller
+//! passes the current time.
 
 mod backoff;
 
@@ -20,12 +20,12 @@ pub use backoff::QueueOrder;
 
 /// Maximum time that a key waits before it is retried.
 pub(crate) const MAX_WAITING: Duration = Duration::from_mins(5);
-/// Number of fresh keys that the queue returns between two woken keys.
-const FRESH_PER_WOKEN: u32 = 4;
+/// Number of fresh keys that the queue returns between two activated keys.
+const FRESH_PER_ACTIVATED: u32 = 4;
 
 /// Next step for a key after its scheduling cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// The cycle is complete, and the key leaves the queue.
     Done,
     /// The key is retried after its backoff.
@@ -38,7 +38,7 @@ pub enum Verdict {
 
 /// Number of keys in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Depth {
+pub(crate) struct Depth {
     /// Keys that are ready to be scheduled.
     pub active: usize,
     /// Keys that wait for the end of their backoff.
@@ -52,7 +52,7 @@ pub struct Depth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lane {
     Fresh,
-    Woken,
+    Activated,
 }
 
 /// Priority of a key in the queue. Ranks are compared number by number, and the key with the greater rank comes first.
@@ -67,7 +67,7 @@ impl Rank {
 }
 
 /// Sort key of a ready key: its rank, the time at which it became ready, and a serial number.
-type Place = (Reverse<Rank>, Instant, u64);
+type SortKey = (Reverse<Rank>, Instant, u64);
 
 /// Events that arrived for a key during its processing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,24 +77,24 @@ struct Pending {
     /// True if a cluster change requires another cycle of the binding.
     reconciled: bool,
     /// Time of the retry if the cycle fails.
-    wake: Wake,
+    retry: RetryTime,
 }
 
 /// Time of the retry of a key whose cycle failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Wake {
+enum RetryTime {
     /// The [`Verdict`] of the cycle determines the time.
     #[default]
-    AsDecided,
+    ByVerdict,
     /// After the backoff, even if the verdict is [`Verdict::Wait`].
-    Later,
+    AfterBackoff,
     /// Immediately, because a cluster change may help.
     Now,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    Ready { lane: Lane, place: Place },
+    Ready { lane: Lane, sort_key: SortKey },
     Processing(Pending),
     Backoff { ready_at: Instant, serial: u64 },
     Waiting { since: Instant, serial: u64 },
@@ -111,8 +111,8 @@ struct Item {
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     items: HashMap<BindingKey, Item>,
-    fresh: BTreeSet<(Place, BindingKey)>,
-    woken: BTreeSet<(Place, BindingKey)>,
+    fresh: BTreeSet<(SortKey, BindingKey)>,
+    activated: BTreeSet<(SortKey, BindingKey)>,
     backoff: BTreeSet<(Instant, u64, BindingKey)>,
     waiting: BTreeSet<(Instant, u64, BindingKey)>,
     processing: HashSet<BindingKey>,
@@ -149,18 +149,18 @@ impl Queue {
                     State::Processing(pending) => pending.pushed = true,
                     State::Ready {
                         lane: Lane::Fresh,
-                        place,
-                    } if place.0 == Reverse(rank) => {}
+                        sort_key,
+                    } if sort_key.0 == Reverse(rank) => {}
                     State::Ready {
                         lane: Lane::Fresh,
-                        place,
+                        sort_key,
                     } => {
-                        let age = place.1;
-                        self.take_out(key);
-                        self.make_ready(key, Lane::Fresh, age);
+                        let since = sort_key.1;
+                        self.remove_from_set(key);
+                        self.make_ready(key, Lane::Fresh, since);
                     }
                     State::Ready { .. } | State::Backoff { .. } | State::Waiting { .. } => {
-                        self.take_out(key);
+                        self.remove_from_set(key);
                         self.make_ready(key, Lane::Fresh, now);
                     }
                 }
@@ -182,15 +182,15 @@ impl Queue {
         }
     }
 
-    /// Moves a waiting key, or a key in backoff, to the woken lane. A key in processing is retried immediately if its
-    /// cycle fails. A ready key does not change.
-    pub(crate) fn wake(&mut self, key: &BindingKey, now: Instant) {
+    /// Moves a waiting key, or a key in backoff, to the activated lane. A key in processing is retried immediately if
+    /// its cycle fails. A ready key does not change.
+    pub(crate) fn activate(&mut self, key: &BindingKey, now: Instant) {
         match self.items.get_mut(key).map(|item| &mut item.state) {
             Some(State::Waiting { .. } | State::Backoff { .. }) => {
-                self.take_out(key);
-                self.make_ready(key, Lane::Woken, now);
+                self.remove_from_set(key);
+                self.make_ready(key, Lane::Activated, now);
             }
-            Some(State::Processing(pending)) => pending.wake = Wake::Now,
+            Some(State::Processing(pending)) => pending.retry = RetryTime::Now,
             Some(State::Ready { .. }) | None => {}
         }
     }
@@ -201,11 +201,11 @@ impl Queue {
             return;
         };
         let before = std::mem::replace(&mut item.rank, rank);
-        if let State::Ready { lane, place } = item.state
+        if let State::Ready { lane, sort_key } = item.state
             && before != rank
         {
-            self.take_out(key);
-            self.make_ready(key, lane, place.1);
+            self.remove_from_set(key);
+            self.make_ready(key, lane, sort_key.1);
         }
     }
 
@@ -225,10 +225,10 @@ impl Queue {
     /// Returns the next ready key, and the time at which the key became ready. The key is in processing until
     /// [`Queue::done`].
     pub(crate) fn pop_with_age(&mut self) -> Option<(BindingKey, Instant)> {
-        let woken_turn = self.fresh_served >= FRESH_PER_WOKEN || self.fresh.is_empty();
-        let ((_, since, _), key) = if woken_turn && !self.woken.is_empty() {
+        let activated_turn = self.fresh_served >= FRESH_PER_ACTIVATED || self.fresh.is_empty();
+        let ((_, since, _), key) = if activated_turn && !self.activated.is_empty() {
             self.fresh_served = 0;
-            self.woken.pop_first()?
+            self.activated.pop_first()?
         } else {
             self.fresh_served = self.fresh_served.saturating_add(1);
             self.fresh.pop_first()?
@@ -255,7 +255,7 @@ impl Queue {
         }
         let again = pending.pushed
             || pending.reconciled
-            || (pending.wake == Wake::Now && verdict != Verdict::Done);
+            || (pending.retry == RetryTime::Now && verdict != Verdict::Done);
         if again || verdict == Verdict::Again {
             self.make_ready(key, Lane::Fresh, now);
             return;
@@ -264,7 +264,7 @@ impl Queue {
         let serial = self.serial;
         let verdict = match (self.backoffs.order(), verdict) {
             (QueueOrder::Arrival { .. }, Verdict::Wait) => Verdict::Retry,
-            (_, Verdict::Wait) if pending.wake == Wake::Later => Verdict::Retry,
+            (_, Verdict::Wait) if pending.retry == RetryTime::AfterBackoff => Verdict::Retry,
             (_, verdict) => verdict,
         };
         match verdict {
@@ -288,7 +288,7 @@ impl Queue {
     }
 
     /// Moves a waiting key to backoff. A key in processing moves to backoff if its cycle ends with [`Verdict::Wait`].
-    pub(crate) fn wake_later(&mut self, key: &BindingKey, now: Instant) {
+    pub(crate) fn back_off(&mut self, key: &BindingKey, now: Instant) {
         let Some(item) = self.items.get_mut(key) else {
             return;
         };
@@ -296,12 +296,12 @@ impl Queue {
         match &mut item.state {
             State::Waiting { .. } => {}
             State::Processing(pending) => {
-                pending.wake = pending.wake.max(Wake::Later);
+                pending.retry = pending.retry.max(RetryTime::AfterBackoff);
                 return;
             }
             State::Ready { .. } | State::Backoff { .. } => return,
         }
-        self.take_out(key);
+        self.remove_from_set(key);
         let ready_at = now + self.backoffs.delay(attempts, now);
         self.serial += 1;
         let serial = self.serial;
@@ -345,7 +345,7 @@ impl Queue {
         match self.items.get(key).map(|item| item.state) {
             None | Some(State::Processing(_)) => self.clear_pending(key),
             Some(_) => {
-                self.take_out(key);
+                self.remove_from_set(key);
                 self.items.remove(key);
             }
         }
@@ -356,14 +356,14 @@ impl Queue {
         while let Some((ready_at, _, key)) = self.backoff.first().cloned()
             && ready_at <= now
         {
-            self.take_out(&key);
+            self.remove_from_set(&key);
             self.make_ready(&key, Lane::Fresh, now);
         }
         while let Some((since, _, key)) = self.waiting.first().cloned()
             && since + MAX_WAITING <= now
         {
-            self.take_out(&key);
-            self.make_ready(&key, Lane::Woken, now);
+            self.remove_from_set(&key);
+            self.make_ready(&key, Lane::Activated, now);
         }
     }
 
@@ -376,13 +376,13 @@ impl Queue {
 
     /// Reports whether at least one key is ready.
     pub(crate) fn has_ready(&self) -> bool {
-        !self.fresh.is_empty() || !self.woken.is_empty()
+        !self.fresh.is_empty() || !self.activated.is_empty()
     }
 
     /// Returns the number of keys in each state.
     pub(crate) fn depth(&self) -> Depth {
         Depth {
-            active: self.fresh.len() + self.woken.len(),
+            active: self.fresh.len() + self.activated.len(),
             backoff: self.backoff.len(),
             waiting: self.waiting.len(),
             processing: self.processing.len(),
@@ -393,12 +393,12 @@ impl Queue {
     pub(crate) fn oldest_ready(&self) -> Option<Instant> {
         self.fresh
             .iter()
-            .chain(&self.woken)
+            .chain(&self.activated)
             .map(|((_, since, _), _)| *since)
             .min()
     }
 
-    fn make_ready(&mut self, key: &BindingKey, lane: Lane, age: Instant) {
+    fn make_ready(&mut self, key: &BindingKey, lane: Lane, since: Instant) {
         let Some(item) = self.items.get_mut(key) else {
             return;
         };
@@ -407,28 +407,28 @@ impl Queue {
             QueueOrder::Priority => item.rank,
             QueueOrder::Arrival { .. } => Rank::default(),
         };
-        let place = (Reverse(rank), age, self.serial);
-        item.state = State::Ready { lane, place };
+        let sort_key = (Reverse(rank), since, self.serial);
+        item.state = State::Ready { lane, sort_key };
         match lane {
-            Lane::Fresh => self.fresh.insert((place, key.clone())),
-            Lane::Woken => self.woken.insert((place, key.clone())),
+            Lane::Fresh => self.fresh.insert((sort_key, key.clone())),
+            Lane::Activated => self.activated.insert((sort_key, key.clone())),
         };
     }
 
     /// Removes the key from the set that belongs to its state.
-    fn take_out(&mut self, key: &BindingKey) {
+    fn remove_from_set(&mut self, key: &BindingKey) {
         let Some(item) = self.items.get(key) else {
             return;
         };
         match item.state {
             State::Ready {
                 lane: Lane::Fresh,
-                place,
-            } => self.fresh.remove(&(place, key.clone())),
+                sort_key,
+            } => self.fresh.remove(&(sort_key, key.clone())),
             State::Ready {
-                lane: Lane::Woken,
-                place,
-            } => self.woken.remove(&(place, key.clone())),
+                lane: Lane::Activated,
+                sort_key,
+            } => self.activated.remove(&(sort_key, key.clone())),
             State::Backoff { ready_at, serial } => {
                 self.backoff.remove(&(ready_at, serial, key.clone()))
             }

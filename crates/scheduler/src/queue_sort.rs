@@ -1,4 +1,5 @@
-//! The plugin GroupQueueSort, a queue order for gangs.
+//! The in-tree QueueSort plugins. [`PrioritySort`] is the default queue order. [`GroupQueueSort`] orders the queue by
+//! the labels of gangs.
 
 use std::sync::Arc;
 
@@ -8,7 +9,22 @@ use crate::binding::{Binding, BindingKey};
 use crate::framework::{
     Args, FactoryError, Follow, Gate, Handle, Plugin, PreEnqueue, QueueSort, Rank,
 };
-use crate::template::{Facts, Lookup, Templates};
+use crate::template::{Lookup, TemplateProperties, Templates};
+
+/// The plugin PrioritySort, which orders bindings by the priority in their spec.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PrioritySort;
+
+impl PrioritySort {
+    /// Name of the plugin.
+    pub(crate) const NAME: &'static str = "PrioritySort";
+}
+
+impl QueueSort for PrioritySort {
+    fn rank(&self, binding: &Binding) -> Rank {
+        Rank::of(binding.spec.priority().into())
+    }
+}
 
 /// The label with the priority. Bindings with a greater number are scheduled first.
 const GROUP_PRIORITY: &str = "groupPriority";
@@ -46,7 +62,7 @@ impl GroupQueueSort {
             templates: if args.read_templates {
                 handle.templates()
             } else {
-                Templates::unread()
+                Templates::disabled()
             },
         });
         Ok(Plugin::new(Self::NAME)
@@ -55,21 +71,23 @@ impl GroupQueueSort {
             .follow(sort))
     }
 
-    fn facts(&self, binding: &Binding) -> Facts {
+    fn template_properties(&self, binding: &Binding) -> TemplateProperties {
         match self.templates.of(binding) {
-            Lookup::Known(facts) => facts,
-            Lookup::Pending | Lookup::Absent | Lookup::Unreadable(_) => Facts::default(),
+            Lookup::Known(properties) => properties,
+            Lookup::Pending | Lookup::Absent | Lookup::Unreadable(_) => {
+                TemplateProperties::default()
+            }
         }
     }
 }
 
 impl QueueSort for GroupQueueSort {
     fn rank(&self, binding: &Binding) -> Rank {
-        let facts = self.facts(binding);
+        let template = self.template_properties(binding);
         let own = |name: &str| binding.metadata.labels.as_ref()?.get(name);
-        let label = own(GROUP_PRIORITY).or_else(|| facts.labels.get(GROUP_PRIORITY));
+        let label = own(GROUP_PRIORITY).or_else(|| template.labels.get(GROUP_PRIORITY));
         let priority = label.and_then(|label| label.parse().ok()).unwrap_or(0);
-        Rank([priority, facts.qos as i64, 0])
+        Rank([priority, template.qos as i64, 0])
     }
 }
 
@@ -87,7 +105,7 @@ impl Follow for GroupQueueSort {
     fn present(&self, _: &Binding) {}
 
     fn refresh(&self) -> Vec<BindingKey> {
-        self.templates.publish()
+        self.templates.apply_updates()
     }
 
     fn gone(&self, key: &BindingKey) {
@@ -105,7 +123,7 @@ mod tests {
     #[test]
     fn the_greater_label_is_first_and_an_invalid_label_is_ignored() {
         let sort = GroupQueueSort {
-            templates: Templates::unread(),
+            templates: Templates::disabled(),
         };
         let rank = |label: Option<&str>| {
             let labels = label.map(|label| json!({ "groupPriority": label }));

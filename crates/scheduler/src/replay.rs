@@ -15,7 +15,7 @@ use berth_core::{Gates, RequestError, ResourceRequestError};
 
 pub use self::decider::NewConfiguration;
 use self::decider::{Decided, Decider};
-pub use self::extract::{ExtractError, Wanted, extract};
+pub use self::extract::{DecisionSelector, ExtractError, extract};
 use self::fleet::LoggedFleet;
 use self::report::ReportBuilder;
 pub use self::report::{API_VERSION, Change, Counts, Difference, KIND, ReplayReport};
@@ -119,7 +119,7 @@ fn handle(
         Entry::Configuration(configuration) => decider.configure(*configuration)?,
         Entry::Gap(gap) => report.gap(gap.dropped),
         Entry::Decision(decision) => {
-            let repeated = decider.decide(&decision, report.describes_more());
+            let repeated = decider.decide(&decision, report.can_add_difference());
             report.compare(&decision, repeated.map_err(failed)?);
         }
         Entry::Case(case) => {
@@ -134,7 +134,7 @@ fn handle(
             for cluster in clusters {
                 decider.fleet().add(cluster).map_err(failed)?;
             }
-            let repeated = decider.decide(&decision, report.describes_more());
+            let repeated = decider.decide(&decision, report.can_add_difference());
             report.compare(&decision, repeated.map_err(failed)?);
             decider.start_file();
         }

@@ -1,9 +1,9 @@
 //! Scheduling rules outside the engine, as pure functions. They determine which bindings are scheduled, when they are
 //! scheduled, and which fields the scheduler writes.
 
-pub mod affinity_group_in_use;
+pub(crate) mod affinity_term_in_use;
 pub mod cluster_change;
 pub mod condition;
-pub mod plan;
+pub(crate) mod plan;
 pub mod responsibility;
 pub mod schedule_trigger;

@@ -4,16 +4,15 @@
 //! watch_events ──> clusters, bindings, queue, capacity book
 //!                                     │
 //!                  cycle <────────────┘
-//!                    │  ──> async_estimates: requests answers, then decides again
+//!                    │  ──> external_answers: requests answers, then decides again
 //!                    v
 //!                  permit ──> bind ──> write_result
 //! ```
 //!
 //! The task makes one decision at a time, and a decision performs no I/O. Other tasks perform I/O concurrently.
-//! [`preemption`] and [`eviction`] free capacity for bindings that fit in no cluster. [`event_hints`] requeues bindings
-//! that plugins stopped. [`config_reload`] replaces the configuration.
+//! [`post_filter`] and [`eviction`] free capacity for bindings that fit in no cluster. [`event_hints`] requeues
+//! bindings that plugins stopped. [`config_reload`] replaces the configuration.
 
-mod async_estimates;
 mod bind;
 mod bindings;
 mod config_reload;
@@ -22,10 +21,11 @@ mod cycle_span;
 mod debug;
 mod event_hints;
 mod eviction;
+mod external_answers;
 mod in_flight;
 mod object_references;
 mod permit;
-mod preemption;
+mod post_filter;
 mod watch_events;
 mod write_result;
 
@@ -37,28 +37,28 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::async_estimates::AsyncEstimates;
-pub(crate) use self::async_estimates::EstimatorHandle;
 use self::bind::FinishedWrite;
 use self::bindings::Bindings;
 use self::debug::Configurations;
 use self::eviction::Evictions;
+pub(crate) use self::external_answers::EstimatorHandle;
+use self::external_answers::ExternalAnswers;
 use self::permit::ParkedBindings;
-use self::preemption::PreemptionRetries;
+use self::post_filter::PreemptionRetries;
 use crate::capacity_book::CapacityBook;
 use crate::clusters::Clusters;
 use crate::config::Options;
+use crate::debug_api::query::DebugQuery;
 use crate::decision_log::Recorder;
-use crate::decision_record::DecisionRecord;
-use crate::decision_record::query::DebugQuery;
 use crate::framework::State;
-use crate::framework::permit::PermitMessage;
+use crate::framework::plugin_messages::PluginMessage;
 use crate::health::Probes;
 use crate::metrics::{Incoming, Metrics};
 use crate::profiles::Frameworks;
 use crate::profiles::builder::ActiveConfig;
-use crate::profiles::reload::ConfigChange;
+use crate::profiles::config_map_watch::ConfigChange;
 use crate::queue::Queue;
+use crate::recent_decisions::RecentDecisions;
 use crate::watch::WatchEvent;
 use crate::watch::list_progress::ListProgress;
 use crate::writer::Writer;
@@ -82,7 +82,7 @@ pub(crate) enum Input {
 #[derive(Debug)]
 pub(crate) struct Inputs {
     pub(crate) watches: mpsc::Receiver<Input>,
-    pub(crate) permits: mpsc::UnboundedReceiver<PermitMessage>,
+    pub(crate) plugin_messages: mpsc::UnboundedReceiver<PluginMessage>,
     pub(crate) config_changes: mpsc::Receiver<ConfigChange>,
     /// Requests to the debug endpoints.
     pub(crate) debug: mpsc::Receiver<DebugQuery>,
@@ -102,7 +102,7 @@ pub(crate) struct Scheduler {
     plugin_state: State,
     queue: Queue,
     book: CapacityBook,
-    estimates: AsyncEstimates,
+    answers: ExternalAnswers,
     parked: ParkedBindings,
     preemption_retries: PreemptionRetries,
     evictions: Evictions,
@@ -113,7 +113,7 @@ pub(crate) struct Scheduler {
     recorder: EventRecorder,
     decision_log: Option<Recorder>,
     /// The last decisions, for the debug endpoints.
-    record: Option<DecisionRecord>,
+    recent_decisions: Option<RecentDecisions>,
     configurations: Configurations,
     metrics: Metrics,
     /// The time of the last update of this value, and the age of the oldest ready key at that time.
@@ -154,7 +154,7 @@ impl Scheduler {
             plugin_state,
             queue: Queue::new(options.order),
             book,
-            estimates: AsyncEstimates::new(estimators, extenders),
+            answers: ExternalAnswers::new(estimators, extenders),
             parked: ParkedBindings::default(),
             preemption_retries: PreemptionRetries::default(),
             evictions: Evictions::default(),
@@ -164,7 +164,7 @@ impl Scheduler {
             writes: JoinSet::new(),
             recorder,
             decision_log: None,
-            record: DecisionRecord::new(options.debug_decisions),
+            recent_decisions: RecentDecisions::new(options.debug_decisions),
             configurations: Configurations::default(),
             metrics,
             oldest_ready: (Instant::now(), Duration::ZERO),
@@ -223,9 +223,9 @@ impl Scheduler {
                 Some(eviction) = self.evictions.join_next() => {
                     self.handle_eviction_result(eviction);
                 }
-                answered = self.estimates.next() => self.decide_again(answered),
-                Some(message) = inputs.permits.recv() => {
-                    self.handle_permit_messages(vec![message], Instant::now());
+                answered = self.answers.next() => self.decide_again(answered),
+                Some(message) = inputs.plugin_messages.recv() => {
+                    self.handle_plugin_messages(vec![message], Instant::now());
                 }
                 Some(change) = inputs.config_changes.recv() => self.apply_config_change(change),
                 Some(query) = inputs.debug.recv() => self.answer_debug(query),
@@ -270,7 +270,7 @@ impl Scheduler {
         self.leading
             && self.lists.all_complete()
             && self.writes.len() < WRITES_IN_FLIGHT
-            && self.estimates.has_capacity()
+            && self.answers.has_capacity()
             && self.queue.has_ready()
     }
 

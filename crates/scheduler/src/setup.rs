@@ -17,22 +17,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::config_map::{self, ConfigMapError};
 use crate::config::{ConfigError, Effective, Mode, Options};
+use crate::debug_api::query::DebugClient;
 use crate::decision_log::Recorder;
 use crate::decision_log::format::Configuration;
-use crate::decision_record::query::DebugClient;
 use crate::framework::{RegistryError, State};
 use crate::health::{DecisionSettings, Probes};
 use crate::metrics::{Metrics, ShadowMetrics};
 use crate::profiles::builder::{ActiveConfig, FrameworkBuilder};
-use crate::profiles::reload::ConfigReload;
+use crate::profiles::config_map_watch::ConfigMapWatch;
 use crate::scheduler::{EstimatorHandle, Input, Inputs, Scheduler};
 use crate::shadow::Shadow;
 use crate::shadow_differences::Differences;
 use crate::watch;
 use crate::writer::Writer;
+use berth_component_base::access_flags::MetricsAccessError;
 use berth_component_base::connect::{self, RateLimit};
 use berth_component_base::lease::{Candidate, Leadership};
-use berth_component_base::metrics_access::MetricsAccessError;
 use berth_component_base::process::accepted_flags;
 
 /// Capacity of the channel of watch events.
@@ -62,7 +62,7 @@ pub enum ServiceError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// Shadow mode does not support a feature of this configuration.
-    #[error("--shadow cannot be combined with {0}: leave them out, or run a second scheduler")]
+    #[error("--shadow cannot be combined with {0}: remove {0}, or run a second scheduler")]
     Shadow(&'static str),
     /// The decision log cannot be created.
     #[error("cannot create a decision log in {}: {source}; pass another --decision-log", .folder.display())]
@@ -139,15 +139,15 @@ async fn run_shadow(
     let _end_of_tasks = cancel.clone().drop_guard();
     let effective = Effective::new(options.configuration.clone());
     let probes = Probes::new(metrics.clone(), effective.clone()).with_settings(settings(&options));
-    // Shadow mode writes no decision, so it parks no decision and needs no messages about parked decisions.
-    let (permit_sender, _permits) = mpsc::unbounded_channel();
+    // Shadow mode writes and parks no decision, so it ignores the messages of plugins.
+    let (message_sender, _messages) = mpsc::unbounded_channel();
     let builder = FrameworkBuilder {
         registry: options.all_plugins()?,
         gates: options.gates,
         empty_workload_propagation: options.empty_workload_propagation,
         estimators: Vec::new(),
         client: client.clone(),
-        permits: permit_sender,
+        messages: message_sender,
         plugin_state: State::default(),
         metrics,
         extender_metrics: probes.extenders(),
@@ -161,7 +161,7 @@ async fn run_shadow(
     let differences = Differences::default();
     probes.show_shadow(comparison.clone(), differences.clone());
     serve(&options, &probes, &client, &cancel).await?;
-    accepted_flags::log_given(&options.meaningless);
+    accepted_flags::log_ineffective(&options.ineffective_flags);
     let watches = start_watches(&client, options.timeouts.watch, &cancel);
     Shadow::new(&options, config, comparison, differences, probes)
         .run(watches, cancel)
@@ -219,14 +219,14 @@ async fn run_with_metrics(
     if let Some(estimators) = &estimators {
         probes.show_estimators(estimators.client.clone());
     }
-    let (permit_sender, permits) = mpsc::unbounded_channel();
+    let (message_sender, plugin_messages) = mpsc::unbounded_channel();
     let builder = FrameworkBuilder {
         registry: options.all_plugins()?,
         gates: options.gates,
         empty_workload_propagation: options.empty_workload_propagation,
         estimators: estimators.iter().map(EstimatorHandle::estimator).collect(),
         client: client.clone(),
-        permits: permit_sender,
+        messages: message_sender,
         plugin_state: State::default(),
         metrics: metrics.clone(),
         extender_metrics: probes.extenders(),
@@ -238,7 +238,7 @@ async fn run_with_metrics(
     let watches = start_watches(&client, options.timeouts.watch, &cancel);
     let (changes, config_changes) = mpsc::channel(1);
     if let Some(name) = options.config_map.clone() {
-        let reload = ConfigReload {
+        let watch = ConfigMapWatch {
             name,
             flags: options.declared.flags().clone(),
             builder,
@@ -249,9 +249,9 @@ async fn run_with_metrics(
             seen,
             watch_timeout: options.timeouts.watch,
         };
-        tokio::spawn(reload.run(cancel.clone()));
+        tokio::spawn(watch.run(cancel.clone()));
     }
-    accepted_flags::log_given(&options.meaningless);
+    accepted_flags::log_ineffective(&options.ineffective_flags);
     let (decision_log, log_writer) = start_decision_log(&options, &config, &probes)?.unzip();
     let scheduler = Scheduler::new(
         &options, config, estimators, writer, recorder, metrics, probes,
@@ -259,7 +259,7 @@ async fn run_with_metrics(
     .with_decision_log(decision_log);
     let inputs = Inputs {
         watches,
-        permits,
+        plugin_messages,
         config_changes,
         debug,
         leading,
@@ -347,8 +347,8 @@ async fn lead(
     let drained = tokio::time::timeout(BEFORE_RELEASE, &mut scheduling).await;
     let result = match outcome {
         Ok(()) => Ok(()),
-        Err(Campaign::Lost) => Err(ServiceError::LeadershipLost),
-        Err(Campaign::Release(mut candidate)) => {
+        Err(LeadershipEnd::Lost) => Err(ServiceError::LeadershipLost),
+        Err(LeadershipEnd::Release(mut candidate)) => {
             candidate.release().await;
             Ok(())
         }
@@ -376,7 +376,7 @@ async fn initial_config(
 }
 
 /// The end of the leadership of this process.
-enum Campaign {
+enum LeadershipEnd {
     Lost,
     Release(Box<Candidate>),
 }
@@ -387,15 +387,15 @@ async fn campaign(
     mut candidate: Candidate,
     leading: &tokio::sync::watch::Sender<bool>,
     cancel: &CancellationToken,
-) -> Result<(), Campaign> {
+) -> Result<(), LeadershipEnd> {
     if !candidate.acquire(cancel).await {
         return Ok(());
     }
     leading.send_replace(true);
     if candidate.hold(cancel).await {
-        Err(Campaign::Release(Box::new(candidate)))
+        Err(LeadershipEnd::Release(Box::new(candidate)))
     } else {
-        Err(Campaign::Lost)
+        Err(LeadershipEnd::Lost)
     }
 }
 

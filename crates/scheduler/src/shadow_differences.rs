@@ -11,7 +11,7 @@ use berth_api::binding::TargetCluster;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use serde::Serialize;
 
-use crate::decision_record::format::API_VERSION;
+use crate::debug_api::API_VERSION;
 
 /// HTTP path of the record.
 pub(crate) const SHADOW_PATH: &str = "/debug/shadow";

@@ -22,7 +22,7 @@ pub const LABELS: [&str; 3] = ["podGroup", "minAvailable", "groupPriority"];
 
 /// Cached properties of a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct TemplateProperties {
     /// The template's labels whose names are in [`LABELS`].
     pub labels: BTreeMap<&'static str, String>,
     /// QoS class of the template's pods.
@@ -35,7 +35,7 @@ pub enum Lookup {
     /// The templates of the kind are being read. The binding is requeued afterwards.
     Pending,
     /// The template exists.
-    Known(Facts),
+    Known(TemplateProperties),
     /// The template does not exist, or the watch has not reported it yet. The binding is requeued when the template
     /// appears.
     Absent,
@@ -55,7 +55,7 @@ struct Cache {
     kinds: HashMap<GroupVersionKind, Kind>,
     /// Template of each binding whose template was looked up.
     template_of: HashMap<BindingKey, (GroupVersionKind, TemplateKey)>,
-    /// Updates that [`Templates::publish`] has not applied yet.
+    /// Updates that [`Templates::apply_updates`] has not applied yet.
     updates: Vec<(GroupVersionKind, Update)>,
 }
 
@@ -63,32 +63,32 @@ struct Cache {
 #[derive(Debug)]
 enum Update {
     /// All templates of a kind.
-    All(HashMap<TemplateKey, Facts>),
+    All(HashMap<TemplateKey, TemplateProperties>),
     /// The templates of the kind cannot be read, for this reason.
     Failed(String),
     /// A template changed or was deleted.
-    One(TemplateKey, Option<Facts>),
+    One(TemplateKey, Option<TemplateProperties>),
 }
 
 impl Kind {
     /// Applies an update and returns the affected bindings.
     fn apply(&mut self, update: Update) -> Vec<BindingKey> {
         match update {
-            Update::All(facts) => {
-                self.facts = facts;
+            Update::All(properties) => {
+                self.properties = properties;
                 self.status = ReadStatus::Complete;
             }
             // A failure of the watch does not remove templates that were read before.
             Update::Failed(_) if matches!(self.status, ReadStatus::Complete) => return Vec::new(),
             Update::Failed(why) => self.status = ReadStatus::Failed(why),
-            Update::One(key, facts) => {
-                if self.facts.get(&key) == facts.as_ref() {
+            Update::One(key, properties) => {
+                if self.properties.get(&key) == properties.as_ref() {
                     return Vec::new();
                 }
                 let requested_by = self.requested_by.get(&key).cloned().unwrap_or_default();
-                match facts {
-                    Some(facts) => self.facts.insert(key, facts),
-                    None => self.facts.remove(&key),
+                match properties {
+                    Some(properties) => self.properties.insert(key, properties),
+                    None => self.properties.remove(&key),
                 };
                 return requested_by;
             }
@@ -108,8 +108,8 @@ struct Source {
 #[derive(Debug, Default)]
 struct Kind {
     status: ReadStatus,
-    /// Properties by namespace and name.
-    facts: HashMap<TemplateKey, Facts>,
+    /// Properties of each template.
+    properties: HashMap<TemplateKey, TemplateProperties>,
     /// Bindings that looked up each template.
     requested_by: HashMap<TemplateKey, Vec<BindingKey>>,
 }
@@ -132,7 +132,7 @@ impl std::fmt::Debug for Templates {
 }
 
 impl Templates {
-    /// Creates a cache. The cache calls `on_update` when [`Self::publish`] has updates to apply.
+    /// Creates a cache. The cache calls `on_update` when [`Self::apply_updates`] has updates to apply.
     pub(crate) fn new(
         client: Client,
         on_update: impl Fn() + Send + Sync + 'static,
@@ -149,7 +149,7 @@ impl Templates {
     }
 
     /// Creates a cache without watches. Every template has default properties.
-    pub fn unread() -> Self {
+    pub fn disabled() -> Self {
         Self {
             source: None,
             cache: Arc::default(),
@@ -160,7 +160,7 @@ impl Templates {
     /// the template has been read, and whenever the kept properties of the template change.
     pub fn of(&self, binding: &Binding) -> Lookup {
         let Some(source) = &self.source else {
-            return Lookup::Known(Facts::default());
+            return Lookup::Known(TemplateProperties::default());
         };
         let resource = &binding.spec.resource;
         let (group, version) = match resource.api_version.split_once('/') {
@@ -185,8 +185,8 @@ impl Templates {
         }
         match &kind.status {
             ReadStatus::Loading => Lookup::Pending,
-            ReadStatus::Complete => match kind.facts.get(&key) {
-                Some(facts) => Lookup::Known(facts.clone()),
+            ReadStatus::Complete => match kind.properties.get(&key) {
+                Some(properties) => Lookup::Known(properties.clone()),
                 None => Lookup::Absent,
             },
             ReadStatus::Failed(why) => Lookup::Unreadable(why.clone()),
@@ -210,7 +210,7 @@ impl Templates {
     }
 
     /// Applies all pending updates at once and returns the affected bindings.
-    pub fn publish(&self) -> Vec<BindingKey> {
+    pub fn apply_updates(&self) -> Vec<BindingKey> {
         let mut cache = self.cache();
         let mut affected = Vec::new();
         for (gvk, update) in std::mem::take(&mut cache.updates) {
@@ -221,7 +221,7 @@ impl Templates {
         affected
     }
 
-    /// Adds an update, which takes effect in [`Self::publish`].
+    /// Adds an update, which takes effect in [`Self::apply_updates`].
     fn update(&self, gvk: &GroupVersionKind, update: Update) {
         self.cache().updates.push((gvk.clone(), update));
         if let Some(source) = &self.source {

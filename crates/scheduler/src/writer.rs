@@ -49,7 +49,7 @@ pub enum Report {
         binding: Box<Binding>,
     },
     /// The API server did not respond, is overloaded, or failed to write the status after the result.
-    Unreachable {
+    Failed {
         /// The error.
         error: String,
         /// True if the API server responded.
@@ -62,7 +62,10 @@ pub enum Report {
     /// A plugin stopped the decision before the first patch was sent.
     Stopped(PluginError),
     /// This process is not the leader or is shutting down, so the next patch of the plan was not sent.
-    NotLeading,
+    NotLeading {
+        /// True if the result was written before the leadership was lost.
+        landed: bool,
+    },
 }
 
 impl Report {
@@ -70,9 +73,9 @@ impl Report {
     pub fn result_landed(&self) -> bool {
         match self {
             Self::Written(_) => true,
-            Self::Conflict { landed, .. } => *landed,
-            Self::Unreachable { binding, .. } => binding.is_some(),
-            Self::Gone | Self::Refused { .. } | Self::Stopped(_) | Self::NotLeading => false,
+            Self::Conflict { landed, .. } | Self::NotLeading { landed } => *landed,
+            Self::Failed { binding, .. } => binding.is_some(),
+            Self::Gone | Self::Refused { .. } | Self::Stopped(_) => false,
         }
     }
 }
@@ -118,7 +121,13 @@ impl Writer {
     /// Writes the rest of a plan after a Bind plugin has written the clusters.
     pub(crate) async fn complete(&self, binding: Arc<Binding>, plan: &Plan) -> Report {
         match self.read(&binding.key).await {
-            Ok(Some(stored)) => self.write(Arc::new(stored), &plan.without_clusters()).await,
+            Ok(Some(stored)) => {
+                let report = self.write(Arc::new(stored), &plan.without_clusters()).await;
+                match report {
+                    Report::NotLeading { .. } => Report::NotLeading { landed: true },
+                    report => report,
+                }
+            }
             Ok(None) => Report::Gone,
             Err(error) => after_result(unshare(binding), error, true),
         }
@@ -153,7 +162,7 @@ impl Writer {
         };
         if let Some(result) = &plan.result {
             if !self.may_begin().await {
-                return Report::NotLeading;
+                return Report::NotLeading { landed: false };
             }
             let patch = Patch::Merge(with_precondition(result, latest.resource_version()));
             let parameters = PatchParams::default();
@@ -168,13 +177,14 @@ impl Writer {
         };
         let generation = latest.generation();
         for _ in 0..STATUS_ATTEMPTS {
-            let may_send = if plan.result.is_some() {
+            let landed = plan.result.is_some();
+            let may_send = if landed {
                 self.may_go_on().await
             } else {
                 self.may_begin().await
             };
             if !may_send {
-                return Report::NotLeading;
+                return Report::NotLeading { landed };
             }
             let now = whole_seconds(jiff::Timestamp::now());
             // The result patch does not change the status, so the status of the base is current.
@@ -318,7 +328,7 @@ fn after_result(binding: Box<Binding>, error: kube::Error, result_written: bool)
         {
             Report::Refused { status, binding }
         }
-        other => Report::Unreachable {
+        other => Report::Failed {
             after: retry_after(&other),
             answered: !is_unreachable(&other),
             error: other.to_string(),
@@ -361,3 +371,6 @@ fn unshare(binding: Arc<Binding>) -> Box<Binding> {
 fn whole_seconds(time: jiff::Timestamp) -> jiff::Timestamp {
     jiff::Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
+
+#[cfg(test)]
+mod tests;

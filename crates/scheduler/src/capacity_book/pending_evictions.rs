@@ -8,7 +8,7 @@ use berth_core::{Assumed, AssumedWorkload};
 use super::assumed_capacity::assumed_workload;
 use crate::binding::{Binding, BindingKey};
 use crate::framework::Victim;
-use crate::framework::preempt::PREEMPTED;
+use crate::framework::traits::PREEMPTED;
 
 /// Maximum time to wait for the next report of a cluster.
 const REPORT_TIMEOUT: Duration = Duration::from_mins(1);

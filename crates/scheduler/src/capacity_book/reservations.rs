@@ -24,14 +24,14 @@ struct Reservation {
 }
 
 impl Reservations {
-    /// Replaces the reservation of a binding. If `place` is `None`, removes the reservation. A reservation contains
+    /// Replaces the reservation of a binding. If `placement` is `None`, removes the reservation. A reservation contains
     /// only the replicas that the binding does not have in the cluster yet.
-    pub(super) fn set(&mut self, binding: &Binding, place: Option<&Placement>, now: Instant) {
-        let Some(place) = place else {
+    pub(super) fn set(&mut self, binding: &Binding, placement: Option<&Placement>, now: Instant) {
+        let Some(placement) = placement else {
             self.0.remove(&binding.key);
             return;
         };
-        let shares = place.targets.iter().filter_map(|target| {
+        let shares = placement.targets.iter().filter_map(|target| {
             let mut clusters = binding.spec.clusters.iter();
             let placed = clusters.find(|old| old.name == *target.name);
             let new = target.replicas - placed.map_or(0, |old| old.replicas);
@@ -91,7 +91,7 @@ mod tests {
     fn bindings_of_lower_priority_cannot_use_a_reservation() {
         let now = Instant::now();
         let high = binding("high", 9);
-        let place = Placement {
+        let placement = Placement {
             targets: vec![Target {
                 name: Arc::from("m1"),
                 replicas: 3,
@@ -100,22 +100,22 @@ mod tests {
             affinity: None,
         };
         let mut reservations = Reservations::default();
-        reservations.set(&high, Some(&place), now);
-        let kept_from = |reservations: &Reservations, name: &str, priority: i32| {
+        reservations.set(&high, Some(&placement), now);
+        let reserved_against = |reservations: &Reservations, name: &str, priority: i32| {
             let mut taken = Assumed::default();
             reservations.add_to(&mut taken, &binding(name, priority), now);
             let workloads = taken.of("m1").iter();
             let replicas = workloads.flat_map(|workload| &workload.components);
             replicas.map(|(replicas, _)| replicas).sum::<i32>()
         };
-        assert_eq!(kept_from(&reservations, "low", 0), 3);
-        assert_eq!(kept_from(&reservations, "other", 9), 0);
+        assert_eq!(reserved_against(&reservations, "low", 0), 3);
+        assert_eq!(reserved_against(&reservations, "other", 9), 0);
         assert_eq!(
-            kept_from(&reservations, "high", 0),
+            reserved_against(&reservations, "high", 0),
             0,
             "a binding can use its own reservation"
         );
         reservations.set(&high, None, now);
-        assert_eq!(kept_from(&reservations, "low", 0), 0);
+        assert_eq!(reserved_against(&reservations, "low", 0), 0);
     }
 }

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Api;
 
 use super::configuration::{ClientConnection, LeaderElection};
-use super::declared::{Declared, ProfileFlags};
+use super::declared_profiles::{DeclaredProfiles, ProfileFlags};
 use super::document::{ConfigError, Document};
 use super::kube_scheduler;
 
@@ -49,7 +49,7 @@ pub(crate) async fn read(
     client: &kube::Client,
     name: &NamespacedName,
     flags: &ProfileFlags,
-) -> Result<(Declared, Option<String>), ConfigMapError> {
+) -> Result<(DeclaredProfiles, Option<String>), ConfigMapError> {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), &name.namespace);
     let object = api
         .get(&name.name)
@@ -67,7 +67,7 @@ pub(crate) fn declared_in(
     name: &NamespacedName,
     object: &ConfigMap,
     flags: &ProfileFlags,
-) -> Result<Declared, ConfigError> {
+) -> Result<DeclaredProfiles, ConfigError> {
     let source_name = format!("ConfigMap {name}, {KEY}");
     let Some(text) = text_of(object) else {
         return Err(ConfigError {
@@ -102,7 +102,7 @@ pub(crate) fn declared_in(
             return Err(document.error(field, message));
         }
     }
-    Declared::from_document(document, configuration, flags.clone())
+    DeclaredProfiles::from_document(document, configuration, flags.clone())
 }
 
 pub(crate) fn text_of(object: &ConfigMap) -> Option<&str> {

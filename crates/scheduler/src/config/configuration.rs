@@ -164,7 +164,7 @@ macro_rules! plugins_config {
         }
 
         /// The extension points that a profile can configure, in the order of a cycle, with their names in the file.
-        pub const POINTS: [(Point, &str); 14] = [$((Point::$point, $name)),+];
+        pub(crate) const POINTS: [(Point, &str); 14] = [$((Point::$point, $name)),+];
 
         impl PluginsConfig {
             /// Returns the plugins of an extension point. The result is empty for a point that cannot be configured.

@@ -1,8 +1,8 @@
 //! The profiles and extenders that the flags and a configuration file or ConfigMap declare.
 //!
-//! Validation has three steps. The parser of the file checks the types of the values. [`Declared::profiles`] checks the
-//! names of plugins against the registry. The plugins check their arguments when they are built. Each error contains
-//! the position of the invalid value in the file.
+//! Validation has three steps. The parser of the file checks the types of the values. [`DeclaredProfiles::profiles`]
+//! checks the names of plugins against the registry. The plugins check their arguments when they are built. Each error
+//! contains the position of the invalid value in the file.
 
 use std::collections::BTreeMap;
 
@@ -28,14 +28,14 @@ pub struct ProfileFlags {
 
 /// The declared profiles and extenders.
 #[derive(Clone, Debug)]
-pub struct Declared {
+pub struct DeclaredProfiles {
     document: Option<Document>,
     profiles: Vec<ProfileConfig>,
     extenders: Vec<ExtenderConfig>,
     flags: ProfileFlags,
 }
 
-impl Declared {
+impl DeclaredProfiles {
     /// Returns the single profile that the flags declare without a file.
     pub fn from_flags(flags: ProfileFlags) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Declared {
     }
 
     /// Returns a declaration of a single profile with this name and the plugins of `--plugins=*`.
-    pub fn named(scheduler_name: impl Into<String>) -> Self {
+    pub fn single_profile_named(scheduler_name: impl Into<String>) -> Self {
         Self::from_flags(ProfileFlags {
             scheduler_name: Some(scheduler_name.into()),
             plugins: None,
@@ -107,7 +107,7 @@ impl Declared {
     }
 
     /// Reports whether a file declares profiles or extenders.
-    pub fn is_by_file(&self) -> bool {
+    pub fn are_declared_in_file(&self) -> bool {
         !self.profiles.is_empty() || !self.extenders.is_empty()
     }
 
@@ -118,14 +118,14 @@ impl Declared {
 
     /// Returns the name of the first profile.
     pub fn first_name(&self) -> &str {
-        let by_file = self
+        let name_in_file = self
             .profiles
             .first()
             .and_then(|profile| profile.scheduler_name.as_deref());
         self.flags
             .scheduler_name
             .as_deref()
-            .or(by_file)
+            .or(name_in_file)
             .unwrap_or(DEFAULT_SCHEDULER)
     }
 
@@ -160,7 +160,7 @@ impl Declared {
         default: Option<&[String]>,
         registry: &Registry,
     ) -> Result<ProfileConfig, ConfigError> {
-        let by_flag: Option<PluginsConfig> = self
+        let plugins_of_flag: Option<PluginsConfig> = self
             .flags
             .plugins
             .as_deref()
@@ -170,14 +170,14 @@ impl Declared {
             .map_err(|message| flag_error("--plugins", message))?;
         let mut profile = declared.clone();
         profile.scheduler_name = Some(self.first_name().to_owned());
-        if let Some(plugins) = by_flag {
+        if let Some(plugins) = plugins_of_flag {
             profile.plugins = plugins;
         }
         Ok(plugin_lists::complete(&profile, registry))
     }
 
     /// Adds the position in the file to an error about a profile or an extender.
-    pub fn error(&self, error: ProfileError) -> ConfigError {
+    pub(crate) fn error(&self, error: ProfileError) -> ConfigError {
         let ProfileError { path, message } = error;
         match &self.document {
             Some(document) => document.error(&path, message),

@@ -16,7 +16,7 @@ use crate::config::flags::SchedulerArgs;
 use crate::extender::config::ExtenderConfig;
 
 /// Returns the effective configuration without profiles and extenders.
-pub(crate) fn process(args: &SchedulerArgs) -> SchedulerConfiguration {
+pub(crate) fn without_profiles(args: &SchedulerArgs) -> SchedulerConfiguration {
     SchedulerConfiguration {
         leader_election: LeaderElection {
             leader_elect: Some(args.election.leader_elect),
@@ -49,26 +49,26 @@ fn go_text(duration: Duration) -> String {
 /// The effective configuration, shared with the HTTP server. A change of the watched ConfigMap replaces its profiles
 /// and extenders.
 #[derive(Clone, Debug, Default)]
-pub struct Effective(Arc<ArcSwap<SchedulerConfiguration>>);
+pub(crate) struct Effective(Arc<ArcSwap<SchedulerConfiguration>>);
 
 impl Effective {
     /// Creates an effective configuration that has no profiles and extenders yet.
-    pub fn new(process: SchedulerConfiguration) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(process)))
+    pub(crate) fn new(configuration: SchedulerConfiguration) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(configuration)))
     }
 
     /// Replaces the profiles and extenders.
-    pub fn set(&self, profiles: Vec<ProfileConfig>, extenders: Vec<ExtenderConfig>) {
-        let process = SchedulerConfiguration::clone(&self.0.load());
+    pub(crate) fn set(&self, profiles: Vec<ProfileConfig>, extenders: Vec<ExtenderConfig>) {
+        let current = SchedulerConfiguration::clone(&self.0.load());
         self.0.store(Arc::new(SchedulerConfiguration {
             profiles,
             extenders,
-            ..process
+            ..current
         }));
     }
 
     /// Returns the name of the first profile.
-    pub fn first_name(&self) -> String {
+    pub(crate) fn first_name(&self) -> String {
         let config = self.0.load();
         let first = config.profiles.first();
         let name = first.and_then(|profile| profile.scheduler_name.clone());
@@ -76,13 +76,13 @@ impl Effective {
     }
 
     /// Renders the configuration as YAML, for the log. Secrets are redacted.
-    pub fn yaml(&self) -> String {
+    pub(crate) fn yaml(&self) -> String {
         serde_saphyr::to_string(&self.redacted()).unwrap_or_else(|error| error.to_string())
     }
 
     /// Renders the configuration as JSON for `/configz`, as the value of the key `scheduler.config.berth`. Secrets are
     /// redacted.
-    pub fn json(&self) -> String {
+    pub(crate) fn json(&self) -> String {
         serde_json::json!({ "scheduler.config.berth": self.redacted() }).to_string()
     }
 

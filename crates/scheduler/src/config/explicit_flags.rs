@@ -10,11 +10,11 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 /// A struct of flags contains a flattened field of this type, which adds no flag. The field must be the first field of
 /// the struct, because clap parses the fields in order, and removes each parsed flag from the matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExplicitFlags(BTreeSet<String>);
+pub(crate) struct ExplicitFlags(BTreeSet<String>);
 
 impl ExplicitFlags {
     /// Reports whether the flag with this clap ID is set explicitly.
-    pub fn contains(&self, flag: &str) -> bool {
+    pub(crate) fn contains(&self, flag: &str) -> bool {
         self.0.contains(flag)
     }
 }

@@ -11,13 +11,13 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
 use crate::config::explicit_flags::ExplicitFlags;
 use crate::decision_log::DecisionLogFlags;
-use crate::decision_record::DEFAULT_BINDINGS;
 use crate::estimator::EstimatorArgs;
 use crate::gates::{self, FeatureGates};
+use crate::recent_decisions::DEFAULT_BINDINGS;
+use berth_component_base::access_flags::MetricsAccessFlags;
 use berth_component_base::go_bool::go_bool;
 use berth_component_base::go_duration::go_duration;
 use berth_component_base::lease::flags::ElectionFlags;
-use berth_component_base::metrics_access::MetricsAccessFlags;
 use berth_component_base::process::accepted_flags::AcceptedFlags;
 use berth_component_base::process::shared_flags::SharedFlags;
 
@@ -158,5 +158,5 @@ pub struct SchedulerArgs {
     pub tracing: TracingArgs,
 
     #[command(flatten)]
-    pub(crate) meaningless: AcceptedFlags<SharedFlags>,
+    pub(crate) ineffective: AcceptedFlags<SharedFlags>,
 }

@@ -7,20 +7,20 @@ use berth_apimachinery::namespaced_name::NamespacedName;
 use berth_component_base::bind_address::BindAddress;
 use berth_core::Gates;
 
-use super::declared::{Declared, ProfileFlags};
+use super::declared_profiles::{DeclaredProfiles, ProfileFlags};
 use super::document::{ConfigError, Document};
 use super::flags::SchedulerArgs;
 use super::{SchedulerConfiguration, effective, kube_scheduler, merge};
 use crate::decision_log::DecisionLogOptions;
-use crate::decision_record::DEFAULT_BINDINGS;
 use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
 use crate::framework::Registry;
 use crate::gates::FeatureGates;
 use crate::queue::QueueOrder;
+use crate::recent_decisions::DEFAULT_BINDINGS;
+use berth_component_base::access_flags::MetricsAccessFlags;
 use berth_component_base::connect::Rate;
 use berth_component_base::connect::{Target, Timeouts};
 use berth_component_base::lease::{LeaseOptions, LeaseOptionsError};
-use berth_component_base::metrics_access::MetricsAccessFlags;
 
 /// The way in which the scheduler uses its decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Options {
     /// In-tree plugins to remove.
     pub unregistered: Vec<String>,
     /// Profiles and extenders, as declared by flags and a file.
-    pub declared: Declared,
+    pub declared: DeclaredProfiles,
     /// ConfigMap that declares profiles and extenders. The scheduler watches it.
     pub config_map: Option<NamespacedName>,
     /// All settings of the flags and the file except profiles and extenders, for the effective configuration.
@@ -69,7 +69,7 @@ pub struct Options {
     /// Queue order and retry policy.
     pub order: QueueOrder,
     /// Names of flags that were set and have no effect.
-    pub meaningless: Vec<&'static str>,
+    pub ineffective_flags: Vec<&'static str>,
     /// Options of the client of accurate estimators, or `None` if estimators are disabled.
     pub estimator: Option<EstimatorOptions>,
     /// Limit of requests to the API server, or `None` for no limit.
@@ -86,7 +86,9 @@ impl Options {
             target: Target::default(),
             registry: Registry::new(),
             unregistered: Vec::new(),
-            declared: Declared::named(berth_api::well_known::DEFAULT_SCHEDULER),
+            declared: DeclaredProfiles::single_profile_named(
+                berth_api::well_known::DEFAULT_SCHEDULER,
+            ),
             config_map: None,
             configuration: SchedulerConfiguration::default(),
             gates: Gates::default(),
@@ -101,7 +103,7 @@ impl Options {
             health: BindAddress::Off,
             rate: None,
             order: QueueOrder::Priority,
-            meaningless: Vec::new(),
+            ineffective_flags: Vec::new(),
             estimator: None,
             timeouts: Timeouts::default(),
         }
@@ -163,7 +165,7 @@ impl TryFrom<SchedulerArgs> for Options {
 
     fn try_from(mut args: SchedulerArgs) -> Result<Self, OptionsError> {
         let declared = declared(&mut args)?;
-        let configuration = effective::process(&args);
+        let configuration = effective::without_profiles(&args);
         let lease = args.election.lease(args.leader_elect_resource_name)?;
         let both = deprecated_address(args.bind_address, args.secure_port);
         let order = if args.feature_gates.priority_based_scheduling {
@@ -202,7 +204,7 @@ impl TryFrom<SchedulerArgs> for Options {
             health: both.unwrap_or(args.health_probe_bind_address),
             metrics_access: args.metrics_access,
             order,
-            meaningless: args.meaningless.given().to_vec(),
+            ineffective_flags: args.ineffective.names().to_vec(),
             estimator: args.estimator.options()?,
             rate: Rate::new(args.kube_api_qps, args.kube_api_burst),
             timeouts: Timeouts::default(),
@@ -212,7 +214,7 @@ impl TryFrom<SchedulerArgs> for Options {
 
 /// Reads the configuration file, if there is one. Merges its settings into `args`, and returns the declared profiles
 /// and extenders.
-fn declared(args: &mut SchedulerArgs) -> Result<Declared, OptionsError> {
+fn declared(args: &mut SchedulerArgs) -> Result<DeclaredProfiles, OptionsError> {
     let flags = ProfileFlags {
         scheduler_name: args
             .explicit
@@ -224,7 +226,7 @@ fn declared(args: &mut SchedulerArgs) -> Result<Declared, OptionsError> {
             .then(|| args.plugins.clone()),
     };
     let Some(path) = args.config.clone() else {
-        return Ok(Declared::from_flags(flags));
+        return Ok(DeclaredProfiles::from_flags(flags));
     };
     let text = std::fs::read_to_string(&path).map_err(|source| OptionsError::File {
         path: path.clone(),
@@ -233,9 +235,9 @@ fn declared(args: &mut SchedulerArgs) -> Result<Declared, OptionsError> {
     let document = Document::read(&path.display().to_string(), &text)?;
     let configuration = kube_scheduler::read(&document)?;
     merge::file_into_flags(args, &document, &configuration)?;
-    let declared = Declared::from_document(document, configuration, flags)?;
+    let declared = DeclaredProfiles::from_document(document, configuration, flags)?;
     match &args.config_map {
-        Some(config_map) if declared.is_by_file() => Err(OptionsError::DeclaredTwice {
+        Some(config_map) if declared.are_declared_in_file() => Err(OptionsError::DeclaredTwice {
             path,
             config_map: config_map.clone(),
         }),

@@ -17,7 +17,7 @@ pub(crate) const ALL: &str = "*";
 /// An error in a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
-pub struct ProfileError {
+pub(crate) struct ProfileError {
     /// Path of the field, such as `profiles[0].plugins.filter.enabled[1].name`.
     pub path: String,
     /// The problem and its solution.
@@ -61,13 +61,13 @@ pub(crate) fn of_flag(entries: &[String], registry: &Registry) -> Result<Plugins
             let name = name.trim_start_matches('-');
             // A plugin whose feature gate is off is not registered. Its removal needs no warning.
             if !GATED.contains(&name)
-                && let Err(error) = registry.known(name)
+                && let Err(error) = registry.require(name)
             {
                 tracing::warn!(%error, "--plugins removes an unknown plugin");
             }
             names.remove(name);
         } else {
-            known(entry, registry)?;
+            check_name(entry, registry)?;
             names.insert(entry);
         }
     }
@@ -132,7 +132,7 @@ pub(crate) fn check(profile: &ProfileConfig, registry: &Registry) -> Result<(), 
             for (index, plugin) in refs.iter().enumerate() {
                 let at = || format!("plugins.{field}.{list}[{index}].name");
                 if !(list == "disabled" && plugin.name == ALL) {
-                    known(&plugin.name, registry)
+                    check_name(&plugin.name, registry)
                         .map_err(|message| ProfileError::new(at(), message))?;
                 }
                 if !seen.insert(&plugin.name) {
@@ -147,7 +147,7 @@ pub(crate) fn check(profile: &ProfileConfig, registry: &Registry) -> Result<(), 
     let mut seen = BTreeSet::new();
     for (index, plugin) in profile.plugin_config.iter().enumerate() {
         let at = || format!("pluginConfig[{index}].name");
-        known(&plugin.name, registry).map_err(|message| ProfileError::new(at(), message))?;
+        check_name(&plugin.name, registry).map_err(|message| ProfileError::new(at(), message))?;
         if !seen.insert(&plugin.name) {
             return Err(ProfileError::new(
                 at(),
@@ -158,8 +158,8 @@ pub(crate) fn check(profile: &ProfileConfig, registry: &Registry) -> Result<(), 
     Ok(())
 }
 
-fn known(name: &str, registry: &Registry) -> Result<(), String> {
-    registry.known(name).map_err(|error| {
+fn check_name(name: &str, registry: &Registry) -> Result<(), String> {
+    registry.require(name).map_err(|error| {
         if GATED.contains(&name) {
             format!("{name} needs --feature-gates=WorkloadAffinity=true")
         } else {

@@ -18,7 +18,7 @@ pub(super) fn name(now: jiff::Timestamp, sequence: u64) -> String {
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let name = entry?.file_name();

@@ -132,7 +132,8 @@ pub struct Case {
     /// The clusters of the fleet.
     pub clusters: Vec<Value>,
     /// True if selected clusters with 0 replicas are part of the result.
-    pub empty_propagation: bool,
+    #[serde(rename = "emptyPropagation")]
+    pub empty_workload_propagation: bool,
     /// The configuration.
     pub configuration: Configuration,
     /// The binding, the other inputs and the result.
@@ -231,9 +232,9 @@ pub fn assumed_by_cluster(assumed: &Assumed) -> BTreeMap<String, Vec<Workload>> 
         let components = workload.components.iter();
         components
             .map(|(replicas, request)| {
-                let asks = request.asks().iter();
-                let asks = asks.map(|ask| (ask.resource.clone(), ask.quantity.to_string()));
-                (*replicas, asks.collect())
+                let amounts = request.amounts().iter();
+                let amounts = amounts.map(|it| (it.resource.clone(), it.quantity.to_string()));
+                (*replicas, amounts.collect())
             })
             .collect()
     };

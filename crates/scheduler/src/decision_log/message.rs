@@ -13,7 +13,7 @@ use crate::estimator::Answers;
 
 /// A decision with its inputs, before the writer thread encodes it.
 #[derive(Debug)]
-pub struct DecisionInput {
+pub(crate) struct DecisionInput {
     /// The binding.
     pub binding: Arc<Binding>,
     /// Clusters of the other workloads in the affinity groups of the binding.
@@ -40,15 +40,15 @@ pub(super) enum Message {
 
 /// Counter of the decisions that are missing in the log. Clones share the counter.
 #[derive(Clone, Debug, Default)]
-pub struct DroppedEntries(Arc<AtomicU64>);
+pub(crate) struct DroppedDecisions(Arc<AtomicU64>);
 
-impl DroppedEntries {
+impl DroppedDecisions {
     pub(super) fn add(&self, count: u64) {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 
     /// Returns the number of missing decisions.
-    pub fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 

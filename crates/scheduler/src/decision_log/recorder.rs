@@ -11,7 +11,7 @@ use berth_api::Cluster;
 
 use super::flags::DecisionLogOptions;
 use super::format::Configuration;
-use super::message::{DecisionInput, DroppedEntries, Message};
+use super::message::{DecisionInput, DroppedDecisions, Message};
 use super::writer::Writer;
 
 /// Capacity of the channel to the writer thread, in messages.
@@ -19,7 +19,7 @@ const CAPACITY: usize = 4096;
 
 /// A recorder of decisions, changes of clusters, and changes of the configuration. It never waits.
 #[derive(Debug)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     sender: SyncSender<Message>,
     /// True if the current configuration did not fit into the channel yet. All pending changes are sent before the next
     /// decision, so that the log contains each decision after the changes that affected it.
@@ -29,7 +29,7 @@ pub struct Recorder {
     configuration: Arc<Configuration>,
     /// Number of decisions dropped since the last message.
     gap: u64,
-    dropped: DroppedEntries,
+    dropped: DroppedDecisions,
 }
 
 impl Recorder {
@@ -37,12 +37,12 @@ impl Recorder {
     ///
     /// # Errors
     /// When the folder or the first file cannot be created.
-    pub fn start(
+    pub(crate) fn start(
         options: DecisionLogOptions,
         configuration: Configuration,
     ) -> io::Result<(Self, JoinHandle<()>)> {
         let (sender, messages) = sync_channel(CAPACITY);
-        let dropped = DroppedEntries::default();
+        let dropped = DroppedDecisions::default();
         let writer = Writer::create(options, dropped.clone())?;
         let thread = std::thread::Builder::new()
             .name("decision-log".to_owned())
@@ -60,12 +60,12 @@ impl Recorder {
     }
 
     /// Returns the counter of dropped decisions.
-    pub fn dropped(&self) -> DroppedEntries {
+    pub(crate) fn dropped(&self) -> DroppedDecisions {
         self.dropped.clone()
     }
 
     /// Records the profiles and extenders of all further decisions.
-    pub fn document(&mut self, document: serde_json::Value) {
+    pub(crate) fn document(&mut self, document: serde_json::Value) {
         self.configuration = Arc::new(Configuration {
             document,
             ..Configuration::clone(&self.configuration)
@@ -75,14 +75,14 @@ impl Recorder {
     }
 
     /// Records the state of a cluster. `cluster` is `None` after the deletion of the cluster.
-    pub fn cluster(&mut self, name: String, cluster: Option<&Cluster>) {
+    pub(crate) fn cluster(&mut self, name: String, cluster: Option<&Cluster>) {
         self.pending_clusters
             .insert(name, cluster.map(|cluster| Arc::new(cluster.clone())));
         self.send_pending();
     }
 
     /// Records a decision.
-    pub fn decision(&mut self, input: DecisionInput) {
+    pub(crate) fn decision(&mut self, input: DecisionInput) {
         let message = Message::Decision(jiff::Timestamp::now(), Box::new(input));
         if !self.send_pending() || self.send(message).is_err() {
             self.gap += 1;

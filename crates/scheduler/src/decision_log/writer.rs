@@ -19,7 +19,7 @@ use super::format::{
     API_VERSION, ClusterPatch, Configuration, Decision, DecisionResult, Entry, Estimates, Gap,
     Header, Peers, RecordedBinding, Workload, assumed_by_cluster,
 };
-use super::message::{DecisionInput, DroppedEntries, Message};
+use super::message::{DecisionInput, DroppedDecisions, Message};
 
 /// Maximum time until the writer flushes an entry to the file. A flush after each entry would double the size of the
 /// log.
@@ -31,7 +31,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Writer {
     options: DecisionLogOptions,
-    dropped: DroppedEntries,
+    dropped: DroppedDecisions,
     configuration: Option<Arc<Configuration>>,
     /// The current state of each cluster as a JSON text, which takes less memory than an object.
     clusters: BTreeMap<String, String>,
@@ -92,7 +92,10 @@ impl OpenFile {
 
 impl Writer {
     /// Creates the folder and the first file.
-    pub(super) fn create(options: DecisionLogOptions, dropped: DroppedEntries) -> io::Result<Self> {
+    pub(super) fn create(
+        options: DecisionLogOptions,
+        dropped: DroppedDecisions,
+    ) -> io::Result<Self> {
         std::fs::create_dir_all(&options.folder)?;
         let mut writer = Self {
             options,

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::is_preemptible;
 use crate::binding::Binding;
-use crate::framework::preempt::PREEMPTED;
+use crate::framework::traits::PREEMPTED;
 use crate::framework::{PostFilterContext, Victim};
 
 /// Assignments that the scheduler may evict for a binding. Each list starts with the least important assignment.
@@ -38,14 +38,14 @@ pub(super) fn of(context: &PostFilterContext<'_>) -> Candidates {
         let ordinal = context.snapshot.ordinal(cluster);
         ordinal.is_some_and(|ordinal| useful.contains(ordinal))
     };
-    let lesser = context.bindings.iter().filter(|other| {
+    let lower_priority = context.bindings.iter().filter(|other| {
         other.key != binding.key
             && other.spec.priority() < priority
             && other.spec.is_workload()
             && other.spec.scheduler() == binding.spec.scheduler()
     });
     let (mut evicting, mut placed): (Vec<SortKey>, Vec<SortKey>) = (Vec::new(), Vec::new());
-    for other in lesser {
+    for other in lower_priority {
         for task in &other.spec.graceful_eviction_tasks {
             if task.reason == PREEMPTED && is_useful(&task.from_cluster) {
                 evicting.push(sort_key(&other, &task.from_cluster));
@@ -55,8 +55,8 @@ pub(super) fn of(context: &PostFilterContext<'_>) -> Candidates {
             continue;
         }
         for target in &other.spec.clusters {
-            let takes_room = target.replicas > 0 || !other.spec.components.is_empty();
-            if takes_room && is_useful(&target.name) {
+            let takes_capacity = target.replicas > 0 || !other.spec.components.is_empty();
+            if takes_capacity && is_useful(&target.name) {
                 placed.push(sort_key(&other, &target.name));
             }
         }

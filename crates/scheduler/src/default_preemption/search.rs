@@ -10,8 +10,8 @@ use crate::framework::Victim;
 
 /// Maximum number of trials in the search for the smallest set.
 const EXACT_TRIALS: usize = 256;
-/// Maximum number of trials in one call of [`spare`].
-const SPARING_TRIALS: usize = 256;
+/// Maximum number of trials in one call of [`remove_unneeded`].
+const REMOVAL_TRIALS: usize = 256;
 
 /// Returns the victims, or `None` if even the set of all candidates is insufficient. `fits` runs a trial. The search
 /// prefers assignments that are already being evicted.
@@ -25,17 +25,17 @@ pub(super) fn smallest(
         return None;
     }
     if !evicting.is_empty() && fits(&evicting) {
-        return Some(spare(Vec::new(), evicting, &mut fits));
+        return Some(remove_unneeded(Vec::new(), evicting, &mut fits));
     }
     let chosen = exact(&placed, |chosen| fits(&with(chosen)));
     let chosen = chosen.unwrap_or_else(|| {
         let enough = shortest_prefix(&placed, |chosen| fits(&with(chosen)));
-        spare(evicting.clone(), enough, &mut fits)
+        remove_unneeded(evicting.clone(), enough, &mut fits)
             .into_iter()
             .filter(|victim| !evicting.contains(victim))
             .collect()
     });
-    Some(spare(chosen, evicting, &mut fits))
+    Some(remove_unneeded(chosen, evicting, &mut fits))
 }
 
 /// Returns the first sufficient set, in order of size, or `None` after [`EXACT_TRIALS`] trials.
@@ -87,24 +87,24 @@ fn shortest_prefix(placed: &[Victim], mut fits: impl FnMut(&[Victim]) -> bool) -
     placed[..enough].to_vec()
 }
 
-/// Removes unneeded assignments from `spared`, the most important assignment first. An assignment is unneeded if the
-/// other assignments are sufficient. Returns `kept` and the rest of `spared`.
-fn spare(
+/// Removes unneeded assignments from `removable`, the most important assignment first. An assignment is unneeded if the
+/// other assignments are sufficient. Returns `kept` and the rest of `removable`.
+fn remove_unneeded(
     kept: Vec<Victim>,
-    mut spared: Vec<Victim>,
+    mut removable: Vec<Victim>,
     fits: &mut impl FnMut(&[Victim]) -> bool,
 ) -> Vec<Victim> {
-    let mut left = SPARING_TRIALS;
-    let mut index = spared.len();
+    let mut left = REMOVAL_TRIALS;
+    let mut index = removable.len();
     while index > 0 && left > 0 {
         index -= 1;
         left -= 1;
-        let victim = spared.remove(index);
-        if !fits(&[kept.as_slice(), &spared].concat()) {
-            spared.insert(index, victim);
+        let victim = removable.remove(index);
+        if !fits(&[kept.as_slice(), &removable].concat()) {
+            removable.insert(index, victim);
         }
     }
-    [kept, spared].concat()
+    [kept, removable].concat()
 }
 
 #[cfg(test)]
@@ -185,6 +185,6 @@ mod tests {
         .unwrap();
         let expected: Vec<Victim> = placed[..50].iter().map(|name| victim(name)).collect();
         assert_eq!(victims, expected, "the fifty least important assignments");
-        assert!(trials <= EXACT_TRIALS + SPARING_TRIALS + 16, "{trials}");
+        assert!(trials <= EXACT_TRIALS + REMOVAL_TRIALS + 16, "{trials}");
     }
 }

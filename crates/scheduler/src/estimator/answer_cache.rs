@@ -1,9 +1,9 @@
 //! The cache of the estimators' answers for one decision. The engine runs synchronously and cannot wait for a call, so
 //! it reads the answers from this cache.
 //!
-//! A decision takes one or more rounds. In the first round, the cache is empty, and records the clusters whose
-//! estimates the engine looks up. Then the caller calls the estimators of these clusters, and starts a second round
-//! with their answers. Another round follows only if the answers lead the engine to clusters that it did not consider
+//! A decision takes one or more runs of the engine. In the first run, the cache is empty, and records the clusters
+//! whose estimates the engine looks up. Then the caller calls the estimators of these clusters, and starts a second run
+//! with their answers. Another run follows only if the answers lead the engine to clusters that it did not consider
 //! before, for example to the clusters of the next affinity term.
 
 use std::collections::BTreeSet;
@@ -14,8 +14,9 @@ use berth_core::{Basis, Estimator};
 
 use super::answers::{Answer, Answers};
 
+/// One run of the engine for a decision.
 #[derive(Debug, Default)]
-struct Round {
+struct EngineRun {
     answers: Arc<Answers>,
     unanswered: Option<Unanswered>,
 }
@@ -29,9 +30,9 @@ pub struct Unanswered {
     pub clusters: BTreeSet<Arc<str>>,
 }
 
-/// The answers of the current round, shared by the scheduler and its engine.
+/// The answers for the current run of the engine, shared by the scheduler and its engine.
 #[derive(Clone, Debug, Default)]
-pub struct AnswerCache(Arc<Mutex<Round>>);
+pub struct AnswerCache(Arc<Mutex<EngineRun>>);
 
 impl AnswerCache {
     /// Returns an empty cache.
@@ -51,18 +52,18 @@ impl AnswerCache {
         answers: Arc<Answers>,
         decision: impl FnOnce() -> T,
     ) -> (T, Option<Unanswered>) {
-        self.with(|round| {
-            *round = Round {
+        self.with(|run| {
+            *run = EngineRun {
                 answers,
                 unanswered: None,
             };
         });
         let decision = decision();
-        let round = self.with(std::mem::take);
-        (decision, round.unanswered)
+        let run = self.with(std::mem::take);
+        (decision, run.unanswered)
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut Round) -> T) -> T {
+    fn with<T>(&self, change: impl FnOnce(&mut EngineRun) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -87,18 +88,18 @@ impl Estimator for AccurateEstimator {
         clusters: &[usize],
         estimates: &mut [i32],
     ) -> Result<(), EstimateError> {
-        self.0.with(|round| {
-            let same_unit = round.answers.unit() == Some(context.unit);
+        self.0.with(|run| {
+            let same_unit = run.answers.unit() == Some(context.unit);
             for (&ordinal, estimate) in clusters.iter().zip(estimates) {
                 let Some(cluster) = context.snapshot.cluster(ordinal) else {
                     continue;
                 };
-                if let Some(answer) = round.answers.get(cluster.name()).filter(|_| same_unit) {
+                if let Some(answer) = run.answers.get(cluster.name()).filter(|_| same_unit) {
                     if let Some(value) = answer.value() {
                         *estimate = value.min(*estimate);
                     }
                 } else {
-                    let unanswered = round.unanswered.get_or_insert_with(|| Unanswered {
+                    let unanswered = run.unanswered.get_or_insert_with(|| Unanswered {
                         unit: context.unit,
                         clusters: BTreeSet::new(),
                     });
@@ -111,11 +112,11 @@ impl Estimator for AccurateEstimator {
 
     fn basis(&self, context: &EstimateContext<'_>, cluster: usize) -> Option<Basis> {
         let cluster = context.snapshot.cluster(cluster)?;
-        self.0.with(|round| {
-            if round.answers.unit() != Some(context.unit) {
+        self.0.with(|run| {
+            if run.answers.unit() != Some(context.unit) {
                 return None;
             }
-            let basis = match round.answers.get(cluster.name())? {
+            let basis = match run.answers.get(cluster.name())? {
                 Answer::Fresh(_) => Basis::Fresh,
                 Answer::Stale { age, reason, .. } => Basis::Stale {
                     seconds: age.as_secs(),

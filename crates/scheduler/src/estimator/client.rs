@@ -12,7 +12,7 @@ use tonic::{Code, Request, Status};
 
 use super::answers::{Answer, Answers, NoAnswer};
 use super::connection::{ActiveConnection, ConnectionState};
-use super::connections::Connections;
+use super::connection_pool::ConnectionPool;
 use super::last_known::LastKnown;
 use super::metrics::EstimatorMetrics;
 use super::options::EstimatorOptions;
@@ -28,7 +28,7 @@ pub struct EstimatorClient(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    connections: Connections,
+    connections: ConnectionPool,
     timeout: Duration,
     last_known: LastKnown,
     metrics: EstimatorMetrics,
@@ -45,7 +45,7 @@ impl EstimatorClient {
         cancel: CancellationToken,
     ) -> Self {
         Self(Arc::new(Shared {
-            connections: Connections::new(client, limit, options, cancel),
+            connections: ConnectionPool::new(client, limit, options, cancel),
             timeout: options.timeout,
             last_known: LastKnown::new(options.answers_max_age),
             metrics: EstimatorMetrics::default(),
@@ -54,7 +54,7 @@ impl EstimatorClient {
     }
 
     /// Returns the connections.
-    pub fn connections(&self) -> &Connections {
+    pub fn connections(&self) -> &ConnectionPool {
         &self.0.connections
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::connect::{self, Client, ConnectError, Driver};
+use super::open_connection::{self, Client, Driver, OpenError};
 use super::options::Tls;
 use super::resolve::{ResolveError, Resolver};
 
@@ -72,11 +72,11 @@ pub(super) struct Connector {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum OpenError {
+enum ConnectorError {
     #[error(transparent)]
     Resolve(#[from] ResolveError),
     #[error(transparent)]
-    Connect(#[from] ConnectError),
+    Open(#[from] OpenError),
 }
 
 impl Connector {
@@ -88,11 +88,11 @@ impl Connector {
         }
     }
 
-    async fn open(&self, cluster: &str) -> Result<(Client, Driver), OpenError> {
+    async fn open(&self, cluster: &str) -> Result<(Client, Driver), ConnectorError> {
         let addresses = self.resolver.addresses(cluster).await?;
         // This cannot fail, because the semaphore is never closed.
         let _permit = self.attempts.acquire().await;
-        Ok(connect::to_first(&addresses, &self.tls).await?)
+        Ok(open_connection::to_first(&addresses, &self.tls).await?)
     }
 }
 

@@ -28,7 +28,7 @@ pub struct ConnectionCounts {
 ///
 /// Each connection has its own task, so no method blocks on the network. The tasks end when the token is cancelled.
 #[derive(Clone)]
-pub struct Connections(Arc<Shared>);
+pub struct ConnectionPool(Arc<Shared>);
 
 struct Shared {
     connector: Arc<Connector>,
@@ -37,13 +37,15 @@ struct Shared {
     by_cluster: Mutex<HashMap<Arc<str>, Connection>>,
 }
 
-impl std::fmt::Debug for Connections {
+impl std::fmt::Debug for ConnectionPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Connections").field(&self.counts()).finish()
+        f.debug_tuple("ConnectionPool")
+            .field(&self.counts())
+            .finish()
     }
 }
 
-impl Connections {
+impl ConnectionPool {
     /// Returns an empty set. `client` looks up the Services of the estimators, and `limit` limits the rate of these
     /// lookups.
     pub fn new(

@@ -35,7 +35,7 @@ impl LastKnown {
         self.with(|clusters| {
             let answers = clusters.entry(cluster.clone()).or_default();
             if answers.len() >= MAX_ANSWERS && !answers.contains_key(&request) {
-                self.make_room(answers, now);
+                self.drop_old_answers(answers, now);
             }
             answers.insert(request, Recorded { value, at: now });
         });
@@ -54,7 +54,7 @@ impl LastKnown {
     }
 
     /// Removes the expired answers, and at least the older half of all answers.
-    fn make_room(&self, answers: &mut HashMap<u64, Recorded>, now: Instant) {
+    fn drop_old_answers(&self, answers: &mut HashMap<u64, Recorded>, now: Instant) {
         let mut times: Vec<_> = answers.values().map(|answer| answer.at).collect();
         times.sort_unstable();
         let median = times.get(times.len() / 2).copied().unwrap_or(now);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::answers::{Answer, NoAnswer, NoAnswerKind};
-use super::connections::ConnectionCounts;
+use super::connection_pool::ConnectionCounts;
 
 /// Upper bounds of the call durations, in milliseconds.
 const BUCKETS: [u32; 12] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096];

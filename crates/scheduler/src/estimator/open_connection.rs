@@ -30,7 +30,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The reason why a connection to an address cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ConnectError {
+pub(super) enum OpenError {
     /// TCP or TLS failed.
     #[error("cannot connect to {address}: {source}")]
     Connect {
@@ -77,8 +77,8 @@ pub(super) type Driver = Pin<Box<dyn Future<Output = Result<(), hyper::Error>> +
 pub(super) async fn to_first(
     addresses: &[Address],
     tls: &Tls,
-) -> Result<(Client, Driver), ConnectError> {
-    let mut last = ConnectError::Address {
+) -> Result<(Client, Driver), OpenError> {
+    let mut last = OpenError::Address {
         address: String::new(),
     };
     for address in addresses {
@@ -87,7 +87,7 @@ pub(super) async fn to_first(
             Ok(Ok(connection)) => return Ok(connection),
             Ok(Err(error)) => last = error,
             Err(_) => {
-                last = ConnectError::NoAnswer {
+                last = OpenError::NoAnswer {
                     address: address.to_string(),
                 }
             }
@@ -96,8 +96,8 @@ pub(super) async fn to_first(
     Err(last)
 }
 
-async fn connect(address: &Address, tls: &Tls) -> Result<(Client, Driver), ConnectError> {
-    let failed = |source| ConnectError::Connect {
+async fn connect(address: &Address, tls: &Tls) -> Result<(Client, Driver), OpenError> {
+    let failed = |source| OpenError::Connect {
         address: address.to_string(),
         source,
     };
@@ -110,7 +110,7 @@ async fn connect(address: &Address, tls: &Tls) -> Result<(Client, Driver), Conne
         return handshake(tcp, address, "http").await;
     };
     let Ok(name) = ServerName::try_from(address.host.clone()) else {
-        return Err(ConnectError::Address {
+        return Err(OpenError::Address {
             address: address.to_string(),
         });
     };
@@ -125,7 +125,7 @@ async fn handshake<S>(
     stream: S,
     address: &Address,
     scheme: &str,
-) -> Result<(Client, Driver), ConnectError>
+) -> Result<(Client, Driver), OpenError>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -134,7 +134,7 @@ where
         .authority(address.to_string())
         .path_and_query("/")
         .build()
-        .map_err(|_| ConnectError::Address {
+        .map_err(|_| OpenError::Address {
             address: address.to_string(),
         })?;
     // The client sends no pings, because a gRPC server in Go closes a connection if it receives pings more often than
@@ -142,7 +142,7 @@ where
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .handshake(TokioIo::new(stream))
         .await
-        .map_err(|source| ConnectError::Http {
+        .map_err(|source| OpenError::Http {
             address: address.to_string(),
             source,
         })?;

@@ -11,18 +11,11 @@ use super::answers::{Answer, Answers, CallError, Query, Reason, Rejected, Reques
 
 /// Requests of a decision that have no answer yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unanswered(pub(super) Vec<Query>);
-
-impl Unanswered {
-    /// Returns the number of calls to make.
-    pub fn calls(&self) -> usize {
-        self.0.len()
-    }
-}
+pub(crate) struct Unanswered(pub(super) Vec<Query>);
 
 /// One run of the engine for a decision.
 #[derive(Debug, Default)]
-struct Round {
+struct EngineRun {
     answers: Answers,
     unanswered: Vec<Query>,
     /// The clusters that each extender rejected in the current scheduling cycle, by the index of the extender.
@@ -40,7 +33,7 @@ pub(super) enum Lookup {
 
 /// The answers for the current run of the engine. Clones share the answers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AnswerCache(Arc<Mutex<Round>>);
+pub(super) struct AnswerCache(Arc<Mutex<EngineRun>>);
 
 impl AnswerCache {
     /// Runs `decision` with these answers. Returns the result, the answers, and the requests that have no answer.
@@ -49,14 +42,14 @@ impl AnswerCache {
         answers: Answers,
         decision: impl FnOnce() -> T,
     ) -> (T, Answers, Option<Unanswered>) {
-        self.with(|round| {
-            *round = Round {
+        self.with(|run| {
+            *run = EngineRun {
                 answers,
-                ..Round::default()
+                ..EngineRun::default()
             };
         });
         let decision = decision();
-        let Round {
+        let EngineRun {
             answers,
             unanswered,
             ..
@@ -69,19 +62,19 @@ impl AnswerCache {
     /// request may depend on the answer to a recorded request.
     pub(super) fn get(&self, extender: usize, request: Request) -> Lookup {
         let query = Query { extender, request };
-        self.with(|round| match round.answers.get(&query) {
+        self.with(|run| match run.answers.get(&query) {
             Some(Ok(answer)) => Lookup::Answer(answer.clone()),
             Some(Err(error)) => Lookup::Failed(error.clone()),
             None => {
                 // A request may depend on the missing answer to an earlier request. Only prioritize requests for the
                 // same clusters are independent of each other.
-                let is_independent = match (&query.request, round.unanswered.first()) {
+                let is_independent = match (&query.request, run.unanswered.first()) {
                     (_, None) => true,
                     (Request::Prioritize(_), Some(first)) => first.request == query.request,
                     _ => false,
                 };
-                if is_independent && !round.unanswered.contains(&query) {
-                    round.unanswered.push(query);
+                if is_independent && !run.unanswered.contains(&query) {
+                    run.unanswered.push(query);
                 }
                 Lookup::Pending
             }
@@ -90,18 +83,18 @@ impl AnswerCache {
 
     /// Sets the clusters that an extender rejects in the current cycle.
     pub(super) fn set_rejected(&self, extender: usize, rejected: Option<Rejected>) {
-        self.with(|round| match rejected {
-            Some(rejected) => round.rejected.insert(extender, rejected),
-            None => round.rejected.remove(&extender),
+        self.with(|run| match rejected {
+            Some(rejected) => run.rejected.insert(extender, rejected),
+            None => run.rejected.remove(&extender),
         });
     }
 
     /// Returns the reason why an extender rejects a cluster, or `None` if the extender does not reject the cluster.
     pub(super) fn rejection(&self, extender: usize, cluster: &str) -> Option<Reason> {
-        self.with(|round| round.rejected.get(&extender)?.get(cluster).cloned())
+        self.with(|run| run.rejected.get(&extender)?.get(cluster).cloned())
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut Round) -> T) -> T {
+    fn with<T>(&self, change: impl FnOnce(&mut EngineRun) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -141,7 +134,7 @@ mod tests {
                 let _ = cache.get(extender, Request::Filter(names(&["a"])));
             }
         });
-        assert_eq!(unanswered.unwrap().calls(), 1);
+        assert_eq!(unanswered.unwrap().0.len(), 1);
     }
 
     #[test]
@@ -161,6 +154,6 @@ mod tests {
             let found = cache.get(0, Request::Filter(names(&["b"])));
             assert!(matches!(found, Lookup::Pending));
         });
-        assert_eq!(unanswered.unwrap().calls(), 1);
+        assert_eq!(unanswered.unwrap().0.len(), 1);
     }
 }

@@ -66,7 +66,7 @@ pub(super) type Reason = Cow<'static, str>;
 
 /// The error of a failed call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CallError {
+pub(crate) enum CallError {
     /// The connection failed.
     #[error("{0}")]
     Unreachable(String),
@@ -89,7 +89,7 @@ pub enum CallError {
     },
     /// The response contains an error message of the extender.
     #[error("{0}")]
-    Reported(String),
+    Refused(String),
 }
 
 impl CallError {
@@ -101,14 +101,14 @@ impl CallError {
             Self::Status(_) => "status",
             Self::Malformed(_) => "malformed",
             Self::NotSent { .. } => "not_sent",
-            Self::Reported(_) => "refused",
+            Self::Refused(_) => "refused",
         }
     }
 }
 
 /// The answers that extenders have given for one decision so far.
 #[derive(Clone, Debug, Default)]
-pub struct Answers {
+pub(crate) struct Answers {
     /// The ID of the [`Extenders`](super::Extenders) that answered. A changed configuration creates extenders with
     /// another ID, which discard these answers.
     pub(super) extenders: u64,
@@ -124,7 +124,7 @@ impl Answers {
     }
 
     /// Returns the number of calls so far.
-    pub fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         self.by_query.len()
     }
 }

@@ -103,7 +103,7 @@ pub struct ExtenderTls {
 /// An invalid field in the configuration of an extender.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
-pub struct ExtenderConfigError {
+pub(crate) struct ExtenderConfigError {
     /// The path of the field, for example `extenders[1].weight`.
     pub path: String,
     /// The cause of the error and the remedy.
@@ -112,7 +112,7 @@ pub struct ExtenderConfigError {
 
 /// The kind of a call to an extender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verb {
+pub(crate) enum Verb {
     /// Filters clusters.
     Filter,
     /// Scores clusters.
@@ -125,7 +125,7 @@ pub enum Verb {
 
 impl Verb {
     /// Returns the name of the verb in metrics and messages.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Filter => "filter",
             Self::Prioritize => "prioritize",

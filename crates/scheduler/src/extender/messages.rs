@@ -147,7 +147,7 @@ fn decode_filter(
     result: &FilterResult,
 ) -> Result<Answer, CallError> {
     if let Some(error) = result.error.as_deref().filter(|error| !error.is_empty()) {
-        return Err(CallError::Reported(error.to_owned()));
+        return Err(CallError::Refused(error.to_owned()));
     }
     let by_name = result.cluster_names.as_ref();
     let by_name = by_name.map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());

@@ -15,7 +15,7 @@ const BOUNDS: [f64; BUCKETS] = exponential(0.001, 2.0);
 
 /// Metrics of all extenders. Clones share the metrics.
 #[derive(Clone, Debug, Default)]
-pub struct ExtenderMetrics(Arc<Mutex<BTreeMap<Arc<str>, Arc<ExtenderCounters>>>>);
+pub(crate) struct ExtenderMetrics(Arc<Mutex<BTreeMap<Arc<str>, Arc<ExtenderCounters>>>>);
 
 /// Metrics of one extender.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ impl ExtenderMetrics {
     }
 
     /// Renders all metrics in the text format 0.0.4. Returns an empty text if this process has never had an extender.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = String::new();
         if all.is_empty() {

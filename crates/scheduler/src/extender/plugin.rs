@@ -88,7 +88,7 @@ impl BindingFilter for ExtenderPlugin {
     fn restrict(
         &self,
         context: &BindingContext<'_>,
-        _prior: &Bits,
+        _current: &Bits,
         candidates: &mut Bits,
     ) -> Result<(), PluginError> {
         self.cache.set_rejected(self.index, None);
@@ -168,7 +168,7 @@ impl Bind for ExtenderPlugin {
             let decode = |response: &[u8]| {
                 let result: BindingResult = messages::parse_object(response)?;
                 match result.error.filter(|error| !error.is_empty()) {
-                    Some(error) => Err(CallError::Reported(error)),
+                    Some(error) => Err(CallError::Refused(error)),
                     None => Ok(()),
                 }
             };

@@ -10,7 +10,7 @@ use super::wire::{
 };
 
 /// Returns the schemas with their file names.
-pub fn documents() -> Vec<(&'static str, Value)> {
+pub(crate) fn documents() -> Vec<(&'static str, Value)> {
     vec![
         ("extender-args.json", document::<ExtenderArgs>()),
         ("extender-filter-result.json", document::<FilterResult>()),

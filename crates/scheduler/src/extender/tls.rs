@@ -65,7 +65,7 @@ impl std::fmt::Display for Pem {
 
 /// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
-pub enum TlsError {
+pub(crate) enum TlsError {
     /// A file or inline data cannot be read as certificates or as a key.
     #[error("cannot use {what}: {source}")]
     Pem {

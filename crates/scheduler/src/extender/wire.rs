@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 /// The request of filter and prioritize calls.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ExtenderArgs {
+pub(crate) struct ExtenderArgs {
     /// The binding to schedule: a ResourceBinding or ClusterResourceBinding of work.karmada.io/v1alpha2.
     #[schemars(with = "BTreeMap<String, Value>")]
     pub binding: Box<RawValue>,
@@ -30,7 +30,7 @@ pub struct ExtenderArgs {
 
 /// A list of clusters.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ClusterList {
+pub(crate) struct ClusterList {
     /// Objects of the kind Cluster of cluster.karmada.io/v1alpha1, without managed fields.
     #[serde(
         serialize_with = "serialize_items",
@@ -59,7 +59,7 @@ fn deserialize_items<'de, D: serde::Deserializer<'de>>(
 /// The response of filter calls. A cluster that is not listed as passing is rejected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct FilterResult {
+pub(crate) struct FilterResult {
     /// The clusters that pass. Only their names are read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<NamedClusters>,
@@ -79,7 +79,7 @@ pub struct FilterResult {
 
 /// A list of clusters in a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct NamedClusters {
+pub(crate) struct NamedClusters {
     /// The clusters.
     #[serde(default)]
     pub items: Option<Vec<NamedCluster>>,
@@ -87,14 +87,14 @@ pub struct NamedClusters {
 
 /// A cluster in a response. Other fields are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct NamedCluster {
+pub(crate) struct NamedCluster {
     /// The metadata.
     pub metadata: ClusterName,
 }
 
 /// The metadata of a cluster in a response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ClusterName {
+pub(crate) struct ClusterName {
     /// The name.
     pub name: String,
 }
@@ -102,11 +102,11 @@ pub struct ClusterName {
 /// The response of prioritize calls. A cluster that is not in the list has the score 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct HostPriorityList(pub Option<Vec<HostPriority>>);
+pub(crate) struct HostPriorityList(pub Option<Vec<HostPriority>>);
 
 /// The score of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HostPriority {
+pub(crate) struct HostPriority {
     /// The name of the cluster.
     pub host: String,
     /// The score, from 0 to 10. Higher is better.
@@ -117,7 +117,7 @@ pub struct HostPriority {
 /// The request of preempt calls.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PreemptionArgs {
+pub(crate) struct PreemptionArgs {
     /// The binding that fits into no cluster.
     #[schemars(with = "BTreeMap<String, Value>")]
     pub binding: Box<RawValue>,
@@ -128,7 +128,7 @@ pub struct PreemptionArgs {
 /// The response of preempt calls: the victims of the request that may be preempted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PreemptionResult {
+pub(crate) struct PreemptionResult {
     /// The permitted victims by cluster.
     #[serde(default)]
     pub cluster_name_to_victims: Option<BTreeMap<String, Victims>>,
@@ -136,7 +136,7 @@ pub struct PreemptionResult {
 
 /// Bindings to evict from a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Victims {
+pub(crate) struct Victims {
     /// The bindings.
     #[serde(default)]
     pub bindings: Option<Vec<VictimBinding>>,
@@ -144,7 +144,7 @@ pub struct Victims {
 
 /// A reference to a binding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct VictimBinding {
+pub(crate) struct VictimBinding {
     /// The namespace; empty for a ClusterResourceBinding.
     #[serde(default)]
     pub namespace: String,
@@ -155,7 +155,7 @@ pub struct VictimBinding {
 /// The request of bind calls. The extender stores the clusters in `spec.clusters` of the binding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct BindingArgs {
+pub(crate) struct BindingArgs {
     /// The name of the binding.
     pub binding_name: String,
     /// The namespace of the binding; empty for a ClusterResourceBinding.
@@ -169,7 +169,7 @@ pub struct BindingArgs {
 
 /// The response of bind calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct BindingResult {
+pub(crate) struct BindingResult {
     /// The reason why the decision is not stored; empty on success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

@@ -7,7 +7,7 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::permit::{PermitMessage, Permits};
+use super::plugin_messages::{Permits, PluginMessage};
 use super::state::State;
 use crate::template::Templates;
 
@@ -17,7 +17,7 @@ pub struct Handle {
     pub(crate) scheduler_name: Arc<str>,
     pub(crate) gates: Gates,
     pub(crate) client: Client,
-    pub(crate) permits: mpsc::UnboundedSender<PermitMessage>,
+    pub(crate) messages: mpsc::UnboundedSender<PluginMessage>,
     pub(crate) stopping: CancellationToken,
     pub(crate) templates: Templates,
     pub(crate) state: State,
@@ -50,7 +50,7 @@ impl Handle {
 
     /// Returns a handle with which the plugin's own tasks allow or reject parked decisions and requeue bindings.
     pub fn permits(&self, plugin: &str) -> Permits {
-        Permits::new(plugin, self.permits.clone())
+        Permits::new(plugin, self.messages.clone())
     }
 
     /// Returns a cache of the labels and QoS classes of the objects that bindings propagate. The cache watches a kind

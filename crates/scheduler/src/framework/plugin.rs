@@ -7,8 +7,9 @@ use berth_core::{
 };
 
 use super::events::Registration;
-use super::follow::Follow;
-use super::points::{Bind, Permit, PostBind, PostFilter, PreBind, PreEnqueue, QueueSort, Reserve};
+use super::traits::{
+    Bind, Follow, Permit, PostBind, PostFilter, PreBind, PreEnqueue, QueueSort, Reserve,
+};
 
 /// A plugin, created by its factory. One object may serve several extension points.
 ///

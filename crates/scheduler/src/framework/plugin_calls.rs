@@ -1,5 +1,5 @@
 //! Calls of the plugins that run before and after a decision, in the order of the profile. The traits of the plugins
-//! are in [`points`](super::points).
+//! are in [`traits`](super::traits).
 //!
 //! A panic of a plugin is caught: it stops the binding, and the process continues.
 
@@ -11,14 +11,11 @@ use std::time::Instant;
 use berth_core::{CycleState, PluginError, Point};
 use futures::FutureExt;
 
-use super::decided::Decided;
 use super::events::{Event, EventKind, Registration};
-use super::follow::Follow;
-use super::permit::Waiting;
-use super::points::{
-    Bind, Bound, Gate, Permission, Permit, PostBind, PostFilter, PreBind, PreEnqueue, Reserve,
+use super::traits::{
+    Bind, Bound, Decided, Follow, Gate, Nomination, Permission, Permit, PostBind, PostFilter,
+    PostFilterContext, PreBind, PreEnqueue, Reserve, Waiting,
 };
-use super::preempt::{Nomination, PostFilterContext};
 use crate::binding::Binding;
 use crate::metrics::{Metrics, PluginResult};
 use crate::writer::Report;
@@ -59,13 +56,13 @@ pub(crate) enum Gated {
 }
 
 impl ExtensionPoints {
-    /// Reports whether the profile has no Reserve, Permit, PreBind, Bind or PostBind plugin.
-    pub(crate) fn are_bare(&self) -> bool {
-        self.reserve.is_empty()
+    /// Reports whether the profile has a Reserve, Permit, PreBind, Bind or PostBind plugin.
+    pub(crate) fn take_part_in_writes(&self) -> bool {
+        !(self.reserve.is_empty()
             && self.permit.is_empty()
             && self.pre_bind.is_empty()
             && self.bind.is_empty()
-            && self.post_bind.is_empty()
+            && self.post_bind.is_empty())
     }
 
     /// Calls `notify` for every plugin that observes bindings.
@@ -145,7 +142,7 @@ impl ExtensionPoints {
                 Ok(Some(nomination)) => return Ok(Some((Arc::clone(&plugin.name), nomination))),
                 Ok(None) => {}
                 Err(error) => {
-                    tracing::warn!(binding = %context.binding.key, %error, "no room was made");
+                    tracing::warn!(binding = %context.binding.key, %error, "preemption failed");
                     failed.get_or_insert(error);
                 }
             }

@@ -36,7 +36,7 @@ pub enum RegistryError {
 
 /// The error for a name that is not registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no plugin is named {name:?}: there are {}", known.join(", "))]
+#[error("no plugin is named {name:?}; known plugins: {}", known.join(", "))]
 pub struct UnknownPlugin {
     /// The unknown name.
     pub name: String,
@@ -129,7 +129,7 @@ impl Registry {
     /// # Errors
     /// When no plugin has this name.
     pub fn unregister(&mut self, name: &str) -> Result<(), UnknownPlugin> {
-        self.known(name)?;
+        self.require(name)?;
         self.order.retain(|known| &**known != name);
         self.entries.remove(name);
         Ok(())
@@ -139,7 +139,7 @@ impl Registry {
     ///
     /// # Errors
     /// When the plugin is not registered. The error lists the registered names.
-    pub fn known(&self, name: &str) -> Result<(), UnknownPlugin> {
+    pub fn require(&self, name: &str) -> Result<(), UnknownPlugin> {
         if self.contains(name) {
             return Ok(());
         }
@@ -224,7 +224,7 @@ mod tests {
         let error = one.unregister("A").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no plugin is named \"A\": there are B, D, C"
+            "no plugin is named \"A\"; known plugins: B, D, C"
         );
         assert_eq!(one.names().collect::<Vec<_>>(), ["B", "D", "C"]);
         one.register("A", |_, _| Ok(Plugin::new("A"))).unwrap();

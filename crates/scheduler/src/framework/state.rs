@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWrite
 use berth_api::binding::TargetCluster;
 use berth_core::{Fleet, Snapshot};
 
-use super::permit::Bindings;
+use super::traits::Bindings;
 use crate::binding::{Binding, BindingKey};
 
 /// The clusters and bindings that the scheduler knows. Clones are cheap and share the content.

@@ -1,5 +1,5 @@
-//! Traits of the extension points before and after a decision. The traits of the extension points within a decision are
-//! in `berth-core`.
+//! Traits of the extension points before and after a decision, with their arguments and results. The traits of the
+//! extension points within a decision are in `berth-core`.
 //!
 //! | point | when | task | on error |
 //! |---|---|---|---|
@@ -13,18 +13,21 @@
 //!
 //! Plugins on the scheduler's task block all other decisions while they run. Therefore they must not do I/O.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
+use std::sync::Arc;
 use std::time::Duration;
 
-use berth_core::{CycleState, PluginError};
+use berth_api::binding::TargetCluster;
+use berth_core::{CycleState, Outcome, PluginError, Request, Snapshot};
 use futures::future::BoxFuture;
 
-use super::decided::Decided;
-use super::permit::Waiting;
-use super::preempt::{Nomination, PostFilterContext};
-use crate::binding::Binding;
+use super::plugin_messages::{PermitDecision, PluginMessage};
+use crate::binding::{Binding, BindingKey};
 pub use crate::queue::Rank;
 use crate::writer::Report;
+
+/// The reason in the events and eviction tasks of preempted bindings.
+pub(crate) const PREEMPTED: &str = "Preempted";
 
 /// Gates bindings before their scheduling cycle.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no PreEnqueue point")]
@@ -41,7 +44,7 @@ pub enum Gate {
     /// The binding must wait. The scheduler writes the text into the binding's condition.
     Closed(String),
     /// The plugin cannot decide yet. The binding waits with an unchanged condition. When the plugin can decide, it
-    /// calls [`Permits::look_again`](super::Permits::look_again).
+    /// calls [`Permits::requeue`](super::Permits::requeue).
     NotKnown,
 }
 
@@ -68,6 +71,69 @@ pub trait PostFilter: Debug + Send + Sync {
         context: &mut PostFilterContext<'_>,
         state: &mut CycleState,
     ) -> Result<Option<Nomination>, PluginError>;
+}
+
+/// The context of a decision about a binding that fits into no cluster.
+pub struct PostFilterContext<'a> {
+    /// The binding that fits into no cluster.
+    pub binding: &'a Arc<Binding>,
+    /// The request to the engine, parsed from the binding.
+    pub request: &'a Request,
+    /// The cluster snapshot of the decision.
+    pub snapshot: &'a Arc<Snapshot>,
+    /// All bindings that the scheduler knows.
+    pub bindings: &'a dyn Bindings,
+    pub(crate) attempt: &'a mut dyn FnMut(&[Victim]) -> Outcome,
+}
+
+impl Debug for PostFilterContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostFilterContext")
+            .field("binding", &self.binding.key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PostFilterContext<'_> {
+    /// Makes a trial decision in which the victims' replicas occupy no capacity.
+    pub fn without(&mut self, victims: &[Victim]) -> Outcome {
+        (self.attempt)(victims)
+    }
+}
+
+/// Read access to the bindings that the scheduler knows.
+pub trait Bindings {
+    /// Returns one binding.
+    fn get(&self, key: &BindingKey) -> Option<Arc<Binding>>;
+    /// Returns all bindings in no particular order.
+    fn iter(&self) -> Box<dyn Iterator<Item = Arc<Binding>> + '_>;
+}
+
+/// An assignment to evict: a binding's replicas in one cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Victim {
+    /// The key of the binding.
+    pub key: BindingKey,
+    /// The cluster from which the replicas are evicted.
+    pub cluster: String,
+}
+
+/// The victims that a PostFilter plugin proposes to evict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nomination {
+    /// The victims. There is at least one.
+    pub victims: Vec<Victim>,
+}
+
+/// A decision about a binding. A Bind plugin or the built-in writer stores the decision in the binding.
+#[derive(Clone, Debug)]
+pub struct Decided {
+    /// The stored binding, without this decision.
+    pub binding: Arc<Binding>,
+    /// The chosen clusters with their replicas.
+    pub targets: Arc<[TargetCluster]>,
+    /// The cluster snapshot that the decision is based on.
+    pub snapshot: Arc<Snapshot>,
 }
 
 /// Reserves resources for decisions.
@@ -121,6 +187,49 @@ pub enum Permission {
     Wait(Duration),
 }
 
+/// The parked decisions that wait for one plugin.
+pub struct Waiting<'a> {
+    pub(crate) plugin: Arc<str>,
+    /// The parked decisions, ordered by binding key.
+    pub(crate) decided: Vec<&'a Decided>,
+    pub(crate) messages: Vec<PluginMessage>,
+}
+
+impl Debug for Waiting<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting")
+            .field("plugin", &self.plugin)
+            .field("decided", &self.decided.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Waiting<'a> {
+    /// Returns the decisions that wait for this plugin, ordered by binding key.
+    pub fn iter(&self) -> impl Iterator<Item = &'a Decided> {
+        self.decided.iter().copied()
+    }
+
+    /// Allows a parked decision in the name of this plugin.
+    pub fn allow(&mut self, key: &BindingKey) {
+        self.decide(key, PermitDecision::Allow);
+    }
+
+    /// Rejects a parked decision in the name of this plugin. The scheduler writes the reason into the binding's
+    /// condition.
+    pub fn reject(&mut self, key: &BindingKey, reason: impl Into<String>) {
+        self.decide(key, PermitDecision::Reject(reason.into()));
+    }
+
+    fn decide(&mut self, key: &BindingKey, decision: PermitDecision) {
+        self.messages.push(PluginMessage::Decide {
+            plugin: Arc::clone(&self.plugin),
+            key: key.clone(),
+            decision,
+        });
+    }
+}
+
 /// Prepares the write of a decision.
 #[diagnostic::on_unimplemented(message = "`{Self}` has no PreBind point")]
 pub trait PreBind: Debug + Send + Sync {
@@ -168,4 +277,23 @@ pub trait PostBind: Debug + Send + Sync {
         state: &'a mut CycleState,
         report: &'a Report,
     ) -> BoxFuture<'a, ()>;
+}
+
+/// Observes all bindings that the scheduler knows, for example to index them. The scheduler calls the methods on its
+/// own task.
+#[diagnostic::on_unimplemented(message = "`{Self}` does not observe bindings")]
+pub trait Follow: Debug + Send + Sync {
+    /// Handles a binding that was added or changed, before the binding is scheduled. At start, the scheduler calls this
+    /// method for all existing bindings.
+    fn present(&self, binding: &Binding);
+
+    /// Applies the updates that the plugin collected on other tasks. Returns the affected bindings, which the scheduler
+    /// requeues before the next decision. The scheduler calls this method after
+    /// [`Permits::requeue`](super::Permits::requeue).
+    fn refresh(&self) -> Vec<BindingKey> {
+        Vec::new()
+    }
+
+    /// Handles the deletion of a binding.
+    fn gone(&self, key: &BindingKey);
 }

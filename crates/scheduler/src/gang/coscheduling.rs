@@ -61,7 +61,7 @@ impl Coscheduling {
         let templates = if args.read_templates {
             handle.templates()
         } else {
-            Templates::unread()
+            Templates::disabled()
         };
         let gangs = Arc::new(Self::new(
             handle.scheduler_name(),
@@ -114,7 +114,7 @@ impl Follow for Coscheduling {
                     .is_some_and(|(_, gang, min)| gang.len() >= min || gang.len() <= SMALL_GANG);
                 drop(gangs);
                 if helped {
-                    self.permits.look_again(gated);
+                    self.permits.requeue(gated);
                 }
             }
             _ => gangs.remove(&binding.key),
@@ -122,7 +122,7 @@ impl Follow for Coscheduling {
     }
 
     fn refresh(&self) -> Vec<BindingKey> {
-        self.templates.publish()
+        self.templates.apply_updates()
     }
 
     fn gone(&self, key: &BindingKey) {
@@ -228,7 +228,7 @@ impl Permit for Coscheduling {
             return Permission::Deny(does_not_fit(&member, &name.group));
         }
         self.permits
-            .look_again(gang.of(&[MemberState::Idle, MemberState::Gated]));
+            .requeue(gang.of(&[MemberState::Idle, MemberState::Gated]));
         Permission::Wait(self.timeout)
     }
 

@@ -59,8 +59,8 @@ impl Membership {
             Lookup::Pending => Self::NotKnown,
             Lookup::Absent => Self::NoTemplate,
             Lookup::Unreadable(why) => Self::Unreadable(why),
-            Lookup::Known(facts) => {
-                let label = |name| own(name).or_else(|| facts.labels.get(name));
+            Lookup::Known(template) => {
+                let label = |name| own(name).or_else(|| template.labels.get(name));
                 Self::new(binding, label(GROUP), label(MIN_AVAILABLE))
             }
         }

@@ -10,7 +10,7 @@ use super::steps::StepTimes;
 
 /// Observer that measures one decision.
 #[derive(Debug, Default)]
-pub struct DecisionTimes {
+pub(crate) struct DecisionTimes {
     pub(super) steps: StepTimes,
     pub(super) points: PointTimes,
 }
@@ -26,11 +26,11 @@ impl DecisionTimes {
 }
 
 /// The stages of a decision in order, with their durations.
-pub type Stages = Vec<(&'static str, Duration)>;
+pub(crate) type Stages = Vec<(&'static str, Duration)>;
 
 impl DecisionTimes {
     /// Returns the stages of the decision.
-    pub fn stages(&self) -> Stages {
+    pub(crate) fn stages(&self) -> Stages {
         let steps = self.steps.durations.iter();
         steps
             .map(|(step, duration)| (labels::step(*step), *duration))

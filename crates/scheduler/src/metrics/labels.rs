@@ -6,7 +6,7 @@ use super::steps::Step;
 
 /// The result of a cycle. An unschedulable binding counts as scheduled, as in Karmada.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum CycleResult {
+pub(crate) enum CycleResult {
     /// The decision is made and written.
     Scheduled,
     /// The cycle failed and is retried.
@@ -24,7 +24,7 @@ impl CycleResult {
 
 /// The event that enqueued a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Incoming {
+pub(crate) enum Incoming {
     /// A binding was created or first observed.
     BindingAdd,
     /// The spec of a binding changed.
@@ -48,7 +48,7 @@ impl Incoming {
 
 /// The result of plugins at an extension point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum PluginResult {
+pub(crate) enum PluginResult {
     /// The cluster passed, or got a score.
     Success,
     /// The plugin skipped this cycle.

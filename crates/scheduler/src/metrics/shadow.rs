@@ -12,7 +12,7 @@ static WRITE: [f64; 15] = exponential(0.001, 2.0);
 
 /// Counts and durations of shadow mode.
 #[derive(Debug)]
-pub struct ShadowMetrics {
+pub(crate) struct ShadowMetrics {
     comparisons: Counters<1>,
     decisions: Histograms<0, 15>,
     writes: Histograms<0, 15>,

@@ -21,12 +21,14 @@ use super::{Framework, Frameworks};
 use crate::config::configuration::ProfileConfig;
 use crate::config::effective::decision_document;
 use crate::config::plugin_lists::ProfileError;
-use crate::config::{ConfigError, Declared};
+use crate::config::{ConfigError, DeclaredProfiles};
 use crate::extender::{ExtenderMetrics, Extenders};
-use crate::framework::extension_points::{ExtensionPoints, Named};
-use crate::framework::permit::{PermitMessage, Permits};
 use crate::framework::plugin::FilterPoint;
-use crate::framework::{Args, Bind, FactoryError, Handle, Plugin, QueueSort, Registry, State};
+use crate::framework::plugin_calls::{ExtensionPoints, Named};
+use crate::framework::plugin_messages::PluginMessage;
+use crate::framework::{
+    Args, Bind, FactoryError, Handle, Permits, Plugin, QueueSort, Registry, State,
+};
 use crate::metrics::Metrics;
 use crate::template::Templates;
 
@@ -40,8 +42,8 @@ pub(crate) struct FrameworkBuilder {
     /// Estimators in addition to the general estimator and the estimators of plugins.
     pub(crate) estimators: Vec<Arc<dyn Estimator>>,
     pub(crate) client: Client,
-    /// Channel for the messages of plugins that allow or reject decisions parked at Permit.
-    pub(crate) permits: mpsc::UnboundedSender<PermitMessage>,
+    /// Channel for the messages of plugins to the scheduler.
+    pub(crate) messages: mpsc::UnboundedSender<PluginMessage>,
     /// The state of clusters and bindings that plugins can read.
     pub(crate) plugin_state: State,
     pub(crate) metrics: Metrics,
@@ -57,7 +59,7 @@ pub(crate) struct ActiveConfig {
     /// HTTP extenders. The frameworks contain the plugins that call them.
     pub(crate) extenders: Option<Extenders>,
     /// The configuration from which the frameworks were built.
-    pub(crate) declared: Declared,
+    pub(crate) declared: DeclaredProfiles,
     pub(crate) profiles: Vec<ProfileConfig>,
     /// The state of clusters and bindings that plugins can read.
     pub(crate) plugin_state: State,
@@ -93,13 +95,13 @@ impl FrameworkBuilder {
     ///
     /// # Errors
     /// When the configuration is invalid. The error names the position in the configuration.
-    pub(crate) fn build(&self, declared: &Declared) -> Result<ActiveConfig, ConfigError> {
+    pub(crate) fn build(&self, declared: &DeclaredProfiles) -> Result<ActiveConfig, ConfigError> {
         let profiles = declared.profiles(&self.registry)?;
         let extenders = Extenders::new(declared.extenders(), &self.extender_metrics)
             .map_err(|error| declared.error(ProfileError::new(error.path, error.message)))?;
         let stopping = self.stopping.child_token();
         let plugin_tasks = stopping.clone().drop_guard();
-        let permits = Permits::new("Templates", self.permits.clone());
+        let permits = Permits::new("Templates", self.messages.clone());
         let templates = Templates::new(
             self.client.clone(),
             move || permits.refresh(),
@@ -177,7 +179,7 @@ impl FrameworkBuilder {
             scheduler_name: Arc::clone(&scheduler_name),
             gates: self.gates,
             client: self.client.clone(),
-            permits: self.permits.clone(),
+            messages: self.messages.clone(),
             stopping: stopping.clone(),
             templates: templates.clone(),
             state: self.plugin_state.clone(),

@@ -33,7 +33,7 @@ pub(crate) struct ConfigChange {
 }
 
 /// The watch of the ConfigMap.
-pub(crate) struct ConfigReload {
+pub(crate) struct ConfigMapWatch {
     pub(crate) name: NamespacedName,
     pub(crate) flags: ProfileFlags,
     pub(crate) builder: FrameworkBuilder,
@@ -48,7 +48,7 @@ pub(crate) struct ConfigReload {
     pub(crate) watch_timeout: Duration,
 }
 
-impl ConfigReload {
+impl ConfigMapWatch {
     /// Watches the ConfigMap until the token is cancelled or the receiver of `changes` is dropped.
     pub(crate) async fn run(mut self, cancel: CancellationToken) {
         let api: Api<ConfigMap> =

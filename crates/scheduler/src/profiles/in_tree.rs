@@ -8,11 +8,12 @@ use berth_core::{
 };
 
 use crate::config::Options;
+use crate::default_preemption::DefaultPreemption;
 use crate::expression::{self, Expression};
 use crate::framework::registry::{Enablement, Registry, RegistryError};
-use crate::framework::{Args, Handle, Plugin, PrioritySort};
-use crate::gang::{Coscheduling, GroupQueueSort};
-use crate::preemption::DefaultPreemption;
+use crate::framework::{Args, Handle, Plugin};
+use crate::gang::Coscheduling;
+use crate::queue_sort::{GroupQueueSort, PrioritySort};
 
 impl Registry {
     /// Returns the in-tree plugins in Karmada's order. A plugin of a feature gate is included if the gate is on.
@@ -162,7 +163,7 @@ mod tests {
         assert!(without("WorkloadAffinity").all_plugins().is_ok());
         let error = without("Typo").all_plugins().unwrap_err().to_string();
         assert!(
-            error.starts_with("no plugin is named \"Typo\": there are APIEnablement, "),
+            error.starts_with("no plugin is named \"Typo\"; known plugins: APIEnablement, "),
             "{error}"
         );
     }

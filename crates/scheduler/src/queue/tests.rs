@@ -24,20 +24,20 @@ fn order(queue: &mut Queue) -> Vec<String> {
 fn a_cluster_change_during_a_write_is_kept() {
     let now = Instant::now();
     let cases = [
-        ("woken, waits", true, Verdict::Wait, true),
-        ("woken, retried", true, Verdict::Retry, true),
-        ("woken, done", true, Verdict::Done, false),
+        ("activated, waits", true, Verdict::Wait, true),
+        ("activated, retried", true, Verdict::Retry, true),
+        ("activated, done", true, Verdict::Done, false),
         ("reconciled, done", false, Verdict::Done, true),
     ];
-    for (name, woken, verdict, ready) in cases {
+    for (name, activated, verdict, ready) in cases {
         let mut queue = Queue::default();
         queue.push(&key("a"), Rank::of(0), now);
         queue.pop();
         assert_eq!(queue.keys_in_processing().count(), 1, "{name}");
         // `clear_pending` discards the event of the scheduler's own write and keeps the cluster change.
         queue.push(&key("a"), Rank::of(0), now);
-        if woken {
-            queue.wake(&key("a"), now);
+        if activated {
+            queue.activate(&key("a"), now);
         } else {
             queue.reconcile(&key("a"), Rank::of(0), now);
         }
@@ -137,7 +137,7 @@ fn success_resets_the_attempts() {
 }
 
 #[test]
-fn a_waiting_key_returns_when_woken_pushed_or_after_five_minutes() {
+fn a_waiting_key_returns_when_activated_pushed_or_after_five_minutes() {
     let now = Instant::now();
     let waiting = || {
         let mut queue = Queue::default();
@@ -152,7 +152,7 @@ fn a_waiting_key_returns_when_woken_pushed_or_after_five_minutes() {
     queue.flush(now + MAX_WAITING);
     assert_eq!(queue.pop(), Some(key("a")));
     let mut queue = waiting();
-    queue.wake(&key("a"), now);
+    queue.activate(&key("a"), now);
     assert_eq!(queue.pop(), Some(key("a")));
     let mut queue = waiting();
     queue.push(&key("a"), Rank::of(0), now);
@@ -161,13 +161,13 @@ fn a_waiting_key_returns_when_woken_pushed_or_after_five_minutes() {
 }
 
 #[test]
-fn woken_keys_follow_fresh_keys_without_starvation() {
+fn activated_keys_follow_fresh_keys_without_starvation() {
     let (mut queue, now) = (Queue::default(), Instant::now());
     for name in ["w0", "w1"] {
         queue.push(&key(name), Rank::of(100), now);
         queue.pop();
         queue.done(&key(name), Verdict::Wait, now);
-        queue.wake(&key(name), now);
+        queue.activate(&key(name), now);
     }
     for name in ["f0", "f1", "f2", "f3", "f4"] {
         queue.push(&key(name), Rank::of(0), now + Duration::from_secs(1));
@@ -180,18 +180,18 @@ fn woken_keys_follow_fresh_keys_without_starvation() {
 }
 
 #[test]
-fn wake_later_replaces_waiting_by_backoff() {
+fn back_off_replaces_waiting_by_backoff() {
     let now = Instant::now();
     for still_processing in [true, false] {
         let mut queue = Queue::default();
         queue.push(&key("a"), Rank::of(0), now);
         queue.pop();
         if still_processing {
-            queue.wake_later(&key("a"), now);
+            queue.back_off(&key("a"), now);
             queue.done(&key("a"), Verdict::Wait, now);
         } else {
             queue.done(&key("a"), Verdict::Wait, now);
-            queue.wake_later(&key("a"), now);
+            queue.back_off(&key("a"), now);
         }
         assert_eq!((queue.depth().backoff, queue.depth().waiting), (1, 0));
         assert_eq!(queue.next_flush(), Some(now + INITIAL_BACKOFF));

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{EntryError, LoggedFleet, ReplayError, ReplayOptions};
 use crate::binding::Binding;
-use crate::config::{ConfigError, Declared, Document, ProfileFlags, kube_scheduler};
+use crate::config::{ConfigError, DeclaredProfiles, Document, ProfileFlags, kube_scheduler};
 use crate::decision_log::format::{Configuration, Decision, DecisionResult, Estimates, assumed_of};
 use crate::estimator::AnswerCache;
 use crate::extender::ExtenderMetrics;
@@ -99,9 +99,10 @@ impl Decider {
                 extender.url_prefix
             ));
         }
-        let declared = Declared::from_document(document, configuration, ProfileFlags::default())?;
+        let declared =
+            DeclaredProfiles::from_document(document, configuration, ProfileFlags::default())?;
         // No decision sends messages through this channel.
-        let (permits, _) = mpsc::unbounded_channel();
+        let (messages, _) = mpsc::unbounded_channel();
         let builder = FrameworkBuilder {
             registry,
             gates,
@@ -112,7 +113,7 @@ impl Decider {
                 Vec::new()
             },
             client: self.client.clone(),
-            permits,
+            messages,
             plugin_state: self.plugin_state.clone(),
             metrics: Metrics::default(),
             extender_metrics: ExtenderMetrics::default(),
@@ -158,7 +159,7 @@ impl Decider {
         }
         let Some(framework) = active.frameworks.of_mut(binding) else {
             let name = binding.spec.scheduler();
-            let reason = format!("need a profile named {name}, which the configuration lacks");
+            let reason = format!("needed a profile named {name}, which the configuration lacks");
             *self.missing.entry(reason).or_default() += 1;
             return Ok(Decided::NotRepeated);
         };
@@ -176,7 +177,7 @@ impl Decider {
         // Count a missing estimate only if the result differs: the scheduler may also have decided without this
         // estimate.
         if unanswered.is_some() && differs {
-            let reason = "need estimates that the log does not contain";
+            let reason = "needed estimates that the log does not contain";
             *self.missing.entry(reason.to_owned()).or_default() += 1;
         }
         let explanation = (differs && explain).then(|| {

@@ -6,9 +6,9 @@ use super::{EntryError, LoggedFleet};
 use crate::decision_log::format::{Case, Configuration, Decision, Entry};
 use crate::decision_log::reader::{ReadError, Reader};
 
-/// The decision to extract.
+/// A reference to the decision to extract.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct DecisionSelector {
     /// `NAMESPACE/NAME` of a ResourceBinding, or `NAME` of a ClusterResourceBinding.
     pub binding: String,
     /// The position of the decision among the decisions about the binding, starting at 1. `None` selects the last
@@ -16,7 +16,7 @@ pub struct Wanted {
     pub number: Option<u64>,
 }
 
-impl std::str::FromStr for Wanted {
+impl std::str::FromStr for DecisionSelector {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -67,11 +67,11 @@ pub enum ExtractError {
     },
 }
 
-/// Returns the wanted decision from the log files, with all its inputs.
+/// Returns the selected decision from the log files, with all its inputs.
 ///
 /// # Errors
 /// When a file is malformed, or when the files do not contain the decision.
-pub fn extract(files: &[PathBuf], wanted: &Wanted) -> Result<Case, ExtractError> {
+pub fn extract(files: &[PathBuf], selector: &DecisionSelector) -> Result<Case, ExtractError> {
     let (mut found, mut last) = (0, None);
     for path in files {
         let failed = |source| ExtractError::Entry {
@@ -86,7 +86,7 @@ pub fn extract(files: &[PathBuf], wanted: &Wanted) -> Result<Case, ExtractError>
                 Entry::Configuration(current) => configuration = Some(*current),
                 Entry::Decision(decision) => {
                     fleet.assume(&decision);
-                    if decision.binding.0.key.to_string() != wanted.binding {
+                    if decision.binding.0.key.to_string() != selector.binding {
                         continue;
                     }
                     found += 1;
@@ -94,7 +94,7 @@ pub fn extract(files: &[PathBuf], wanted: &Wanted) -> Result<Case, ExtractError>
                         return Err(failed(EntryError::NoConfiguration));
                     };
                     let case = case(*decision, &fleet, configuration, found);
-                    if wanted.number == Some(found) {
+                    if selector.number == Some(found) {
                         return Ok(case);
                     }
                     last = Some(case);
@@ -103,9 +103,9 @@ pub fn extract(files: &[PathBuf], wanted: &Wanted) -> Result<Case, ExtractError>
             }
         }
     }
-    let last = last.filter(|_| wanted.number.is_none());
+    let last = last.filter(|_| selector.number.is_none());
     last.ok_or_else(|| ExtractError::NotFound {
-        binding: wanted.binding.clone(),
+        binding: selector.binding.clone(),
         found,
     })
 }
@@ -119,7 +119,7 @@ fn case(
     Case {
         id: format!("{}@{number}", decision.binding.0.key),
         clusters: fleet.objects().cloned().collect(),
-        empty_propagation: configuration.empty_workload_propagation,
+        empty_workload_propagation: configuration.empty_workload_propagation,
         configuration: configuration.clone(),
         decision: Decision {
             assumed: fleet.assumed.clone(),

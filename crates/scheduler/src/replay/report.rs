@@ -128,8 +128,8 @@ impl ReportBuilder {
         }
     }
 
-    /// Reports whether the report has room for another difference.
-    pub(super) fn describes_more(&self) -> bool {
+    /// Reports whether the report contains fewer differences than its limit.
+    pub(super) fn can_add_difference(&self) -> bool {
         self.differences.len() < self.limit
     }
 
@@ -160,7 +160,7 @@ impl ReportBuilder {
             Change::NewlyPlaced => &mut self.counts.newly_placed,
             Change::FailedDifferently => &mut self.counts.failed_differently,
         } += 1;
-        if self.describes_more() {
+        if self.can_add_difference() {
             let reasons = explanation.map_or_else(Vec::new, |explanation| {
                 reasons(&decision.result, &replayed, &explanation)
             });
@@ -201,7 +201,7 @@ fn reasons(
     explanation: &Explanation,
 ) -> Vec<String> {
     let now: BTreeSet<&str> = replayed.clusters.iter().map(|c| c.name.as_str()).collect();
-    let explained = explanation.clusters();
+    let explained = explanation.clusters_of_last_term();
     let lost = recorded
         .clusters
         .iter()

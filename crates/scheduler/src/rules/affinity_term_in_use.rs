@@ -1,9 +1,9 @@
-//! The affinity group that a binding uses, for a binding whose last status write may have been lost.
+//! The affinity term that a binding uses, for a binding whose last status write may have been lost.
 //!
-//! An affinity group is an entry of `clusterAffinities`. To move a binding to another group, the scheduler writes first
+//! An affinity term is an entry of `clusterAffinities`. To move a binding to another term, the scheduler writes first
 //! the spec and then the status. If the scheduler stops between the two writes, the clusters in the spec belong to the
-//! new group, but the status still names the old group. Without a correction, the next decision would start with the
-//! old group.
+//! new term, but the status still names the old term. Without a correction, the next decision would start with the old
+//! term.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use berth_core::CompiledAffinity;
 
 use crate::binding::Binding;
 
-/// Returns the group that the status should name, or `None` if the status needs no correction. `cluster` looks
-/// up clusters by name.
-pub fn affinity_group_in_use(
+/// Returns the name of the term that the status should contain, or `None` if the status needs no correction. `cluster`
+/// looks up clusters by name.
+pub(crate) fn affinity_term_in_use(
     binding: &Binding,
     placement: &Placement,
     cluster: impl Fn(&str) -> Option<Arc<Cluster>>,
@@ -35,7 +35,7 @@ pub fn affinity_group_in_use(
         .map(|target| cluster(&target.name))
         .collect::<Option<_>>()?;
     let with_overflow = binding.spec.is_workload();
-    let holds_all = |term: &ClusterAffinityTerm| {
+    let selects_all = |term: &ClusterAffinityTerm| {
         let overflow = term.overflow_affinities.iter().filter(|_| with_overflow);
         let affinities: Vec<CompiledAffinity> = std::iter::once(&term.affinity)
             .chain(overflow.map(|tier| &tier.affinity))
@@ -46,13 +46,13 @@ pub fn affinity_group_in_use(
             .all(|target| affinities.iter().any(|affinity| affinity.matches(target)))
     };
     let observed = status.scheduler_observing_affinity_name.as_deref();
-    let place = terms
+    let index = terms
         .iter()
         .position(|term| Some(term.affinity_name.as_str()) == observed);
-    // A decision tries the groups from the group in the status to the last group, and then from the first group.
-    let (earlier, later) = terms.split_at(place.unwrap_or(0));
-    let group = later.iter().chain(earlier).find(|term| holds_all(term))?;
-    (Some(group.affinity_name.as_str()) != observed).then(|| group.affinity_name.clone())
+    // A decision tries the terms from the term in the status to the last term, and then from the first term.
+    let (earlier, later) = terms.split_at(index.unwrap_or(0));
+    let term = later.iter().chain(earlier).find(|term| selects_all(term))?;
+    (Some(term.affinity_name.as_str()) != observed).then(|| term.affinity_name.clone())
 }
 
 #[cfg(test)]
@@ -62,8 +62,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks the correction for a binding on these clusters. The placement has three groups: a (m1), b (m2), and c
-    /// (m2, m3) with the overflow affinity d (m4).
+    /// Checks the correction for a binding on these clusters. The placement has three terms: a (m1), b (m2), and c (m2,
+    /// m3) with the overflow affinity d (m4).
     #[track_caller]
     fn case(clusters: &[&str], status: Value, expected: Option<&str>) {
         let targets: Vec<Value> = clusters
@@ -96,29 +96,29 @@ mod tests {
                 )
             })
         };
-        let group = affinity_group_in_use(&binding, &placement, known);
-        assert_eq!(group.as_deref(), expected, "{clusters:?} {status}");
+        let term = affinity_term_in_use(&binding, &placement, known);
+        assert_eq!(term.as_deref(), expected, "{clusters:?} {status}");
     }
 
     #[test]
     fn only_a_lost_status_is_corrected() {
-        let observing = |group: &str, generation: i64| {
-            json!({ "schedulerObservingAffinityName": group,
+        let observing = |term: &str, generation: i64| {
+            json!({ "schedulerObservingAffinityName": term,
                 "schedulerObservedGeneration": generation })
         };
         // The spec was written for the move from a to b, but the status write was lost.
         case(&["m2"], observing("a", 2), Some("b"));
         // The status was written, because it contains the generation of the result.
         case(&["m2"], observing("a", 3), None);
-        // Another edit incremented the generation. The group in the status still contains the clusters.
+        // Another edit incremented the generation. The term in the status still selects the clusters.
         case(&["m1"], observing("a", 2), None);
         case(&["m2"], observing("c", 2), None);
-        // Groups after the group in the status are tried first. The clusters of an overflow affinity belong to its
-        // group.
+        // Terms after the term in the status are tried first. A term also selects the clusters of its overflow
+        // affinities.
         case(&["m3", "m4"], observing("a", 2), Some("c"));
         case(&["m1"], observing("b", 2), Some("a"));
         case(&["m2"], json!({}), Some("b"));
-        // No group contains the clusters, or a cluster is unknown.
+        // No term selects all clusters, or a cluster is unknown.
         case(&["m1", "m2"], observing("a", 2), None);
         case(&["gone"], observing("a", 2), None);
         case(&[], observing("a", 2), None);

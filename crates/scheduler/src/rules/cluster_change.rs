@@ -144,7 +144,7 @@ fn free(summary: &ResourceSummary, resource: &str) -> Option<Quantity> {
 #[derive(Debug)]
 pub struct AffinityMatcher<'a> {
     cluster: &'a Cluster,
-    known: HashMap<ClusterAffinity, bool>,
+    cached: HashMap<ClusterAffinity, bool>,
 }
 
 impl<'a> AffinityMatcher<'a> {
@@ -152,7 +152,7 @@ impl<'a> AffinityMatcher<'a> {
     pub fn new(cluster: &'a Cluster) -> Self {
         Self {
             cluster,
-            known: HashMap::new(),
+            cached: HashMap::new(),
         }
     }
 
@@ -181,7 +181,7 @@ impl<'a> AffinityMatcher<'a> {
         term.is_some_and(|term| self.matches(&term.affinity))
     }
 
-    /// Reports whether any affinity group of the placement selects the cluster.
+    /// Reports whether any affinity term of the placement selects the cluster.
     pub fn could_be_target(&mut self, placement: &Placement) -> bool {
         if placement.cluster_affinities.is_empty() {
             return placement
@@ -199,11 +199,11 @@ impl<'a> AffinityMatcher<'a> {
     }
 
     fn matches(&mut self, affinity: &ClusterAffinity) -> bool {
-        if let Some(known) = self.known.get(affinity) {
-            return *known;
+        if let Some(cached) = self.cached.get(affinity) {
+            return *cached;
         }
         let matches = CompiledAffinity::new(affinity).matches(self.cluster);
-        self.known.insert(affinity.clone(), matches);
+        self.cached.insert(affinity.clone(), matches);
         matches
     }
 }

@@ -18,13 +18,13 @@ use crate::rules::condition::{Reason, Scheduled};
 use crate::rules::schedule_trigger::reschedule_required;
 
 /// Event reason after a success.
-pub const REASON_SUCCEEDED: &str = "ScheduleBindingSucceed";
+pub(crate) const REASON_SUCCEEDED: &str = "ScheduleBindingSucceed";
 /// Event reason after a failure.
-pub const REASON_FAILED: &str = "ScheduleBindingFailed";
+pub(crate) const REASON_FAILED: &str = "ScheduleBindingFailed";
 
 /// The writes of one cycle, and the next step for its key.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Merge patch of the placement annotation and the clusters. The writer adds the resourceVersion as a precondition.
     pub result: Option<Value>,
     /// The new clusters of the binding, if the patch changes its clusters.
@@ -39,20 +39,20 @@ pub struct Plan {
 
 /// The changes of the status in a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StatusPlan {
+pub(crate) struct StatusPlan {
     /// Condition to set, if any.
     pub scheduled: Option<Scheduled>,
     /// True if the status records the current generation as observed.
     pub observe: bool,
     /// True if the status records the current time as the time of the last scheduling.
     pub succeeded: bool,
-    /// Affinity group that the binding uses now, if the group changed.
+    /// Name of the affinity term that the binding uses now, if the term changed.
     pub affinity: Option<String>,
 }
 
 impl Plan {
     /// Creates a plan that writes nothing.
-    pub fn nothing(verdict: Verdict) -> Self {
+    pub(crate) fn nothing(verdict: Verdict) -> Self {
         Self {
             result: None,
             targets: None,
@@ -63,14 +63,14 @@ impl Plan {
     }
 
     /// Reports whether the plan contains no write and no event.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.result.is_none() && self.status.is_none() && self.notes.is_empty()
     }
 
     /// Creates a plan that records the current generation as observed. The plan is empty if the binding has already
-    /// observed this generation. `affinity` is the affinity group of the last result, if the scheduler stopped before
-    /// it wrote this group to the status. The plan then also records the group and the time.
-    pub fn observe_only(binding: &Binding, affinity: Option<String>) -> Self {
+    /// observed this generation. `affinity` is the affinity term of the last result, if the scheduler stopped before it
+    /// wrote this term to the status. The plan then also records the term and the time.
+    pub(crate) fn observe_only(binding: &Binding, affinity: Option<String>) -> Self {
         let mut plan = Self::nothing(Verdict::Done);
         if !observed(binding) {
             plan.status = Some(StatusPlan {
@@ -84,7 +84,12 @@ impl Plan {
     }
 
     /// Creates a plan that reports a failure outside the engine, such as an invalid binding or a rejected write.
-    pub fn failure(binding: &Binding, reason: Reason, message: String, verdict: Verdict) -> Self {
+    pub(crate) fn failure(
+        binding: &Binding,
+        reason: Reason,
+        message: String,
+        verdict: Verdict,
+    ) -> Self {
         let scheduled = Scheduled::failed(reason, message);
         if scheduled.is_stored(&binding.status) {
             return Self::nothing(verdict);
@@ -100,7 +105,7 @@ impl Plan {
 
     /// Returns the plan without the clusters, for a binding whose clusters a Bind plugin has already written.
     #[must_use]
-    pub fn without_clusters(&self) -> Self {
+    pub(crate) fn without_clusters(&self) -> Self {
         let mut rest = self.clone();
         rest.result = rest.result.and_then(|mut patch| {
             let fields = patch.as_object_mut()?;
@@ -111,7 +116,7 @@ impl Plan {
     }
 
     /// Creates a plan for a binding that a plugin stopped before or after the decision.
-    pub fn stopped(binding: &Binding, error: &PluginError) -> Self {
+    pub(crate) fn stopped(binding: &Binding, error: &PluginError) -> Self {
         let (reason, verdict) = if error.is_unschedulable() {
             (Reason::Unschedulable, Verdict::Wait)
         } else {
@@ -121,13 +126,13 @@ impl Plan {
     }
 
     /// Creates the plan for an outcome of the engine. `placement_json` is the canonical JSON of the placement.
-    pub fn of(binding: &Binding, placement_json: &str, outcome: &Outcome) -> Self {
+    pub(crate) fn of(binding: &Binding, placement_json: &str, outcome: &Outcome) -> Self {
         Self::with_remark(binding, placement_json, outcome, None, None)
     }
 
     /// Creates the plan for an outcome of the engine. If the outcome is a failure, the plan appends `remark` to the
     /// message of the condition and records `note` as a further event.
-    pub fn with_remark(
+    pub(crate) fn with_remark(
         binding: &Binding,
         placement_json: &str,
         outcome: &Outcome,
@@ -257,7 +262,7 @@ fn observed(binding: &Binding) -> bool {
     binding.status.scheduler_observed_generation.unwrap_or(0) == binding.generation()
 }
 
-/// Returns one event for each affinity group whose decision failed. Karmada prescribes the text.
+/// Returns one event for each affinity term whose decision failed. Karmada prescribes the text.
 fn term_notes(binding: &Binding, outcome: &Outcome) -> Vec<Note> {
     outcome
         .failed_terms
@@ -350,7 +355,12 @@ pub(crate) fn target_cluster(target: &Target) -> TargetCluster {
 impl StatusPlan {
     /// Returns the merge patch of the status subresource. `stored` is the stored status, and `generation` is the
     /// observed generation to record.
-    pub fn patch(&self, stored: &BindingStatus, generation: i64, now: jiff::Timestamp) -> Value {
+    pub(crate) fn patch(
+        &self,
+        stored: &BindingStatus,
+        generation: i64,
+        now: jiff::Timestamp,
+    ) -> Value {
         let mut status = json!({});
         if let Some(scheduled) = &self.scheduled
             && !scheduled.is_stored(stored)

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_affinity_group_in_use_triggers_scheduling() {
+    fn only_the_affinity_term_in_use_triggers_scheduling() {
         let term =
             |name: &str, cluster: &str| json!({ "affinityName": name, "clusterNames": [cluster] });
         let applied: Placement = serde_json::from_value(
@@ -293,12 +293,12 @@ mod tests {
                 false,
             ),
             (
-                "another group edited",
+                "another term edited",
                 "a",
                 vec![term("a", "m1"), term("b", "m3")],
                 false,
             ),
-            ("another group gone", "a", vec![term("a", "m1")], false),
+            ("another term removed", "a", vec![term("a", "m1")], false),
             (
                 "reordered",
                 "a",
@@ -306,14 +306,14 @@ mod tests {
                 false,
             ),
             (
-                "the group in use edited",
+                "the term in use edited",
                 "b",
                 vec![term("a", "m1"), term("b", "m3")],
                 true,
             ),
-            ("the group in use gone", "b", vec![term("a", "m1")], true),
+            ("the term in use removed", "b", vec![term("a", "m1")], true),
             (
-                "no group in use",
+                "no term in use",
                 "",
                 vec![term("a", "m1"), term("b", "m3")],
                 true,

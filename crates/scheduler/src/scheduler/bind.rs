@@ -26,7 +26,7 @@ pub(super) struct FinishedWrite {
 
 impl Scheduler {
     /// Runs Reserve and Permit if there is a decision. Writes the plan when all plugins allow the decision.
-    pub(super) fn carry_out(
+    pub(super) fn reserve_and_write(
         &mut self,
         cycle: Cycle,
         plan: Plan,
@@ -34,10 +34,10 @@ impl Scheduler {
         now: Instant,
     ) {
         let Some(decision) = decision else {
-            return self.store(cycle, plan, None);
+            return self.write_plan(cycle, plan, None);
         };
         match self.reserve_and_permit(decision, now) {
-            PermitOutcome::Allowed(decision) => self.store(cycle, plan, Some(decision)),
+            PermitOutcome::Allowed(decision) => self.write_plan(cycle, plan, Some(decision)),
             PermitOutcome::Waiting(decision, waits_for) => {
                 self.park(decision, cycle, plan, waits_for);
             }
@@ -49,7 +49,7 @@ impl Scheduler {
     }
 
     /// Writes a plan in a separate task.
-    pub(super) fn store(
+    pub(super) fn write_plan(
         &mut self,
         cycle: Cycle,
         plan: Plan,

@@ -1,4 +1,4 @@
-//! Replacement of the scheduler's configuration at run time. The module `profiles::reload` builds the new
+//! Replacement of the scheduler's configuration at run time. The module `profiles::config_map_watch` builds the new
 //! configuration.
 
 use std::collections::HashSet;
@@ -8,7 +8,7 @@ use super::Scheduler;
 use crate::binding::BindingKey;
 use crate::metrics::Incoming;
 use crate::profiles::builder::ActiveConfig;
-use crate::profiles::reload::ConfigChange;
+use crate::profiles::config_map_watch::ConfigChange;
 
 impl Scheduler {
     /// Uses a new configuration for all further decisions. Drops parked decisions and decides their bindings again.
@@ -35,7 +35,7 @@ impl Scheduler {
             self.drop_parked(&key, now);
         }
         let replaced = std::mem::replace(&mut self.frameworks, frameworks);
-        let extenders = std::mem::replace(&mut self.estimates.extenders, extenders);
+        let extenders = std::mem::replace(&mut self.answers.extenders, extenders);
         self.configurations.retire(replaced, extenders);
         self.plugin_tasks = plugin_tasks;
         if self.frameworks.assume_capacity() {
@@ -48,7 +48,7 @@ impl Scheduler {
         self.requeue_after_change(&ours_before, now);
     }
 
-    /// Wakes waiting bindings. Queues the bindings that the new profiles schedule and the old profiles did not, and
+    /// Activates waiting bindings. Queues the bindings that the new profiles schedule and the old profiles did not, and
     /// removes the bindings that only the old profiles scheduled.
     fn requeue_after_change(&mut self, ours_before: &HashSet<BindingKey>, now: Instant) {
         if !self.leading {
@@ -56,7 +56,7 @@ impl Scheduler {
         }
         let waiting: Vec<BindingKey> = self.queue.delayed_keys().cloned().collect();
         for key in &waiting {
-            self.queue.wake(key, now);
+            self.queue.activate(key, now);
         }
         for (key, binding) in self.bindings.iter() {
             let ours = self.frameworks.passes(binding);

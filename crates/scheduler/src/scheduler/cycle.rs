@@ -9,18 +9,18 @@ use berth_events::{Note, Severity};
 use berth_telemetry::Span;
 
 use super::Scheduler;
-use super::async_estimates::{Answered, RequestOutcome, Round};
 use super::cycle_span::cycle_span;
+use super::external_answers::{Answered, RequestOutcome, Round};
 use super::in_flight::{Cycle, ReservedDecision};
 use super::object_references::{binding_reference, template_reference};
-use super::preemption::Search;
+use super::post_filter::VictimSearch;
 use crate::binding::{Binding, BindingKey};
-use crate::decision_record::RecordedDecision;
 use crate::framework::Decided;
-use crate::framework::extension_points::Gated;
+use crate::framework::plugin_calls::Gated;
 use crate::metrics::{CycleResult, Incoming, Stages};
 use crate::queue::Verdict;
-use crate::rules::affinity_group_in_use::affinity_group_in_use;
+use crate::recent_decisions::RecordedDecision;
+use crate::rules::affinity_term_in_use::affinity_term_in_use;
 use crate::rules::condition::Reason;
 use crate::rules::plan::{Plan, REASON_FAILED};
 use crate::rules::schedule_trigger::{ScheduleType, schedule_type};
@@ -147,7 +147,7 @@ impl Scheduler {
             began,
             span,
         };
-        self.carry_out(cycle, plan, decision, now);
+        self.reserve_and_write(cycle, plan, decision, now);
     }
 
     /// Ends the processing of a key.
@@ -193,11 +193,8 @@ impl Scheduler {
             self.multiple_pod_templates,
             |name| self.clusters.is_leaving(name),
         ) else {
-            let group = affinity_group_in_use(binding, placement, |name| self.clusters.get(name));
-            return Err(CycleOutcome::boxed(
-                Plan::observe_only(binding, group),
-                None,
-            ));
+            let term = affinity_term_in_use(binding, placement, |name| self.clusters.get(name));
+            return Err(CycleOutcome::boxed(Plan::observe_only(binding, term), None));
         };
         let key = &binding.key;
         let request = Request::new(
@@ -248,7 +245,7 @@ impl Scheduler {
         let taken = Arc::new(self.book.taken_for(binding, assumes_capacity, now));
         let mut times = self.metrics.clock();
         let engine = &mut framework.engine;
-        let search = Search {
+        let search = VictimSearch {
             binding,
             request: &request,
             snapshot,
@@ -258,10 +255,10 @@ impl Scheduler {
             plugin_state: &self.plugin_state,
             points: &points,
         };
-        let ((decision, room), mut round, wanted) = self.estimates.decide(round, || {
+        let ((decision, preemption), mut round, missing) = self.answers.decide(round, || {
             let mut decision = engine.decide(snapshot, &request, &taken, Some(&mut times));
-            let room = search.room(engine, &decision.outcome, &mut decision.state);
-            (decision, room)
+            let preemption = search.run(engine, &decision.outcome, &mut decision.state);
+            (decision, preemption)
         });
         let stages = if berth_telemetry::is_enabled() {
             times.stages()
@@ -269,10 +266,10 @@ impl Scheduler {
             Stages::new()
         };
         self.metrics.decision(times);
-        if let Some(wanted) = wanted {
+        if let Some(missing) = missing {
             match self
-                .estimates
-                .ask(binding, snapshot, wanted, round, &self.book)
+                .answers
+                .request(binding, snapshot, missing, round, &self.book)
             {
                 RequestOutcome::Requested => return None,
                 RequestOutcome::Final(same) => round = same,
@@ -287,22 +284,17 @@ impl Scheduler {
         if let Some(log) = &mut self.decision_log {
             log.decision(inputs.logged(binding, &decision.outcome));
         }
-        let remark = room.remark();
-        let mut plan = Plan::with_remark(
-            binding,
-            &json,
-            &decision.outcome,
-            remark.as_deref(),
-            room.note(),
-        );
-        if room.is_unknown() && plan.verdict == Verdict::Wait {
+        let (remark, note) = (preemption.remark(), preemption.note());
+        let mut plan =
+            Plan::with_remark(binding, &json, &decision.outcome, remark.as_deref(), note);
+        if preemption.has_failed() && plan.verdict == Verdict::Wait {
             plan.verdict = Verdict::Retry;
         }
         // The removal of a result needs no Reserve or Permit plugin.
         let decided = plan
             .targets
             .as_ref()
-            .filter(|_| decision.outcome.result.is_ok() && !points.are_bare());
+            .filter(|_| decision.outcome.result.is_ok() && points.take_part_in_writes());
         let reserved = decided.map(|targets| ReservedDecision {
             decided: Decided {
                 binding: Arc::clone(binding),
@@ -312,17 +304,18 @@ impl Scheduler {
             state: decision.state,
             points,
         });
-        if let Some(record) = &mut self.record {
+        if let Some(recent) = &mut self.recent_decisions {
             let configuration = self.configurations.current;
             let outcome = decision.outcome;
-            record.insert(RecordedDecision {
+            recent.insert(RecordedDecision {
                 remark,
                 ..RecordedDecision::new(trigger, binding, configuration, inputs, outcome)
             });
         }
-        self.book.reserve(binding, room.place(), now);
-        self.note_failed_search(binding, &room);
-        self.evict(binding, room);
+        self.book
+            .reserve(binding, preemption.reserved_placement(), now);
+        self.add_preemption_retry(binding, &preemption);
+        self.evict(binding, preemption);
         Some(CycleOutcome {
             plan,
             trigger: Some(trigger),

@@ -6,14 +6,14 @@ use berth_explain::Report;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::Scheduler;
-use super::async_estimates::Round;
+use super::external_answers::Round;
 use crate::binding::BindingKey;
+use crate::debug_api::query::DebugQuery;
+use crate::debug_api::{API_VERSION, DecisionDetails, DecisionList, DecisionSummary};
 use crate::decision_log::format::{DecisionResult, Estimates, Peers, assumed_by_cluster};
-use crate::decision_record::format::{API_VERSION, DecisionDetails, DecisionList, DecisionSummary};
-use crate::decision_record::query::DebugQuery;
-use crate::decision_record::{DecisionRecord, Inputs, RecordedDecision};
 use crate::extender::Extenders;
 use crate::profiles::Frameworks;
+use crate::recent_decisions::{Inputs, RecentDecisions, RecordedDecision};
 
 /// Maximum number of replaced configurations that are kept to explain earlier decisions.
 const RETIRED: usize = 2;
@@ -58,19 +58,19 @@ impl Scheduler {
     }
 
     fn decision_list(&self) -> DecisionList {
-        let record = self.record.as_ref();
-        let decisions = record.into_iter().flat_map(DecisionRecord::newest_first);
+        let recent = self.recent_decisions.as_ref();
+        let decisions = recent.into_iter().flat_map(RecentDecisions::newest_first);
         DecisionList {
             api_version: API_VERSION.to_owned(),
             kind: "DecisionList".to_owned(),
             leading: self.leading,
-            limit: record.map_or(0, DecisionRecord::limit),
+            limit: recent.map_or(0, RecentDecisions::limit),
             decisions: decisions.map(summary).collect(),
         }
     }
 
     fn decision_details(&mut self, key: &BindingKey) -> Option<Box<DecisionDetails>> {
-        let decision = self.record.as_ref()?.get(key)?;
+        let decision = self.recent_decisions.as_ref()?.get(key)?;
         let mut details = DecisionDetails {
             api_version: API_VERSION.to_owned(),
             kind: "Decision".to_owned(),
@@ -94,7 +94,7 @@ impl Scheduler {
         details.extender_calls = inputs.extender_calls;
         let configurations = &mut self.configurations;
         let (frameworks, extenders) = if details.current_configuration {
-            (&mut self.frameworks, self.estimates.extenders.as_ref())
+            (&mut self.frameworks, self.answers.extenders.as_ref())
         } else {
             let note = "the configuration of the scheduler has changed since the decision";
             details.notes.push(note.to_owned());
@@ -117,9 +117,9 @@ impl Scheduler {
             assumed,
             ..
         } = inputs;
-        let round = Round::answered(&decision.binding, inputs);
+        let round = Round::recorded(&decision.binding, inputs);
         let engine = &mut framework.engine;
-        let ((outcome, explanation), _, _) = self.estimates.decide_with(extenders, round, || {
+        let ((outcome, explanation), _, _) = self.answers.decide_with(extenders, round, || {
             engine.explain_with(snapshot, request, assumed)
         });
         if outcome.result != decision.outcome.result {

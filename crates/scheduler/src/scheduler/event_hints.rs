@@ -16,7 +16,7 @@ impl Scheduler {
             .any(|framework| framework.points.registered(kind))
     }
 
-    /// Wakes these bindings and the bindings that Follow plugins return, and updates their ranks.
+    /// Activates these bindings and the bindings that Follow plugins return, and updates their ranks.
     pub(super) fn requeue_for_plugins(&mut self, keys: &[BindingKey], now: Instant) {
         let mut all: Vec<BindingKey> = keys.to_vec();
         for framework in self.frameworks.iter() {
@@ -29,7 +29,7 @@ impl Scheduler {
             if let Some(binding) = self.bindings.get(key) {
                 self.notify_followers(binding);
                 self.queue.rerank(key, self.frameworks.rank(binding));
-                self.queue.wake(key, now);
+                self.queue.activate(key, now);
             }
         }
     }
@@ -48,9 +48,9 @@ impl Scheduler {
         }
     }
 
-    /// Wakes the bindings that an event may help, according to their plugins. Bindings in processing are included,
+    /// Activates the bindings that an event may help, according to their plugins. Bindings in processing are included,
     /// because their cycles may still fail.
-    pub(super) fn wake_registered(&mut self, event: &Event, now: Instant) {
+    pub(super) fn activate_registered(&mut self, event: &Event, now: Instant) {
         let waiting = self
             .queue
             .delayed_keys()
@@ -66,7 +66,7 @@ impl Scheduler {
             .cloned()
             .collect();
         for key in helped {
-            self.queue.wake(&key, now);
+            self.queue.activate(&key, now);
         }
     }
 }

@@ -18,10 +18,10 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 use super::Scheduler;
 use super::object_references::{binding_reference, template_reference};
-use super::preemption::Room;
+use super::post_filter::VictimSearchOutcome;
 use crate::binding::{Binding, BindingKey};
 use crate::framework::Victim;
-use crate::framework::preempt::PREEMPTED;
+use crate::framework::traits::PREEMPTED;
 use crate::queue::Verdict;
 use crate::rules::plan::Plan;
 use crate::writer::Report;
@@ -48,15 +48,16 @@ impl FinishedEviction {
     /// eviction succeeded, or if the scheduler repeats the search without an event.
     fn failure(&self) -> Option<String> {
         let reason = match &self.report {
-            Report::Written(_) | Report::Conflict { .. } | Report::Gone | Report::NotLeading => {
-                return None;
-            }
+            Report::Written(_)
+            | Report::Conflict { .. }
+            | Report::Gone
+            | Report::NotLeading { .. } => return None,
             Report::Refused { status, .. } => status.message.clone(),
-            Report::Unreachable { error, .. } => error.clone(),
+            Report::Failed { error, .. } => error.clone(),
             Report::Stopped(error) => error.to_string(),
         };
         let victim = &self.victim.key;
-        Some(format!("cannot evict {victim}, and tries again: {reason}"))
+        Some(format!("cannot evict {victim}; trying again: {reason}"))
     }
 }
 
@@ -94,8 +95,8 @@ impl Evictions {
 
 impl Scheduler {
     /// Evicts the nominated victims. Skips a victim whose eviction is already being written.
-    pub(super) fn evict(&mut self, preemptor: &Arc<Binding>, room: Room) {
-        let Room::Nominated(plugin, nomination, _) = room else {
+    pub(super) fn evict(&mut self, preemptor: &Arc<Binding>, outcome: VictimSearchOutcome) {
+        let VictimSearchOutcome::Nominated(plugin, nomination, _) = outcome else {
             return;
         };
         let mut by_victim: BTreeMap<BindingKey, Vec<String>> = BTreeMap::new();
@@ -155,7 +156,7 @@ impl Scheduler {
         } = finished;
         match report {
             Report::Written(binding) => {
-                self.store_written(*binding, 0);
+                self.cache_written(*binding, 0);
                 // The victim needs another cluster. Queue it here, because its watch event is not newer than this
                 // object and is ignored.
                 if let Some(binding) = self.bindings.get(&victim.key)
@@ -167,20 +168,20 @@ impl Scheduler {
             }
             Report::Conflict { current, .. } => {
                 if let Some(current) = current {
-                    self.store_written(*current, 0);
+                    self.cache_written(*current, 0);
                 }
                 // A new search may find other victims.
-                self.queue.wake(&preemptor.key, now);
+                self.queue.activate(&preemptor.key, now);
             }
-            Report::Gone => self.queue.wake(&preemptor.key, now),
-            Report::Unreachable { after, .. } => {
-                self.queue.wake_later(&preemptor.key, now);
+            Report::Gone => self.queue.activate(&preemptor.key, now),
+            Report::Failed { after, .. } => {
+                self.queue.back_off(&preemptor.key, now);
                 if let Some(after) = after {
                     self.queue.postpone(&preemptor.key, now + after);
                 }
             }
-            Report::Refused { .. } | Report::Stopped(_) | Report::NotLeading => {
-                self.queue.wake_later(&preemptor.key, now);
+            Report::Refused { .. } | Report::Stopped(_) | Report::NotLeading { .. } => {
+                self.queue.back_off(&preemptor.key, now);
             }
         }
     }
@@ -204,7 +205,7 @@ impl Scheduler {
             recorder.record(note.about(template_reference(victim)));
         }
         if let Some(message) = finished.failure() {
-            tracing::warn!(binding = %preemptor.key, message, "no room was made");
+            tracing::warn!(binding = %preemptor.key, message, "preemption failed");
             let reference = binding_reference(&preemptor.key, &preemptor.metadata);
             recorder.record(note(REASON_FAILED, message).about(reference));
         }
@@ -302,21 +303,22 @@ mod tests {
             };
             finished.failure()
         };
-        let unreachable = Report::Unreachable {
+        let lost = Report::Failed {
             error: "no answer within 10s".to_owned(),
             answered: false,
             after: None,
             binding: None,
         };
         assert_eq!(
-            failure(unreachable).as_deref(),
-            Some("cannot evict n/low, and tries again: no answer within 10s")
+            failure(lost).as_deref(),
+            Some("cannot evict n/low; trying again: no answer within 10s")
         );
         let conflict = Report::Conflict {
             current: None,
             landed: false,
         };
-        for report in [conflict, Report::Gone, Report::NotLeading] {
+        let not_leading = Report::NotLeading { landed: false };
+        for report in [conflict, Report::Gone, not_leading] {
             assert_eq!(failure(report), None);
         }
     }

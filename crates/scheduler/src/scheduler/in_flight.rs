@@ -9,7 +9,7 @@ use berth_telemetry::Span;
 
 use crate::binding::{Binding, BindingKey};
 use crate::framework::Decided;
-use crate::framework::extension_points::ExtensionPoints;
+use crate::framework::plugin_calls::ExtensionPoints;
 use crate::rules::schedule_trigger::ScheduleType;
 
 /// A scheduling cycle of a binding.

@@ -10,7 +10,7 @@ use berth_core::{PluginError, Point};
 use super::Scheduler;
 use super::in_flight::{Cycle, ReservedDecision};
 use crate::binding::{Binding, BindingKey};
-use crate::framework::permit::{PermitDecision, PermitMessage};
+use crate::framework::plugin_messages::{PermitDecision, PluginMessage};
 use crate::framework::{Permission, Waiting};
 use crate::metrics::Incoming;
 use crate::queue::Verdict;
@@ -66,13 +66,13 @@ impl ParkedBindings {
     }
 
     /// Returns a rejection for every decision whose deadline has passed.
-    fn overdue(&self, now: Instant) -> Vec<PermitMessage> {
+    fn overdue(&self, now: Instant) -> Vec<PluginMessage> {
         self.0
             .iter()
             .filter_map(|(key, parked)| {
                 let (plugin, _) = parked.waits_for.iter().find(|(_, until)| **until <= now)?;
                 let reason = "timed out while it waited for a permit".to_owned();
-                Some(PermitMessage {
+                Some(PluginMessage::Decide {
                     plugin: Arc::clone(plugin),
                     key: key.clone(),
                     decision: PermitDecision::Reject(reason),
@@ -114,7 +114,7 @@ impl Scheduler {
             PermitOutcome::Allowed(_) | PermitOutcome::Waiting(..) => None,
         };
         points.point_ran(Point::Permit, began, error);
-        self.handle_permit_messages(messages, now);
+        self.handle_plugin_messages(messages, now);
         outcome
     }
 
@@ -123,7 +123,7 @@ impl Scheduler {
         &self,
         mut decision: ReservedDecision,
         now: Instant,
-    ) -> (PermitOutcome, Vec<PermitMessage>) {
+    ) -> (PermitOutcome, Vec<PluginMessage>) {
         let points = Arc::clone(&decision.points);
         let mut waits_for = BTreeMap::new();
         let mut messages = Vec::new();
@@ -175,21 +175,25 @@ impl Scheduler {
         self.parked.0.insert(key, parked);
     }
 
-    /// Handles messages of plugins about parked decisions. A rejection may cause further messages, which are handled as
-    /// well.
-    pub(super) fn handle_permit_messages(&mut self, messages: Vec<PermitMessage>, now: Instant) {
+    /// Handles messages of plugins. A rejection may cause further messages, which are handled as well.
+    pub(super) fn handle_plugin_messages(&mut self, messages: Vec<PluginMessage>, now: Instant) {
         let mut messages = VecDeque::from(messages);
         while let Some(message) = messages.pop_front() {
-            let PermitMessage {
-                plugin,
-                key,
-                decision,
-            } = message;
+            let (plugin, key, decision) = match message {
+                PluginMessage::Requeue(keys) => {
+                    self.requeue_for_plugins(&keys, now);
+                    continue;
+                }
+                PluginMessage::Decide {
+                    plugin,
+                    key,
+                    decision,
+                } => (plugin, key, decision),
+            };
             match decision {
-                PermitDecision::Requeue(keys) => self.requeue_for_plugins(&keys, now),
                 PermitDecision::Allow => {
                     if let Some(parked) = self.parked.allow(&plugin, &key) {
-                        self.store(parked.cycle, parked.plan, Some(parked.decision));
+                        self.write_plan(parked.cycle, parked.plan, Some(parked.decision));
                     }
                 }
                 PermitDecision::Reject(reason) => {
@@ -206,12 +210,12 @@ impl Scheduler {
         plugin: &Arc<str>,
         reason: String,
         now: Instant,
-    ) -> Vec<PermitMessage> {
+    ) -> Vec<PluginMessage> {
         let Some(parked) = self.parked.0.remove(key) else {
             return Vec::new();
         };
-        let (parked, messages) = self.give_up(parked);
-        self.wake_after_release(&parked.decision, now);
+        let (parked, messages) = self.revert_parked(parked);
+        self.retry_after_release(&parked.decision, now);
         let error = PluginError::unschedulable(reason).of(plugin, Point::Permit);
         self.report_stopped(parked.cycle, &error, now);
         messages
@@ -219,7 +223,7 @@ impl Scheduler {
 
     /// Reverts a decision that is no longer parked, and notifies its Permit plugins. Returns the plugins' messages
     /// about other decisions.
-    fn give_up(&mut self, mut parked: Parked) -> (Parked, Vec<PermitMessage>) {
+    fn revert_parked(&mut self, mut parked: Parked) -> (Parked, Vec<PluginMessage>) {
         parked.decision.unreserve();
         self.complete_decision(parked.cycle.key(), false);
         let mut messages = Vec::new();
@@ -232,9 +236,9 @@ impl Scheduler {
         (parked, messages)
     }
 
-    /// Wakes bindings that may use the capacity of a rejected decision. They are retried after their backoff. Otherwise
-    /// two decisions that alternately reject each other would keep the scheduler busy.
-    fn wake_after_release(&mut self, rejected: &ReservedDecision, now: Instant) {
+    /// Retries the waiting bindings that may use the capacity of a rejected decision after their backoff. Without the
+    /// backoff, two decisions that alternately reject each other would keep the scheduler busy.
+    fn retry_after_release(&mut self, rejected: &ReservedDecision, now: Instant) {
         if !self.book.assumes_capacity() {
             return;
         }
@@ -246,7 +250,7 @@ impl Scheduler {
             };
             let mut permits = rejected.points.permit.iter();
             if permits.all(|permit| permit.point.gains(binding, other)) {
-                self.queue.wake_later(&key, now);
+                self.queue.back_off(&key, now);
             }
         }
     }
@@ -271,16 +275,16 @@ impl Scheduler {
         let Some(parked) = self.parked.0.remove(key) else {
             return;
         };
-        let (_, messages) = self.give_up(parked);
+        let (_, messages) = self.revert_parked(parked);
         self.queue.done(key, Verdict::Again, now);
-        self.handle_permit_messages(messages, now);
+        self.handle_plugin_messages(messages, now);
     }
 
     /// Rejects the parked decisions whose deadlines have passed.
     pub(super) fn reject_overdue_permits(&mut self, now: Instant) {
         let overdue = self.parked.overdue(now);
         if !overdue.is_empty() {
-            self.handle_permit_messages(overdue, now);
+            self.handle_plugin_messages(overdue, now);
         }
     }
 
@@ -297,6 +301,6 @@ impl Scheduler {
             return;
         }
         let cycle = Cycle { binding, ..cycle };
-        self.store(cycle, plan, None);
+        self.write_plan(cycle, plan, None);
     }
 }

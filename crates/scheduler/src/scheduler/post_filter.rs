@@ -18,7 +18,7 @@ use super::Scheduler;
 use crate::binding::{Binding, BindingKey};
 use crate::capacity_book::CapacityBook;
 use crate::capacity_book::assumed_capacity::assumed_workload;
-use crate::framework::extension_points::ExtensionPoints;
+use crate::framework::plugin_calls::ExtensionPoints;
 use crate::framework::{Nomination, PostFilterContext, State, Victim};
 
 /// Event reason on a binding for which other bindings are evicted.
@@ -28,30 +28,33 @@ const NAMED_VICTIMS: usize = 8;
 
 /// Result of the search for victims.
 #[derive(Debug, Default)]
-pub(super) enum Room {
+pub(super) enum VictimSearchOutcome {
     /// No search took place: the binding does not lack capacity, or no PostFilter plugin is enabled.
     #[default]
-    None,
+    NotSearched,
     /// The search found no set of assignments whose eviction makes the binding fit.
-    NotFound,
+    NoVictims,
     /// Evictions have freed enough capacity, but the clusters have not reported it yet.
-    Coming(Placement),
+    CapacityFreed(Placement),
     /// The binding fits if the reports of the clusters already include all healthy workloads.
-    Unclear(Placement),
+    MayFit(Placement),
     /// A plugin nominates victims. After their eviction, the binding fits with this placement.
     Nominated(Arc<str>, Nomination, Placement),
     /// A plugin failed and is called again later.
-    Unknown(PluginError),
+    Failed(PluginError),
 }
 
-impl Room {
+impl VictimSearchOutcome {
     /// Returns the text that is appended to the message of the condition.
     pub(super) fn remark(&self) -> Option<String> {
         match self {
-            Self::None | Self::NotFound => None,
-            Self::Unknown(error) => Some(format!("; no room was made: {error}")),
-            Self::Coming(_) => Some("; its room was made and is not reported yet".to_owned()),
-            Self::Unclear(_) => Some("; the next report may show room for it".to_owned()),
+            Self::NotSearched | Self::NoVictims => None,
+            Self::Failed(error) => Some(format!("; preemption failed: {error}")),
+            Self::CapacityFreed(_) => Some(
+                "; evictions have freed capacity that the clusters have not reported yet"
+                    .to_owned(),
+            ),
+            Self::MayFit(_) => Some("; it may fit after the next cluster report".to_owned()),
             Self::Nominated(_, nomination, _) => {
                 let victims = &nomination.victims;
                 let named: Vec<String> = victims
@@ -64,24 +67,26 @@ impl Room {
                     more => format!(" and {more} more"),
                 };
                 let list = named.join(", ");
-                Some(format!("; preempts {list}{more}, and waits for the room"))
+                Some(format!(
+                    "; preempts {list}{more}, and waits for their capacity"
+                ))
             }
         }
     }
 
     /// Returns the placement whose capacity is reserved for the binding.
-    pub(super) fn place(&self) -> Option<&Placement> {
+    pub(super) fn reserved_placement(&self) -> Option<&Placement> {
         match self {
-            Self::None | Self::NotFound | Self::Unknown(_) => None,
-            Self::Coming(place) | Self::Unclear(place) | Self::Nominated(_, _, place) => {
-                Some(place)
-            }
+            Self::NotSearched | Self::NoVictims | Self::Failed(_) => None,
+            Self::CapacityFreed(placement)
+            | Self::MayFit(placement)
+            | Self::Nominated(_, _, placement) => Some(placement),
         }
     }
 
     /// Reports whether the search must be repeated because a plugin failed.
-    pub(super) fn is_unknown(&self) -> bool {
-        matches!(self, Self::Unknown(_))
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self, Self::Failed(_))
     }
 
     /// Returns the event that reports the nominated victims.
@@ -128,7 +133,7 @@ impl PreemptionRetries {
 }
 
 /// The input of a search for victims.
-pub(super) struct Search<'a> {
+pub(super) struct VictimSearch<'a> {
     pub(super) binding: &'a Arc<Binding>,
     pub(super) request: &'a Request,
     pub(super) snapshot: &'a Arc<Snapshot>,
@@ -140,25 +145,25 @@ pub(super) struct Search<'a> {
     pub(super) points: &'a ExtensionPoints,
 }
 
-impl Search<'_> {
+impl VictimSearch<'_> {
     /// Searches for victims if the outcome is that no cluster fits or that capacity is missing.
-    pub(super) fn room(
+    pub(super) fn run(
         &self,
         engine: &mut Engine,
         outcome: &Outcome,
         state: &mut CycleState,
-    ) -> Room {
+    ) -> VictimSearchOutcome {
         let may_help = match &outcome.result {
             Ok(_) => false,
             Err(ScheduleError::NoFit(_)) => true,
             Err(ScheduleError::Plugin(error)) => error.is_unschedulable(),
         };
         if !may_help || self.points.post_filter.is_empty() {
-            return Room::None;
+            return VictimSearchOutcome::NotSearched;
         }
         // A healthy workload may count twice: in the report of its cluster and in the assumed capacity. It must not
         // cause evictions, so leave it out of the assumed capacity.
-        let (mut base, unclear) =
+        let (mut base, left_out_healthy) =
             self.book
                 .taken_without_healthy(self.binding, self.assumes_capacity, self.now);
         let pending = self.book.pending_evictions();
@@ -174,14 +179,14 @@ impl Search<'_> {
             }
             engine.schedule_with(self.snapshot, self.request, &taken)
         };
-        let coming = !pending.is_empty();
-        if (coming || unclear)
-            && let Ok(place) = attempt(&[]).result
+        let evictions_pending = !pending.is_empty();
+        if (evictions_pending || left_out_healthy)
+            && let Ok(placement) = attempt(&[]).result
         {
-            return if coming {
-                Room::Coming(place)
+            return if evictions_pending {
+                VictimSearchOutcome::CapacityFreed(placement)
             } else {
-                Room::Unclear(place)
+                VictimSearchOutcome::MayFit(placement)
             };
         }
         let mut context = PostFilterContext {
@@ -193,14 +198,14 @@ impl Search<'_> {
         };
         let (plugin, nomination) = match self.points.post_filter(&mut context, state) {
             Ok(Some(found)) => found,
-            Ok(None) => return Room::NotFound,
-            Err(error) => return Room::Unknown(error),
+            Ok(None) => return VictimSearchOutcome::NoVictims,
+            Err(error) => return VictimSearchOutcome::Failed(error),
         };
         match attempt(&nomination.victims).result {
-            Ok(place) if !nomination.victims.is_empty() => {
-                Room::Nominated(plugin, nomination, place)
+            Ok(placement) if !nomination.victims.is_empty() => {
+                VictimSearchOutcome::Nominated(plugin, nomination, placement)
             }
-            _ => Room::NotFound,
+            _ => VictimSearchOutcome::NoVictims,
         }
     }
 
@@ -222,18 +227,22 @@ impl Search<'_> {
 
 impl Scheduler {
     /// Records that a search found no victims, so that the search is repeated after the write of a pending decision.
-    pub(super) fn note_failed_search(&mut self, binding: &Binding, room: &Room) {
-        if matches!(room, Room::NotFound) && self.plugin_state.has_decisions() {
+    pub(super) fn add_preemption_retry(
+        &mut self,
+        binding: &Binding,
+        outcome: &VictimSearchOutcome,
+    ) {
+        if matches!(outcome, VictimSearchOutcome::NoVictims) && self.plugin_state.has_decisions() {
             self.preemption_retries.add(binding);
         }
     }
 
     /// Retries the bindings whose search failed and whose priority is higher than the priority of a written binding.
     /// They are retried after their backoff, so that a busy control plane does not cause permanent searches.
-    pub(super) fn retry_preemption(&mut self, stored: &BindingKey, now: Instant) {
-        if let Some(binding) = self.bindings.get(stored) {
+    pub(super) fn retry_preemption(&mut self, written: &BindingKey, now: Instant) {
+        if let Some(binding) = self.bindings.get(written) {
             for key in self.preemption_retries.take_above(binding.spec.priority()) {
-                self.queue.wake_later(&key, now);
+                self.queue.back_off(&key, now);
             }
         }
     }

@@ -85,7 +85,7 @@ impl Scheduler {
     fn on_cluster_applied(&mut self, cluster: &Cluster) {
         let name = cluster.metadata.name.clone().unwrap_or_default();
         self.lists.add(Source::Clusters, || name.clone());
-        if let Some(estimators) = &self.estimates.estimators {
+        if let Some(estimators) = &self.answers.estimators {
             estimators.client.apply(cluster);
         }
         if let Some(log) = &mut self.decision_log {
@@ -104,18 +104,18 @@ impl Scheduler {
             self.reconcile_bindings_of(old, &applied.new);
         }
         if delta.may_fit || delta.more_capacity {
-            self.wake_bindings_for(&applied.new, delta);
+            self.activate_bindings_for(&applied.new, delta);
         }
         if self.is_registered(EventKind::Cluster) {
             let event = Event::Cluster(Arc::new(cluster.clone()));
-            self.wake_registered(&event, Instant::now());
+            self.activate_registered(&event, Instant::now());
         }
     }
 
     /// Handles the deletion of a cluster and reconciles its bindings. If the cluster had no finalizer, no earlier event
     /// showed its deletion timestamp, so its bindings have not been reconciled before.
     fn on_cluster_deleted(&mut self, name: &str) {
-        if let Some(estimators) = &self.estimates.estimators {
+        if let Some(estimators) = &self.answers.estimators {
             estimators.client.remove(name);
         }
         if let Some(log) = &mut self.decision_log {
@@ -127,7 +127,7 @@ impl Scheduler {
         }
         let now = Instant::now();
         if self.is_registered(EventKind::ClusterGone) {
-            self.wake_registered(&Event::ClusterGone(name.to_owned()), now);
+            self.activate_registered(&Event::ClusterGone(name.to_owned()), now);
         }
         for (key, binding) in self.bindings.iter() {
             let is_target = binding.spec.clusters.iter().any(|c| c.name == name);
@@ -160,8 +160,8 @@ impl Scheduler {
         }
     }
 
-    /// Wakes the bindings that a changed cluster may help: waiting bindings, and bindings in processing.
-    fn wake_bindings_for(&mut self, cluster: &Cluster, delta: ClusterDelta) {
+    /// Activates the bindings that a changed cluster may help: waiting bindings, and bindings in processing.
+    fn activate_bindings_for(&mut self, cluster: &Cluster, delta: ClusterDelta) {
         let mut matcher = AffinityMatcher::new(cluster);
         let mut helped = Vec::new();
         let waiting = self.queue.delayed_keys().map(|key| (key, true));
@@ -186,7 +186,7 @@ impl Scheduler {
         }
         let now = Instant::now();
         for key in helped {
-            self.queue.wake(&key, now);
+            self.queue.activate(&key, now);
             self.metrics.incoming(Incoming::ClusterChanged);
         }
     }
@@ -254,7 +254,7 @@ impl Scheduler {
             }
         };
         let rank = self.frameworks.rank(&binding);
-        self.store_binding(binding, 0);
+        self.cache_binding(binding, 0);
         let now = Instant::now();
         if let Some(incoming) = incoming
             && self.leading
@@ -267,33 +267,36 @@ impl Scheduler {
         };
         self.drop_outdated_decision(&binding, now);
         if self.is_registered(EventKind::Binding) {
-            self.wake_registered(&Event::Binding(binding), now);
+            self.activate_registered(&Event::Binding(binding), now);
         }
     }
 
-    /// Stores a binding. `own_generation` is the generation that a write of this scheduler produced, or 0.
-    fn store_binding(&mut self, binding: Binding, own_generation: i64) {
+    /// Updates the caches of the scheduler with a binding. `own_generation` is the generation that a write of this
+    /// scheduler produced, or 0.
+    fn cache_binding(&mut self, binding: Binding, own_generation: i64) {
         if self.bindings.is_news(&binding) {
             self.notify_followers(&binding);
         }
+        let now = Instant::now();
         match self.bindings.apply(binding, own_generation) {
             AppliedBinding::Added(binding) => {
-                self.book.binding_added(&binding);
+                self.book
+                    .binding_added(&binding, jiff::Timestamp::now(), now);
                 self.plugin_state.set_binding(&binding);
             }
             AppliedBinding::Changed { old, new } => {
-                self.book.binding_changed(&old, &new, Instant::now());
+                self.book.binding_changed(&old, &new, now);
                 self.plugin_state.set_binding(&new);
             }
             AppliedBinding::Outdated => {}
         }
     }
 
-    /// Stores the object in the response to a write, unless a watch event has since reported the deletion of the
-    /// object.
-    pub(super) fn store_written(&mut self, binding: Binding, own_generation: i64) {
+    /// Updates the caches with the object in the response to a write, unless a watch event has since reported the
+    /// deletion of the object.
+    pub(super) fn cache_written(&mut self, binding: Binding, own_generation: i64) {
         if self.bindings.get(&binding.key).is_some() {
-            self.store_binding(binding, own_generation);
+            self.cache_binding(binding, own_generation);
         }
     }
 
@@ -308,7 +311,7 @@ impl Scheduler {
         if let Some(old) = &old
             && self.is_registered(EventKind::BindingGone)
         {
-            self.wake_registered(&Event::BindingGone(Arc::clone(old)), now);
+            self.activate_registered(&Event::BindingGone(Arc::clone(old)), now);
         }
         let released = self.book.binding_deleted(key, old.as_deref(), now);
         self.on_capacity_released(released);
@@ -320,7 +323,8 @@ impl Scheduler {
         self.on_capacity_released(released);
     }
 
-    /// Wakes the bindings that may fit after assumed capacity was released. No report of a cluster shows this release.
+    /// Activates the bindings that may fit after assumed capacity was released. No report of a cluster shows this
+    /// release.
     fn on_capacity_released(&mut self, clusters: impl IntoIterator<Item = String>) {
         for name in clusters {
             if let Some(cluster) = self.clusters.get(&name) {
@@ -328,7 +332,7 @@ impl Scheduler {
                     more_capacity: true,
                     ..ClusterDelta::default()
                 };
-                self.wake_bindings_for(&cluster, delta);
+                self.activate_bindings_for(&cluster, delta);
             }
         }
     }

@@ -55,7 +55,7 @@ impl Scheduler {
         let verdict = match report {
             Report::Written(binding) => {
                 let own = binding.generation();
-                self.store_written(*binding, own);
+                self.cache_written(*binding, own);
                 // The events during the write resulted from this write, unless the stored object is newer.
                 if self
                     .bindings
@@ -72,7 +72,7 @@ impl Scheduler {
                 tracing::debug!(binding = %key, "conflict with another writer; deciding again");
                 match current {
                     Some(current) => {
-                        self.store_written(*current, 0);
+                        self.cache_written(*current, 0);
                         Verdict::Again
                     }
                     None => Verdict::Retry,
@@ -85,7 +85,7 @@ impl Scheduler {
                 return self.report_stopped(cycle, &error, now);
             }
             Report::Refused { status, binding } => self.report_refused(&key, &status, *binding),
-            Report::Unreachable {
+            Report::Failed {
                 error,
                 answered,
                 after,
@@ -99,13 +99,13 @@ impl Scheduler {
                 not_before = after.map(|after| now + after);
                 if let Some(binding) = binding {
                     let own = binding.generation();
-                    self.store_written(*binding, own);
+                    self.cache_written(*binding, own);
                 }
                 self.metrics
                     .cycle(CycleResult::Error, schedule_type, began.elapsed());
                 Verdict::Retry
             }
-            Report::NotLeading => Verdict::Retry,
+            Report::NotLeading { .. } => Verdict::Retry,
         };
         self.end_write(&key);
         if verdict == Verdict::Retry || verdict == Verdict::Wait {
@@ -147,7 +147,7 @@ impl Scheduler {
             let report = match writer.write(cycle.binding.clone(), &plan).await {
                 // Do not report that the API server rejected the condition as well. The key is retried after its
                 // backoff.
-                Report::Refused { status, .. } => Report::Unreachable {
+                Report::Refused { status, .. } => Report::Failed {
                     error: status.message.clone(),
                     answered: true,
                     after: None,
@@ -173,11 +173,11 @@ impl Scheduler {
         let key = finished.cycle.key();
         let reference = match &finished.report {
             Report::Written(binding)
-            | Report::Unreachable {
+            | Report::Failed {
                 binding: Some(binding),
                 ..
             } => binding_reference(key, &binding.metadata),
-            Report::Unreachable { .. } if finished.plan.result.is_none() => {
+            Report::Failed { .. } if finished.plan.result.is_none() => {
                 match self.bindings.get(key) {
                     Some(stored) => binding_reference(key, &stored.metadata),
                     None => return,

@@ -54,7 +54,7 @@ impl Prediction {
     /// Returns the clusters that only the other decision contains. Each cluster has the plugin that rejected it, or the
     /// stage that it reached.
     pub(super) fn missing(&self, other: &Self, explanation: &Explanation) -> Vec<MissingCluster> {
-        let explained = explanation.clusters();
+        let explained = explanation.clusters_of_last_term();
         let missing = other
             .clusters
             .keys()

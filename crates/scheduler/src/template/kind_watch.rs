@@ -10,7 +10,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::watcher::{self, watcher};
 
 use super::qos::QosClass;
-use super::{Facts, LABELS, Source, TemplateKey, Templates, Update};
+use super::{LABELS, Source, TemplateKey, TemplateProperties, Templates, Update};
 
 /// Pause after the first failure. Each further failure doubles the pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -41,7 +41,7 @@ async fn watch(templates: &Templates, source: &Source, gvk: &GroupVersionKind) {
     };
     let api: Api<DynamicObject> = Api::all_with(source.client.clone(), &resource);
     let mut stream = watcher(api, watcher::Config::default()).boxed();
-    let mut list: HashMap<TemplateKey, Facts> = HashMap::new();
+    let mut list: HashMap<TemplateKey, TemplateProperties> = HashMap::new();
     while let Some(event) = stream.next().await {
         match event {
             Ok(event) => {
@@ -52,14 +52,16 @@ async fn watch(templates: &Templates, source: &Source, gvk: &GroupVersionKind) {
                 match event {
                     watcher::Event::Init => list.clear(),
                     watcher::Event::InitApply(object) => {
-                        list.insert(key_of(&object), facts_of(&object));
+                        list.insert(key_of(&object), properties_of(&object));
                     }
                     watcher::Event::InitDone => {
                         templates.update(gvk, Update::All(std::mem::take(&mut list)));
                     }
                     watcher::Event::Apply(object) => {
-                        templates
-                            .update(gvk, Update::One(key_of(&object), Some(facts_of(&object))));
+                        templates.update(
+                            gvk,
+                            Update::One(key_of(&object), Some(properties_of(&object))),
+                        );
                     }
                     watcher::Event::Delete(object) => {
                         templates.update(gvk, Update::One(key_of(&object), None));
@@ -137,9 +139,9 @@ fn key_of(object: &DynamicObject) -> TemplateKey {
     )
 }
 
-fn facts_of(object: &DynamicObject) -> Facts {
+fn properties_of(object: &DynamicObject) -> TemplateProperties {
     let labels = object.metadata.labels.as_ref();
-    Facts {
+    TemplateProperties {
         labels: LABELS
             .into_iter()
             .filter_map(|name| Some((name, labels?.get(name)?.clone())))

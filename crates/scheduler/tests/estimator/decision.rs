@@ -98,7 +98,7 @@ fn unanswered_lookups_are_answered_in_the_next_round() {
     assert_eq!(shares(&outcome), expected.into());
 
     let ((_, explanation), _) = cache.decide(answers, || engine.explain(&snapshot, &request));
-    let clusters = explanation.clusters().unwrap();
+    let clusters = explanation.clusters_of_last_term().unwrap();
     assert_eq!(clusters["m1"].estimates["scheduler-estimator"], 2);
     assert_eq!(clusters["m1"].available, Some(2));
     assert_eq!(

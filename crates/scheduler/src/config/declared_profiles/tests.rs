@@ -15,14 +15,14 @@ fn registry() -> Registry {
     registry
 }
 
-fn declared(text: &str, flags: ProfileFlags) -> Result<Declared, ConfigError> {
+fn declared(text: &str, flags: ProfileFlags) -> Result<DeclaredProfiles, ConfigError> {
     let document = Document::read("file", &format!("{HEAD}{text}"))?;
     let configuration = document.parse()?;
-    Declared::from_document(document, configuration, flags)
+    DeclaredProfiles::from_document(document, configuration, flags)
 }
 
 /// Returns the name and the plugins of each profile.
-fn profiles(declared: Declared) -> Result<Vec<(String, Vec<String>)>, ConfigError> {
+fn profiles(declared: DeclaredProfiles) -> Result<Vec<(String, Vec<String>)>, ConfigError> {
     let profiles = declared.profiles(&registry())?.into_iter().map(|profile| {
         let plugins = profile.plugins.multi_point.enabled;
         let plugins = plugins.into_iter().map(|plugin| plugin.name).collect();
@@ -52,7 +52,7 @@ fn the_default_profile_has_all_plugins() {
         profiles(plain).unwrap(),
         [profile("default-scheduler", &["A", "B"])]
     );
-    let by_flags = Declared::from_flags(flags(Some("mine"), Some(&["*", "-A"])));
+    let by_flags = DeclaredProfiles::from_flags(flags(Some("mine"), Some(&["*", "-A"])));
     assert_eq!(profiles(by_flags).unwrap(), [profile("mine", &["B"])]);
 }
 
@@ -110,7 +110,7 @@ fn errors_have_line_and_column() {
         (
             "profiles:\n- plugins:\n    filter:\n      enabled:\n      - name: A\n      - name: Typo\n",
             ProfileFlags::default(),
-            "file:8:9: profiles[0].plugins.filter.enabled[1].name: no plugin is named \"Typo\": there are A, B",
+            "file:8:9: profiles[0].plugins.filter.enabled[1].name: no plugin is named \"Typo\"; known plugins: A, B",
         ),
         (
             "profiles:\n- plugins:\n    fliter: {}\n",

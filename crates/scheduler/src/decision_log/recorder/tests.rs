@@ -55,7 +55,7 @@ fn a_full_channel_drops_decisions_and_delays_changes_of_clusters() {
             estimators: false,
         }),
         gap: 0,
-        dropped: DroppedEntries::default(),
+        dropped: DroppedDecisions::default(),
     };
     recorder.cluster("m1".to_owned(), Some(&cluster("m1")));
     recorder.decision(input());

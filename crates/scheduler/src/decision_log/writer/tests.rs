@@ -52,7 +52,7 @@ fn decision(name: &str, assumed: &[(&str, i32)]) -> Message {
 }
 
 fn write(options: DecisionLogOptions, messages: impl IntoIterator<Item = Message>) {
-    let mut writer = Writer::create(options, DroppedEntries::default()).unwrap();
+    let mut writer = Writer::create(options, DroppedDecisions::default()).unwrap();
     for message in messages {
         writer.handle(message);
     }

@@ -63,7 +63,7 @@ fn explanations_show_the_answer_of_each_estimator() {
     let ((_, explanation), unanswered) =
         cache.decide(Arc::new(answers), || engine.explain(&snapshot, &request));
 
-    let cluster = |name: &str| &explanation.clusters().unwrap()[name];
+    let cluster = |name: &str| &explanation.clusters_of_last_term().unwrap()[name];
     let shown = |name: &str| {
         let number = cluster(name)
             .estimates

@@ -24,7 +24,7 @@ async fn each_filter_receives_the_clusters_that_passed_the_previous_filter() {
     ]);
     let decision = harness.decide(&everywhere()).await;
     assert_eq!(decision.clusters().unwrap(), ["m3", "m4"]);
-    assert_eq!((decision.rounds, decision.calls), (3, 2));
+    assert_eq!((decision.runs, decision.calls), (3, 2));
 
     let first = &by_items.requests()[0].body;
     assert_eq!(sent(first), ["m1", "m2", "m3", "m4"]);
@@ -98,7 +98,7 @@ async fn scores_are_scaled_weighted_and_added() {
         ]);
         let decision = harness.decide(&to_one()).await;
         assert_eq!(decision.clusters().unwrap(), [winner], "weight {weight}");
-        assert_eq!((decision.rounds, decision.calls), (2, 2));
+        assert_eq!((decision.runs, decision.calls), (2, 2));
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Harness {
 pub(crate) struct Decision {
     pub(crate) outcome: Outcome,
     /// The number of runs of the engine.
-    pub(crate) rounds: usize,
+    pub(crate) runs: usize,
     /// The number of calls to extenders.
     pub(crate) calls: usize,
 }
@@ -102,16 +102,16 @@ impl Harness {
     /// Runs the engine and calls the extenders until the decision has all answers.
     pub(crate) async fn decide(&mut self, binding: &Arc<Binding>) -> Decision {
         let request = request(binding);
-        let (mut answers, mut rounds) = (Answers::default(), 0);
+        let (mut answers, mut runs) = (Answers::default(), 0);
         loop {
             let decision = || self.engine.schedule(&self.snapshot, &request);
             let (outcome, known, unanswered) = self.extenders.decide(answers, decision);
-            rounds += 1;
+            runs += 1;
             let Some(unanswered) = unanswered else {
                 let calls = known.calls();
                 return Decision {
                     outcome,
-                    rounds,
+                    runs,
                     calls,
                 };
             };

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::framework::permit::{PermitDecision, PermitMessage};
+use crate::framework::plugin_messages::{PermitDecision, PluginMessage};
 
 fn binding(name: &str, labels: Value, clusters: Value) -> Binding {
     serde_json::from_value::<ResourceBinding>(json!({
@@ -46,7 +46,7 @@ fn decided(binding: Binding) -> Decided {
 
 struct Fixture {
     gangs: Coscheduling,
-    messages: mpsc::UnboundedReceiver<PermitMessage>,
+    messages: mpsc::UnboundedReceiver<PluginMessage>,
     waits: Vec<Decided>,
 }
 
@@ -54,7 +54,7 @@ impl Fixture {
     fn new() -> Self {
         let (sender, messages) = mpsc::unbounded_channel();
         let permits = Permits::new(Coscheduling::NAME, sender);
-        let templates = Templates::unread();
+        let templates = Templates::disabled();
         let timeout = Duration::from_mins(1);
         Self {
             gangs: Coscheduling::new("default-scheduler", timeout, templates, permits),
@@ -68,7 +68,7 @@ impl Fixture {
         for name in names {
             fixture.gangs.present(&member(name));
         }
-        fixture.woken();
+        fixture.requeued();
         fixture
     }
 
@@ -93,21 +93,24 @@ impl Fixture {
     }
 
     /// Returns the names of the bindings that the plugin has requeued.
-    fn woken(&mut self) -> Vec<String> {
-        let mut woken = Vec::new();
+    fn requeued(&mut self) -> Vec<String> {
+        let mut requeued = Vec::new();
         while let Ok(message) = self.messages.try_recv() {
-            if let PermitDecision::Requeue(keys) = message.decision {
-                woken.extend(keys.iter().map(|key| key.name.to_string()));
+            if let PluginMessage::Requeue(keys) = message {
+                requeued.extend(keys.iter().map(|key| key.name.to_string()));
             }
         }
-        woken
+        requeued
     }
 }
 
-fn decisions(messages: Vec<PermitMessage>) -> Vec<(String, PermitDecision)> {
+fn decisions(messages: Vec<PluginMessage>) -> Vec<(String, PermitDecision)> {
     messages
         .into_iter()
-        .map(|message| (message.key.name.to_string(), message.decision))
+        .filter_map(|message| match message {
+            PluginMessage::Decide { key, decision, .. } => Some((key.name.to_string(), decision)),
+            PluginMessage::Requeue(_) => None,
+        })
         .collect()
 }
 
@@ -124,7 +127,7 @@ fn a_member_is_gated_until_enough_members_exist() {
         closed("1 of 3 members of group \"g\" exist")
     );
     fixture.gangs.present(&member("b"));
-    assert_eq!(fixture.woken(), ["a"], "the message of a is outdated");
+    assert_eq!(fixture.requeued(), ["a"], "the message of a is outdated");
     assert_eq!(
         gate(&fixture, "b"),
         closed("2 of 3 members of group \"g\" exist")
@@ -146,9 +149,9 @@ fn a_member_is_gated_until_enough_members_exist() {
         gate(&fixture, "b"),
         closed("2 of 3 members of group \"g\" exist")
     );
-    fixture.woken();
+    fixture.requeued();
     fixture.gangs.present(&member("c"));
-    assert_eq!(fixture.woken(), ["a", "b"]);
+    assert_eq!(fixture.requeued(), ["a", "b"]);
     assert_eq!(gate(&fixture, "a"), Gate::Open);
     fixture.gangs.gone(&member("c").key);
     assert_eq!(
@@ -186,7 +189,7 @@ fn decisions_of_a_gang_wait_for_each_other_and_pass_together() {
     let mut fixture = Fixture::with(&["a", "b", "c", "d"]);
     let wait = Permission::Wait(Duration::from_mins(1));
     assert_eq!(fixture.permit(member("a")), (wait.clone(), vec![]));
-    assert_eq!(fixture.woken(), ["b", "c", "d"], "these may be waiting");
+    assert_eq!(fixture.requeued(), ["b", "c", "d"], "these may be waiting");
     assert_eq!(fixture.permit(member("b")), (wait, vec![]));
     let all = vec![
         ("a".to_owned(), PermitDecision::Allow),
@@ -220,7 +223,7 @@ fn a_gang_that_cannot_be_complete_does_not_wait() {
     // Member b fits now, so the other members are requeued.
     let (permission, _) = fixture.permit(member("b"));
     assert!(matches!(permission, Permission::Wait(_)));
-    assert_eq!(fixture.woken(), ["a", "c"]);
+    assert_eq!(fixture.requeued(), ["a", "c"]);
 }
 
 #[test]

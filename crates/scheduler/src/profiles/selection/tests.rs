@@ -137,7 +137,7 @@ fn invalid_profiles_are_refused_with_the_path_of_the_error() {
         (
             json!({ "plugins": { "filter": { "enabled": [{ "name": "E" }] } } }),
             "plugins.filter.enabled[0].name",
-            "no plugin is named \"E\": there are SortBase, A",
+            "no plugin is named \"E\"; known plugins: SortBase, A",
         ),
         (
             json!({ "plugins": { "multiPoint": { "disabled": [{ "name": "E" }] } } }),
@@ -232,11 +232,11 @@ fn the_plugins_flag_adds_only_known_plugins() {
     for (entries, expected) in [
         (
             &["Foo"][..],
-            "no plugin is named \"Foo\": there are SortBase, A, B, C, D, SortOther",
+            "no plugin is named \"Foo\"; known plugins: SortBase, A, B, C, D, SortOther",
         ),
         (
             &["*", "a"],
-            "no plugin is named \"a\": there are SortBase, A, B, C, D, SortOther",
+            "no plugin is named \"a\"; known plugins: SortBase, A, B, C, D, SortOther",
         ),
         (
             &["WorkloadAffinity"],

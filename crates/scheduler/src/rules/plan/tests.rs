@@ -187,7 +187,7 @@ fn insufficient_capacity_waits_and_keeps_the_result() {
 }
 
 #[test]
-fn every_failed_affinity_group_gets_an_event() {
+fn every_failed_affinity_term_gets_an_event() {
     let failed_terms = vec![FailedTerm {
         index: 0,
         error: unschedulable("too few"),

@@ -7,9 +7,9 @@ use berth_core::{EngineOptions, Fleet};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::framework::extension_points::Named;
-use crate::framework::preempt::PREEMPTED;
-use crate::preemption::DefaultPreemption;
+use crate::default_preemption::DefaultPreemption;
+use crate::framework::plugin_calls::Named;
+use crate::framework::traits::PREEMPTED;
 
 /// Returns a cluster with `cores` cores, of which `taken` cores are allocated.
 fn cluster(name: &str, cores: i32, taken: i32) -> Cluster {
@@ -88,7 +88,7 @@ impl Fixture {
         }
     }
 
-    fn room_for(&self, binding: Binding) -> Room {
+    fn search_for(&self, binding: Binding) -> VictimSearchOutcome {
         let mut fleet = Fleet::new();
         for cluster in &self.clusters {
             fleet.apply(cluster);
@@ -107,7 +107,7 @@ impl Fixture {
         };
         let now = Instant::now();
         let taken = self.book.taken_for(&binding, true, now);
-        let search = Search {
+        let search = VictimSearch {
             binding: &binding,
             request: &request,
             snapshot: &snapshot,
@@ -119,21 +119,23 @@ impl Fixture {
         };
         let mut engine = Engine::new(EngineOptions::default()).unwrap();
         let mut decision = engine.decide(&snapshot, &request, &taken, None);
-        search.room(&mut engine, &decision.outcome, &mut decision.state)
+        search.run(&mut engine, &decision.outcome, &mut decision.state)
     }
 }
 
-/// Returns the victims as `name@cluster`, or the name of another result.
-fn victims(room: &Room) -> Vec<String> {
-    match room {
-        Room::Nominated(_, nomination, _) => nomination
+/// Returns the victims as `name@cluster`, or a text for another outcome.
+fn victims(outcome: &VictimSearchOutcome) -> Vec<String> {
+    match outcome {
+        VictimSearchOutcome::Nominated(_, nomination, _) => nomination
             .victims
             .iter()
             .map(|victim| format!("{}@{}", victim.key.name, victim.cluster))
             .collect(),
-        Room::None | Room::NotFound | Room::Unknown(_) => vec!["none".to_owned()],
-        Room::Coming(_) => vec!["coming".to_owned()],
-        Room::Unclear(_) => vec!["unclear".to_owned()],
+        VictimSearchOutcome::NotSearched
+        | VictimSearchOutcome::NoVictims
+        | VictimSearchOutcome::Failed(_) => vec!["none".to_owned()],
+        VictimSearchOutcome::CapacityFreed(_) => vec!["capacity freed".to_owned()],
+        VictimSearchOutcome::MayFit(_) => vec!["may fit".to_owned()],
     }
 }
 
@@ -168,8 +170,8 @@ fn the_fewest_least_important_and_youngest_assignments_are_evicted() {
             vec!["lowest@m1", "young@m2", "old@m1", "large@m2", "equal@m1"],
         ),
     ] {
-        let room = fixture.room_for(binding("new", priority, replicas, &[]));
-        assert_eq!(victims(&room), expected, "{replicas} of {priority}");
+        let outcome = fixture.search_for(binding("new", priority, replicas, &[]));
+        assert_eq!(victims(&outcome), expected, "{replicas} of {priority}");
     }
 }
 
@@ -180,11 +182,11 @@ fn a_binding_that_fits_preempts_nothing() {
         vec![binding("low", 0, 4, &[("m1", 4)])],
     );
     assert_eq!(
-        victims(&fixture.room_for(binding("new", 9, 2, &[]))),
+        victims(&fixture.search_for(binding("new", 9, 2, &[]))),
         ["none"]
     );
     assert_eq!(
-        victims(&fixture.room_for(binding("new", 9, 3, &[]))),
+        victims(&fixture.search_for(binding("new", 9, 3, &[]))),
         ["low@m1"]
     );
 }
@@ -209,9 +211,9 @@ fn unpreemptible_foreign_and_irrelevant_bindings_are_spared() {
         placement.cluster_affinity =
             serde_json::from_value(json!({ "clusterNames": ["m1"] })).unwrap();
     }
-    assert_eq!(victims(&fixture.room_for(new.clone())), ["low@m1"]);
+    assert_eq!(victims(&fixture.search_for(new.clone())), ["low@m1"]);
     new.spec.replicas = 3;
-    assert_eq!(victims(&fixture.room_for(new)), ["none"]);
+    assert_eq!(victims(&fixture.search_for(new)), ["none"]);
 }
 
 #[test]
@@ -219,26 +221,28 @@ fn nothing_more_is_preempted_while_evictions_are_pending() {
     let low = binding("low", 0, 2, &[("m1", 2)]);
     let other = binding("other", 0, 2, &[("m1", 2)]);
     let clusters = [cluster("m1", 4, 4)];
-    let going = evicted_from(low.clone(), "m1", 2);
-    let mut fixture = Fixture::new(&clusters, vec![going.clone(), other]);
+    let evicting = evicted_from(low.clone(), "m1", 2);
+    let mut fixture = Fixture::new(&clusters, vec![evicting.clone(), other]);
     let new = || binding("new", 9, 2, &[]);
     assert_eq!(
-        victims(&fixture.room_for(new())),
+        victims(&fixture.search_for(new())),
         ["low@m1"],
         "the binding `other` is not evicted"
     );
     assert_eq!(
-        victims(&fixture.room_for(binding("new", 9, 3, &[]))),
+        victims(&fixture.search_for(binding("new", 9, 3, &[]))),
         ["other@m1", "low@m1"]
     );
     // The eviction task is complete, but the cluster has not reported the freed capacity yet.
-    let mut gone = going.clone();
-    gone.spec.graceful_eviction_tasks.clear();
-    fixture.book.binding_changed(&going, &gone, Instant::now());
+    let mut evicted = evicting.clone();
+    evicted.spec.graceful_eviction_tasks.clear();
+    fixture
+        .book
+        .binding_changed(&evicting, &evicted, Instant::now());
     fixture.state.remove_binding(&low.key);
-    assert_eq!(victims(&fixture.room_for(new())), ["coming"]);
+    assert_eq!(victims(&fixture.search_for(new())), ["capacity freed"]);
     fixture.book.cluster_reported("m1");
-    assert_eq!(victims(&fixture.room_for(new())), ["other@m1"]);
+    assert_eq!(victims(&fixture.search_for(new())), ["other@m1"]);
 }
 
 #[test]
@@ -256,10 +260,10 @@ fn a_healthy_workload_that_counts_twice_causes_no_eviction() {
     fixture.book.complete(&new.key, true);
     let high = |replicas| binding("high", 9, replicas, &[]);
     fixture.book.binding_changed(&placed, &healthy, now);
-    assert_eq!(victims(&fixture.room_for(high(2))), ["unclear"]);
-    assert_eq!(victims(&fixture.room_for(high(4))), ["low@m1"]);
+    assert_eq!(victims(&fixture.search_for(high(2))), ["may fit"]);
+    assert_eq!(victims(&fixture.search_for(high(4))), ["low@m1"]);
     fixture.book.cluster_reported("m1");
-    assert_eq!(victims(&fixture.room_for(high(2))), ["none"], "it fits");
+    assert_eq!(victims(&fixture.search_for(high(2))), ["none"], "it fits");
 }
 
 #[test]

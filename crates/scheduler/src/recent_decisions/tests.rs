@@ -1,4 +1,4 @@
-//! Tests of the limits of the decision record.
+//! Tests of the limits of the recorded decisions.
 
 use std::sync::Arc;
 
@@ -37,43 +37,43 @@ fn decision(name: &str, workloads: usize) -> RecordedDecision {
     RecordedDecision::new(ScheduleType::Reconcile, &binding, 0, inputs, outcome)
 }
 
-fn names(record: &DecisionRecord) -> Vec<&str> {
-    let all = record.newest_first();
+fn names(recent: &RecentDecisions) -> Vec<&str> {
+    let all = recent.newest_first();
     all.map(|decision| &*decision.binding.key.name).collect()
 }
 
 #[test]
 fn the_oldest_decision_is_dropped_and_a_binding_is_kept_once() {
-    assert!(DecisionRecord::new(0).is_none());
-    let mut record = DecisionRecord::new(3).unwrap();
+    assert!(RecentDecisions::new(0).is_none());
+    let mut recent = RecentDecisions::new(3).unwrap();
     for name in ["a", "b", "c", "a", "d"] {
-        record.insert(decision(name, 0));
+        recent.insert(decision(name, 0));
     }
-    assert_eq!(names(&record), ["d", "a", "c"]);
+    assert_eq!(names(&recent), ["d", "a", "c"]);
     let key = |name: &str| decision(name, 0).binding.key.clone();
-    assert!(record.get(&key("b")).is_none());
-    assert!(record.get(&key("a")).is_some());
-    assert_eq!(record.by_key.len(), 3);
+    assert!(recent.get(&key("b")).is_none());
+    assert!(recent.get(&key("a")).is_some());
+    assert_eq!(recent.by_key.len(), 3);
 }
 
 #[test]
 fn assumed_workloads_are_bounded() {
-    let mut record = DecisionRecord::new(100).unwrap();
-    record.max_workloads = 10;
+    let mut recent = RecentDecisions::new(100).unwrap();
+    recent.max_workloads = 10;
     for name in ["a", "b", "c"] {
-        record.insert(decision(name, 4));
+        recent.insert(decision(name, 4));
     }
-    let kept: Vec<bool> = record
+    let kept: Vec<bool> = recent
         .newest_first()
         .map(|decision| decision.inputs.is_some())
         .collect();
     assert_eq!(kept, [true, false, false]);
-    assert_eq!(record.workloads, 4);
+    assert_eq!(recent.workloads, 4);
     // The workloads of a replaced decision do not count.
     for _ in 0..10 {
-        record.insert(decision("c", 4));
+        recent.insert(decision("c", 4));
     }
-    assert_eq!(record.workloads, 4);
+    assert_eq!(recent.workloads, 4);
 }
 
 #[test]
@@ -83,12 +83,13 @@ fn measure_100_000_records() {
     let templates: Vec<RecordedDecision> = (0..bindings)
         .map(|number| decision(&format!("web{number}"), 0))
         .collect();
-    let mut record = DecisionRecord::new(DEFAULT_BINDINGS).unwrap();
+    let mut recent = RecentDecisions::new(DEFAULT_BINDINGS).unwrap();
     let began = std::time::Instant::now();
     for template in templates.iter().cycle().take(100_000) {
         let inputs = template.inputs.as_ref().unwrap();
-        // As in a scheduling cycle, the record owns the request and the outcome, and shares all other inputs.
-        record.insert(RecordedDecision::new(
+        // As in a scheduling cycle, the recorded decision owns the request and the outcome, and shares all other
+        // inputs.
+        recent.insert(RecordedDecision::new(
             template.trigger,
             &template.binding,
             0,
@@ -104,6 +105,6 @@ fn measure_100_000_records() {
         ));
     }
     let each = began.elapsed() / 100_000;
-    println!("{each:?} per record, copies of request and result included");
-    assert_eq!(record.newest_first().count(), DEFAULT_BINDINGS);
+    println!("{each:?} per decision, copies of request and result included");
+    assert_eq!(recent.newest_first().count(), DEFAULT_BINDINGS);
 }

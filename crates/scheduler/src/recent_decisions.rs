@@ -1,13 +1,11 @@
-//! The record of the last decision about each binding, in memory and of limited size. The debug endpoints serve it.
+//! The last decision about each binding, in memory and up to a maximum number of bindings. The debug endpoints serve
+//! these decisions.
 //!
-//! The record keeps the inputs of each decision. The inputs take little memory, because they are shared with the
+//! The module keeps the inputs of each decision. The inputs take little memory, because they are shared with the
 //! scheduler's state. The explanation of a decision is computed when a client requests it. [`crate::decision_log`]
 //! writes all decisions to files instead.
 //!
-//! This module must not depend on the code that makes decisions or serves the record.
-
-pub mod format;
-pub(crate) mod query;
+//! This module must not depend on the code that makes or serves decisions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,8 +18,8 @@ use crate::estimator;
 use crate::extender;
 use crate::rules::schedule_trigger::ScheduleType;
 
-/// Default maximum number of bindings in the record.
-pub const DEFAULT_BINDINGS: usize = 1000;
+/// Default maximum number of bindings.
+pub(crate) const DEFAULT_BINDINGS: usize = 1000;
 /// Maximum number of assumed workloads in all recorded inputs. With overcommit protection, the inputs of a decision
 /// contain the workloads of all recent decisions. The number of recorded workloads therefore grows with the square of
 /// the number of recent decisions.
@@ -95,7 +93,7 @@ impl Inputs {
 
 /// The last decision about each binding. If the number of bindings exceeds the limit, the oldest decision is dropped.
 #[derive(Debug)]
-pub(crate) struct DecisionRecord {
+pub(crate) struct RecentDecisions {
     limit: usize,
     decisions: BTreeMap<u64, RecordedDecision>,
     by_key: HashMap<BindingKey, u64>,
@@ -104,7 +102,7 @@ pub(crate) struct DecisionRecord {
     max_workloads: usize,
 }
 
-impl DecisionRecord {
+impl RecentDecisions {
     /// Creates an empty record of at most `limit` bindings. Returns `None` if `limit` is 0.
     pub(crate) fn new(limit: usize) -> Option<Self> {
         (limit > 0).then(|| Self {

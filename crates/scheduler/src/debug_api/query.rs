@@ -1,4 +1,4 @@
-//! Requests of the debug endpoints to the scheduler's task, which owns the decision record.
+//! Requests of the debug endpoints to the scheduler's task, which owns the recorded decisions.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 
-use super::format::{DecisionDetails, DecisionList};
+use super::{DecisionDetails, DecisionList};
 use crate::binding::BindingKey;
 
 /// Maximum number of requests that wait for the scheduler's task.
@@ -16,10 +16,9 @@ const WAITING: usize = 16;
 /// A request to the scheduler's task, with the channel for the response.
 #[derive(Debug)]
 pub(crate) enum DebugQuery {
-    /// Requests all decisions of the record, without details.
+    /// Requests all recorded decisions, without details.
     List(oneshot::Sender<DecisionList>),
-    /// Requests the last decision about a binding. The response is `None` if the record contains no decision about the
-    /// binding.
+    /// Requests the last decision about a binding. The response is `None` if no decision about the binding is recorded.
     Decision(BindingKey, oneshot::Sender<Option<Box<DecisionDetails>>>),
 }
 
@@ -42,7 +41,7 @@ impl DebugClient {
             return Err((StatusCode::BAD_REQUEST, reason));
         }
         let Some(name) = parameters.get("binding") else {
-            return document(&self.ask(DebugQuery::List).await?);
+            return document(&self.request(DebugQuery::List).await?);
         };
         let Some(key) = key(name) else {
             let reason = format!(
@@ -50,7 +49,9 @@ impl DebugClient {
             );
             return Err((StatusCode::BAD_REQUEST, reason));
         };
-        let details = self.ask(|reply| DebugQuery::Decision(key, reply)).await?;
+        let details = self
+            .request(|reply| DebugQuery::Decision(key, reply))
+            .await?;
         match details {
             Some(details) => document(&details),
             None => Err((
@@ -60,7 +61,7 @@ impl DebugClient {
         }
     }
 
-    async fn ask<T>(
+    async fn request<T>(
         &self,
         query: impl FnOnce(oneshot::Sender<T>) -> DebugQuery,
     ) -> Result<T, (StatusCode, String)> {

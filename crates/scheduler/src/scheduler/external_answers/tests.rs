@@ -8,11 +8,11 @@ use super::*;
 use crate::extender::tests::fake::Fake;
 use crate::extender::tests::harness::{Harness, everywhere, soon};
 
-/// An [`AsyncEstimates`] with one extender, which waits for a permit of `gate` before each response.
+/// An [`ExternalAnswers`] with one extender, which waits for a permit of `gate` before each response.
 struct Fixture {
     extender: Fake,
     harness: Harness,
-    estimates: AsyncEstimates,
+    answers: ExternalAnswers,
     gate: Arc<Semaphore>,
 }
 
@@ -35,35 +35,39 @@ impl Fixture {
         .await;
         let fields = json!({ "filterVerb": "filter", "httpTimeout": "1m" });
         let harness = Harness::new(&[extender.config(fields)]);
-        let estimates = AsyncEstimates {
+        let answers = ExternalAnswers {
             extenders: Some(harness.extenders.clone()),
-            ..AsyncEstimates::default()
+            ..ExternalAnswers::default()
         };
         Self {
             extender,
             harness,
-            estimates,
+            answers,
             gate,
         }
     }
 
     /// Decides once. Returns the number of clusters, the round and the missing answers.
-    fn decide(&mut self, binding: &Binding, round: Round) -> (usize, Round, Option<Wanted>) {
+    fn decide(
+        &mut self,
+        binding: &Binding,
+        round: Round,
+    ) -> (usize, Round, Option<MissingAnswers>) {
         let harness = &mut self.harness;
-        self.estimates.decide(round, || {
+        self.answers.decide(round, || {
             let placed = harness.decide_once(binding).result;
             placed.map_or(0, |placed| placed.targets.len())
         })
     }
 
-    fn ask(&mut self, binding: &Arc<Binding>) -> RequestOutcome {
+    fn request(&mut self, binding: &Arc<Binding>) -> RequestOutcome {
         let round = Round::first(binding, Instant::now());
-        let (_, round, wanted) = self.decide(binding, round);
+        let (_, round, missing) = self.decide(binding, round);
         let snapshot = Arc::clone(&self.harness.snapshot);
-        self.estimates.ask(
+        self.answers.request(
             binding,
             &snapshot,
-            wanted.unwrap(),
+            missing.unwrap(),
             round,
             &CapacityBook::default(),
         )
@@ -74,36 +78,48 @@ impl Fixture {
 async fn a_decision_is_repeated_with_the_answer() {
     let mut fixture = Fixture::start().await;
     let binding = everywhere();
-    assert!(matches!(fixture.ask(&binding), RequestOutcome::Requested));
+    assert!(matches!(
+        fixture.request(&binding),
+        RequestOutcome::Requested
+    ));
     fixture.gate.add_permits(1);
-    let Answered { key, round } = soon(fixture.estimates.next()).await;
+    let Answered { key, round } = soon(fixture.answers.next()).await;
     assert_eq!(key, binding.key);
-    let (clusters, round, wanted) =
+    let (clusters, round, missing) =
         fixture.decide(&binding, round.unwrap().for_generation_of(&binding));
-    assert!(clusters == 1 && wanted.is_none());
+    assert!(clusters == 1 && missing.is_none());
 
     // The answers for an older generation are not used.
     let mut newer = Binding::clone(&binding);
     newer.metadata.generation = Some(2);
-    let (_, _, wanted) = fixture.decide(&newer, round.for_generation_of(&newer));
-    assert!(wanted.is_some());
+    let (_, _, missing) = fixture.decide(&newer, round.for_generation_of(&newer));
+    assert!(missing.is_some());
 }
 
 #[tokio::test]
 async fn the_limit_of_waiting_decisions_does_not_block_others() {
     let mut fixture = Fixture::start().await;
     let binding = everywhere();
-    for _ in 0..WAITING {
-        assert!(matches!(fixture.ask(&binding), RequestOutcome::Requested));
+    for _ in 0..MAX_WAITING {
+        assert!(matches!(
+            fixture.request(&binding),
+            RequestOutcome::Requested
+        ));
     }
-    assert!(matches!(fixture.ask(&binding), RequestOutcome::Later(_)));
+    assert!(matches!(
+        fixture.request(&binding),
+        RequestOutcome::Later(_)
+    ));
     assert!(
-        fixture.estimates.has_capacity(),
+        fixture.answers.has_capacity(),
         "decisions without extenders continue"
     );
     fixture.gate.add_permits(1);
-    soon(fixture.estimates.next()).await;
-    assert!(matches!(fixture.ask(&binding), RequestOutcome::Requested));
+    soon(fixture.answers.next()).await;
+    assert!(matches!(
+        fixture.request(&binding),
+        RequestOutcome::Requested
+    ));
 }
 
 #[tokio::test]
@@ -111,21 +127,24 @@ async fn answers_of_an_earlier_configuration_do_not_count() {
     let mut fixture = Fixture::start().await;
     let binding = everywhere();
     fixture.gate.add_permits(1);
-    assert!(matches!(fixture.ask(&binding), RequestOutcome::Requested));
-    let Answered { round, .. } = soon(fixture.estimates.next()).await;
+    assert!(matches!(
+        fixture.request(&binding),
+        RequestOutcome::Requested
+    ));
+    let Answered { round, .. } = soon(fixture.answers.next()).await;
     let fields = json!({ "filterVerb": "other" });
     fixture.harness = Harness::new(&[fixture.extender.config(fields)]);
-    fixture.estimates.extenders = Some(fixture.harness.extenders.clone());
-    let (_, _, wanted) = fixture.decide(&binding, round.unwrap());
-    assert!(wanted.is_some());
+    fixture.answers.extenders = Some(fixture.harness.extenders.clone());
+    let (_, _, missing) = fixture.decide(&binding, round.unwrap());
+    assert!(missing.is_some());
 }
 
 #[tokio::test]
 async fn without_estimators_and_extenders_no_answers_are_missing() {
-    let mut estimates = AsyncEstimates::default();
+    let mut answers = ExternalAnswers::default();
     let round = Round::first(&everywhere(), Instant::now());
-    let (decided, _, wanted) = estimates.decide(round, || 7);
-    assert!(decided == 7 && wanted.is_none() && estimates.has_capacity());
-    let next = tokio::time::timeout(Duration::from_millis(1), estimates.next());
+    let (decided, _, missing) = answers.decide(round, || 7);
+    assert!(decided == 7 && missing.is_none() && answers.has_capacity());
+    let next = tokio::time::timeout(Duration::from_millis(1), answers.next());
     assert!(next.await.is_err(), "no round is pending");
 }

@@ -29,7 +29,7 @@ pub struct DecisionList {
     pub kind: String,
     /// True if this scheduler is the leader. A standby makes no decisions.
     pub leading: bool,
-    /// The maximum number of bindings in the record.
+    /// The maximum number of bindings whose last decision is recorded.
     pub limit: usize,
     /// The decisions, the newest first.
     pub decisions: Vec<DecisionSummary>,
@@ -105,7 +105,8 @@ pub struct ActiveConfiguration {
     /// The feature gates of the engine. Only a flag sets them.
     pub feature_gates: Gates,
     /// True if selected clusters with 0 replicas are part of the result.
-    pub enable_empty_workload_propagation: bool,
+    #[serde(rename = "enableEmptyWorkloadPropagation")]
+    pub empty_workload_propagation: bool,
     /// True if the scheduler calls the accurate estimators of the member clusters.
     pub enable_scheduler_estimator: bool,
 }

@@ -15,17 +15,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::binding::{Binding, BindingKey};
 use crate::capacity_book::CapacityBook;
-use crate::decision_record::Inputs;
 use crate::estimator::{self, AnswerCache, EstimateRequest, EstimatorClient, EstimatorOptions};
 use crate::extender::{self, Extenders};
+use crate::recent_decisions::Inputs;
 use crate::writer::Writer;
 
 /// Maximum number of decisions that wait for estimates.
 const ESTIMATES_IN_FLIGHT: usize = 64;
 /// Maximum number of decisions that wait for answers. At this limit, a binding that needs an extender is retried later,
 /// so that slow extenders do not delay bindings that need no extender.
-const WAITING: usize = 256;
-/// Maximum number of rounds with estimates, in addition to one round per affinity group. The decision after the last
+const MAX_WAITING: usize = 256;
+/// Maximum number of rounds with estimates, in addition to one round per affinity term. The decision after the last
 /// round is final.
 const SPARE_ROUNDS: usize = 2;
 
@@ -33,7 +33,8 @@ const SPARE_ROUNDS: usize = 2;
 #[derive(Debug)]
 pub(super) struct Round {
     generation: i64,
-    estimated: usize,
+    /// Number of earlier rounds that requested estimates.
+    rounds_with_estimates: usize,
     estimates: Arc<estimator::Answers>,
     extenders: extender::Answers,
     pub(super) began: Instant,
@@ -44,7 +45,7 @@ impl Round {
     pub(super) fn first(binding: &Binding, began: Instant) -> Self {
         Self {
             generation: binding.generation(),
-            estimated: 0,
+            rounds_with_estimates: 0,
             estimates: Arc::default(),
             extenders: extender::Answers::default(),
             began,
@@ -52,7 +53,7 @@ impl Round {
     }
 
     /// Creates a round with the answers of a recorded decision.
-    pub(super) fn answered(binding: &Binding, inputs: &Inputs) -> Self {
+    pub(super) fn recorded(binding: &Binding, inputs: &Inputs) -> Self {
         Self {
             estimates: Arc::clone(&inputs.estimates),
             extenders: inputs.extenders.clone(),
@@ -89,7 +90,7 @@ impl Round {
 
 /// The missing answers of a decision.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct MissingAnswers {
     estimates: Option<estimator::Unanswered>,
     extenders: Option<extender::Unanswered>,
 }
@@ -106,7 +107,7 @@ pub(super) struct Answered {
 #[derive(Debug)]
 struct PendingRound {
     key: BindingKey,
-    estimates: bool,
+    calls_estimators: bool,
 }
 
 /// Next step for a decision with missing answers.
@@ -149,7 +150,7 @@ impl EstimatorHandle {
 
 /// Estimators and extenders, and the pending rounds.
 #[derive(Debug, Default)]
-pub(super) struct AsyncEstimates {
+pub(super) struct ExternalAnswers {
     pub(super) estimators: Option<EstimatorHandle>,
     /// Extenders of the current configuration. Decisions ignore the answers of earlier extenders.
     pub(super) extenders: Option<Extenders>,
@@ -157,7 +158,7 @@ pub(super) struct AsyncEstimates {
     pending: HashMap<Id, PendingRound>,
 }
 
-impl AsyncEstimates {
+impl ExternalAnswers {
     /// Creates the state without pending rounds.
     pub(super) fn new(estimators: Option<EstimatorHandle>, extenders: Option<Extenders>) -> Self {
         Self {
@@ -173,7 +174,7 @@ impl AsyncEstimates {
             || self
                 .pending
                 .values()
-                .filter(|round| round.estimates)
+                .filter(|round| round.calls_estimators)
                 .count()
                 < ESTIMATES_IN_FLIGHT
     }
@@ -184,7 +185,7 @@ impl AsyncEstimates {
         &self,
         round: Round,
         decision: impl FnOnce() -> T,
-    ) -> (T, Round, Option<Wanted>) {
+    ) -> (T, Round, Option<MissingAnswers>) {
         self.decide_with(self.extenders.as_ref(), round, decision)
     }
 
@@ -194,7 +195,7 @@ impl AsyncEstimates {
         extenders: Option<&Extenders>,
         mut round: Round,
         decision: impl FnOnce() -> T,
-    ) -> (T, Round, Option<Wanted>) {
+    ) -> (T, Round, Option<MissingAnswers>) {
         let estimates = Arc::clone(&round.estimates);
         let decision = || match &self.estimators {
             None => (decision(), None),
@@ -202,36 +203,36 @@ impl AsyncEstimates {
         };
         let Some(extenders) = extenders else {
             let (decided, estimates) = decision();
-            let wanted = estimates.map(|estimates| Wanted {
+            let missing = estimates.map(|estimates| MissingAnswers {
                 estimates: Some(estimates),
                 extenders: None,
             });
-            return (decided, round, wanted);
+            return (decided, round, missing);
         };
         let answers = std::mem::take(&mut round.extenders);
         let ((decided, estimates), answers, extenders) = extenders.decide(answers, decision);
         round.extenders = answers;
-        let wanted = (estimates.is_some() || extenders.is_some()).then_some(Wanted {
+        let missing = (estimates.is_some() || extenders.is_some()).then_some(MissingAnswers {
             estimates,
             extenders,
         });
-        (decided, round, wanted)
+        (decided, round, missing)
     }
 
     /// Starts a task that requests the missing answers of a decision.
-    pub(super) fn ask(
+    pub(super) fn request(
         &mut self,
         binding: &Arc<Binding>,
         snapshot: &Arc<Snapshot>,
-        wanted: Wanted,
+        missing: MissingAnswers,
         round: Round,
         book: &CapacityBook,
     ) -> RequestOutcome {
         let placement = binding.spec.placement.as_ref();
         let terms = placement.map_or(0, |placement| placement.cluster_affinities.len());
-        let extenders = match (&self.extenders, wanted.extenders) {
-            (Some(extenders), Some(wanted)) => {
-                if self.tasks.len() >= WAITING {
+        let extenders = match (&self.extenders, missing.extenders) {
+            (Some(extenders), Some(missing)) => {
+                if self.tasks.len() >= MAX_WAITING {
                     return RequestOutcome::Later("too many bindings wait for extenders");
                 }
                 if !extenders.may_call(&round.extenders, terms) {
@@ -239,62 +240,64 @@ impl AsyncEstimates {
                         "the clusters change faster than extenders answer",
                     );
                 }
-                Some((extenders.clone(), wanted))
+                Some((extenders.clone(), missing))
             }
             _ => None,
         };
-        let estimates = match (&self.estimators, wanted.estimates) {
-            (Some(estimators), Some(wanted)) if round.estimated < terms + SPARE_ROUNDS => {
-                let ask = EstimateRequest::new(&binding.spec, wanted.unit).ok();
-                ask.map(|ask| (estimators.client.clone(), ask, wanted))
+        let estimates = match (&self.estimators, missing.estimates) {
+            (Some(estimators), Some(missing))
+                if round.rounds_with_estimates < terms + SPARE_ROUNDS =>
+            {
+                let request = EstimateRequest::new(&binding.spec, missing.unit).ok();
+                request.map(|request| (estimators.client.clone(), request, missing))
             }
             _ => None,
         };
         if extenders.is_none() && estimates.is_none() {
             return RequestOutcome::Final(round);
         }
-        let estimates = estimates.map(|(client, mut ask, wanted)| {
+        let estimates = estimates.map(|(client, mut request, missing)| {
             for (cluster, work) in book.estimator_work(Instant::now()) {
-                ask.assume(cluster, work);
+                request.assume(cluster, work);
             }
-            (client, ask, wanted)
+            (client, request, missing)
         });
-        let asks_estimators = estimates.is_some();
+        let calls_estimators = estimates.is_some();
         let pending = PendingRound {
             key: binding.key.clone(),
-            estimates: asks_estimators,
+            calls_estimators,
         };
         let (binding, snapshot) = (Arc::clone(binding), Arc::clone(snapshot));
         let task = self.tasks.spawn(async move {
             let Round {
                 generation,
-                estimated,
+                rounds_with_estimates,
                 estimates: earlier,
                 extenders: answers,
                 began,
             } = round;
-            let estimated_now = async {
-                let (client, ask, wanted) = estimates?;
-                let answers = client.estimate(&ask, wanted.clusters).await;
+            let new_estimates = async {
+                let (client, request, missing) = estimates?;
+                let answers = client.estimate(&request, missing.clusters).await;
                 if let Some(failures) = answers.failures() {
                     tracing::debug!(binding = %binding.key, failures, "decided without some estimators");
                 }
                 Some(answers)
             };
-            let extended = async {
+            let new_responses = async {
                 match extenders {
-                    Some((extenders, wanted)) => {
+                    Some((extenders, missing)) => {
                         extenders
-                            .call(wanted, Arc::clone(&binding), snapshot, answers)
+                            .call(missing, Arc::clone(&binding), snapshot, answers)
                             .await
                     }
                     None => answers,
                 }
             };
-            let (fresh, extenders) = tokio::join!(estimated_now, extended);
+            let (fresh, extenders) = tokio::join!(new_estimates, new_responses);
             Round {
                 generation,
-                estimated: estimated + usize::from(asks_estimators),
+                rounds_with_estimates: rounds_with_estimates + usize::from(calls_estimators),
                 estimates: match fresh {
                     Some(fresh) => Arc::new(Arc::unwrap_or_clone(earlier).merge(fresh)),
                     None => earlier,

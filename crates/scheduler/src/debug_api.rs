@@ -1,0 +1,12 @@
+//! The debug API: the JSON documents of the debug endpoints, and the requests of these endpoints to the scheduler's
+//! task.
+//!
+//! This module must not depend on the code that makes decisions or answers the requests.
+
+mod documents;
+pub(crate) mod query;
+
+pub use documents::{
+    API_VERSION, ActiveConfiguration, CONFIGURATION_PATH, DECISIONS_PATH, DecisionDetails,
+    DecisionList, DecisionSummary,
+};
